@@ -1,0 +1,69 @@
+# Everything that a person or a machine runs here. CI runs `make test`, nothing else.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format sim bench mutants docs lock clean
+
+ARGS ?=
+BIN := .venv/bin
+# Spark starts the Java that scripts/setup found; without one (Sail only) the variable stays as it is.
+JAVA := if [ -f .venv/java-home ]; then export JAVA_HOME="$$(cat .venv/java-home)"; fi;
+PYTEST := $(JAVA) $(BIN)/python -m pytest
+
+# Sail needs no Java, so neither does a demo with it.
+ifneq (,$(findstring --sail,$(ARGS)))
+export SKERRY_NO_JAVA := 1
+endif
+
+# The repository's own environment, not the caller's.
+unexport PYTHONPATH PYTHONHOME
+export PYTHON
+
+NAME ?= overhead
+SEEDS ?= 2000
+export SEEDS
+
+help: ## what can be made
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1#\2/p' $(MAKEFILE_LIST) | while IFS='#' read -r target text; do printf '%-16s %s\n' "$$target" "$$text"; done
+
+setup: ## .venv with the locked dependencies, and Java
+	@scripts/setup
+
+demo: setup ## three sites on this machine and queries across them (ARGS="…" is passed on)
+	@$(JAVA) $(BIN)/skerry demo $(ARGS)
+
+# Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
+test: setup lint ## lint, then every test
+	$(PYTEST) -m "not spark and not sail" $(ARGS)
+	$(PYTEST) -m "spark" $(ARGS)
+	$(PYTEST) -m "sail and not spark" $(ARGS)
+
+lint: setup ## ruff and mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: setup ## let ruff rewrite what it can
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+sim: setup ## the property tests with SEEDS examples each
+	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
+
+bench: setup ## a benchmark: make bench NAME=overhead
+	@$(JAVA) $(BIN)/python -m bench $(NAME) $(ARGS)
+
+mutants: setup ## plant known mistakes one by one; every one must make a test fail
+	@$(JAVA) $(BIN)/python scripts/mutants.py $(ARGS)
+
+docs: setup ## check that the documents' links, paths and decisions are true to the tree
+	$(PYTEST) tests/unit/test_project.py $(ARGS)
+
+lock: ## write requirements/*.txt anew from pyproject.toml (needs uv)
+	uv pip compile $(LOCK) --all-extras pyproject.toml -o requirements/all.txt
+	uv pip compile $(LOCK) --group build -o requirements/build.txt
+LOCK := --quiet --upgrade --generate-hashes --universal --python-version 3.11 --fork-strategy fewest --no-emit-index-url --no-header
+
+clean: ## remove everything that can be made again
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -rf src/*.egg-info

@@ -1,0 +1,40 @@
+"""Runs benchmarks by name and ends with a line for each bar that one has to clear."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+
+from bench.frame import Options, Report, publish
+
+NAMES = ("overhead", "fetch", "neighbours")
+
+
+def main() -> int:
+    """Exit status 1 when a bar was missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios against bare PySpark, in one run.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(NAMES)} (default: all)")
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale (default: 1)")
+    parser.add_argument("--rounds", type=int, default=7, help="measured rounds, at least 5 for a median (default: 7)")
+    parser.add_argument("--heap", default="2g", help="Spark's heap (default: 2g)")
+    chosen = parser.parse_args()
+    if unknown := set(chosen.names) - set(NAMES):
+        parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
+    # Spark must start this very interpreter, also where its virtual environment is not activated.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    options = Options(scale=chosen.scale, rounds=chosen.rounds, heap=chosen.heap)
+    reports: list[Report] = []
+    for name in chosen.names or NAMES:
+        report = importlib.import_module(f"bench.{name}").run(options)
+        publish(report)
+        reports.append(report)
+    bars = [(report.name, bar) for report in reports for bar in report.bars]
+    for name, bar in bars:
+        print(bar.line(name))
+    return 0 if all(bar.cleared for _, bar in bars) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

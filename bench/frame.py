@@ -1,0 +1,206 @@
+"""What every benchmark shares: data made once, one site on one Spark, fair rounds, and how results are shown."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from skerry.spark import start_engine
+from skerry.spark.settings import SparkSettings
+from skerry.testing.cluster import LocalCluster
+from skerry.testing.oracle import TPCH_TABLES
+from skerry.testing.sites import tpch_tables, write_config
+
+HERE = Path(__file__).parent
+CACHE = HERE / ".cache"
+RESULTS = HERE / "results"
+
+SITE = "oslo"
+BARE, SKERRY = "bare PySpark", "Skerry"
+WARM_UPS = 3
+
+Samples = dict[str, dict[str, list[float]]]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line may change."""
+
+    scale: float = 1.0
+    rounds: int = 7
+    heap: str = "2g"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A ratio and the bound it has to keep."""
+
+    name: str
+    value: float
+    bound: float
+    at_most: bool = True
+
+    @property
+    def cleared(self) -> bool:
+        return self.value <= self.bound if self.at_most else self.value >= self.bound
+
+    def line(self, report: str) -> str:
+        sign, word = "<=" if self.at_most else ">=", "ok" if self.cleared else "short"
+        return f"BAR {report}.{self.name} {self.value:.2f} {sign} {self.bound:.2f} {word}"
+
+
+@dataclass(frozen=True)
+class Report:
+    """`samples` holds what was measured, by case and by series; `unit` is theirs."""
+
+    name: str
+    title: str
+    unit: str
+    samples: Samples
+    bars: list[Bar]
+    options: Options
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Site:
+    """One member on one Spark: `session` is that Spark without Skerry, with the same files as views."""
+
+    cluster: LocalCluster
+    session: Any
+    url: str
+
+
+def tpch_files(scale: float) -> dict[str, Path]:
+    """The eight tables, a folder each, made by tpchgen-cli on first use."""
+    folder = CACHE / f"tpch-{scale:g}"
+    if not folder.exists():
+        CACHE.mkdir(exist_ok=True)
+        # Made beside and renamed at the end: an interrupted run leaves no half of the data.
+        with tempfile.TemporaryDirectory(dir=CACHE) as made:
+            command = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
+            subprocess.run([command, "parquet", "-s", f"{scale:g}", "--output-dir", made], check=True)
+            whole = Path(made) / "whole"
+            for table in TPCH_TABLES:
+                (whole / table).mkdir(parents=True)
+                shutil.move(Path(made) / f"{table}.parquet", whole / table / "part-0.parquet")
+            whole.rename(folder)
+    return {table: folder / table for table in TPCH_TABLES}
+
+
+@contextmanager
+def one_site(options: Options, limits: Mapping[str, int | float] | None = None) -> Iterator[Site]:
+    """A member in this process, and bare PySpark in the same Spark, over the same files."""
+    folders = tpch_files(options.scale)
+    engine: Any = start_engine(SparkSettings(conf={"spark.driver.memory": options.heap}))
+    try:
+        session = engine.session.newSession()
+        for table, folder in folders.items():
+            session.read.parquet(str(folder)).createOrReplaceTempView(table)
+        with tempfile.TemporaryDirectory() as scratch:
+            path = write_config(
+                Path(scratch) / "skerry.yaml", CACHE, tpch_tables(folders, SITE), sites=[SITE], limits=limits
+            )
+            with LocalCluster(str(path), engine=engine) as cluster:
+                yield Site(cluster, session, f"skerry://{cluster.config.member(SITE).address}")
+    finally:
+        engine.stop()
+
+
+def seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
+
+
+def interleaved(
+    works: Mapping[str, Callable[[], object]], rounds: int, warm_ups: int = WARM_UPS
+) -> dict[str, list[float]]:
+    """Seconds of each work in each round; the works alternate, so a slow minute of the machine hits all alike."""
+    for _ in range(WARM_UPS):
+        for work in works.values():
+            work()
+    taken: dict[str, list[float]] = {name: [] for name in works}
+    for number in range(rounds):
+        # Whoever goes second finds warmer caches: take turns.
+        for name in list(works) if number % 2 == 0 else reversed(list(works)):
+            taken[name].append(seconds(works[name]))
+    return taken
+
+
+def ratio(samples: Mapping[str, list[float]], series: str = SKERRY, base: str = BARE) -> float:
+    return statistics.median(samples[series]) / statistics.median(samples[base])
+
+
+def publish(report: Report) -> None:
+    """Prints a table; writes NAME.json and NAME.png below bench/results."""
+    RESULTS.mkdir(exist_ok=True)
+    _print(report)
+    written = {
+        "name": report.name,
+        "title": report.title,
+        "unit": report.unit,
+        "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "machine": {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
+        "options": asdict(report.options),
+        "samples": report.samples,
+        "bars": [asdict(bar) | {"cleared": bar.cleared} for bar in report.bars],
+        "notes": report.notes,
+    }
+    (RESULTS / f"{report.name}.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
+    _plot(report)
+
+
+def _print(report: Report) -> None:
+    table = Table(title=f"{report.name}: {report.title} ({report.unit}, medians)")
+    series = list(dict.fromkeys(name for case in report.samples.values() for name in case))
+    for heading in ("case", *series, "rounds"):
+        table.add_column(heading, justify="left" if heading == "case" else "right")
+    for case, taken in report.samples.items():
+        medians = [f"{statistics.median(taken[name]):.3f}" if name in taken else "" for name in series]
+        table.add_row(case, *medians, str(max(map(len, taken.values()))))
+    console = Console()
+    console.print(table)
+    for note in report.notes:
+        console.print(note, style="dim")
+
+
+def _plot(report: Report) -> None:
+    # Imported here: drawing needs it, measuring does not.
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    series = list(dict.fromkeys(name for case in report.samples.values() for name in case))
+    figure, axes = plt.subplots(figsize=(2 + 1.6 * len(report.samples), 4), layout="constrained")
+    width = 0.8 / len(series)
+    for place, name in enumerate(series):
+        for index, taken in enumerate(report.samples.values()):
+            if name not in taken:
+                continue
+            x = index + (place - (len(series) - 1) / 2) * width
+            label = name if index == 0 else None
+            axes.bar(x, statistics.median(taken[name]), width, color=f"C{place}", alpha=0.6, label=label)
+            axes.scatter([x] * len(taken[name]), taken[name], s=8, color="black", zorder=3)
+    axes.set_xticks(range(len(report.samples)), list(report.samples))
+    axes.set_ylabel(report.unit)
+    axes.set_title(report.title)
+    axes.legend()
+    figure.savefig(RESULTS / f"{report.name}.png", dpi=120)
+    plt.close(figure)

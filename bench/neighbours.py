@@ -1,0 +1,78 @@
+"""What small queries feel of a client beside them that asked for a large table and stopped reading it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from bench.frame import Bar, Options, Report, Samples, Site, one_site, ratio, seconds
+
+LARGE = "SELECT * FROM lineitem"
+SMALL = "SELECT n_regionkey, count(*) AS n FROM nation GROUP BY n_regionkey"
+BOUND = 3.0
+
+ALONE, BESIDE = "alone", "beside"
+QUERIES = 3  # times the rounds
+WARM_UPS = 20  # a small query's time falls for longer than a large one's
+
+# With so little room the large query's tasks have to wait for the reader, and hold Spark's slots meanwhile.
+LITTLE_ROOM = {"spool_memory_bytes": 8 * 2**20, "spool_disk_bytes": 32 * 2**20}
+STILL_S = 2.0
+STALL_S = 60.0
+
+
+def run(options: Options) -> Report:
+    """Once with room to spool the large result, once without."""
+    samples: Samples = {
+        "spooled": _measure(options, {}),
+        "stalled": _measure(options, LITTLE_ROOM),
+    }
+    return Report(
+        "neighbours",
+        f"small queries beside a client that stopped reading, TPC-H scale {options.scale:g}",
+        "seconds",
+        samples,
+        [Bar(case, ratio(taken, BESIDE, ALONE), BOUND) for case, taken in samples.items()],
+        options,
+        ["spooled: measured from the moment the client stops; stalled: once nothing moves any more"],
+    )
+
+
+def _measure(options: Options, limits: dict[str, int]) -> dict[str, list[float]]:
+    with one_site(options, limits) as site, site.cluster.connect("oslo") as connection, connection.cursor() as cursor:
+
+        def small() -> None:
+            rows = cursor.execute(SMALL).fetchall()
+            if sum(row[1] for row in rows) != 25:
+                raise AssertionError(f"nation has 25 rows, the groups say {rows}")
+
+        count = QUERIES * options.rounds
+        for _ in range(WARM_UPS):
+            small()
+        alone = [seconds(small) for _ in range(count)]
+        beside = _beside(site, small, count, wait_until_still=bool(limits))
+        # Spark grows quicker with every query: alone is measured on both sides, or `beside` would look too good.
+        alone += [seconds(small) for _ in range(count)]
+    return {ALONE: alone, BESIDE: beside}
+
+
+def _beside(site: Site, small: Any, count: int, wait_until_still: bool) -> list[float]:
+    with site.cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        cursor.execute(LARGE)
+        if cursor.fetchone() is None:
+            raise AssertionError("lineitem is empty")
+        if wait_until_still:
+            _until_still(cursor)
+        return [seconds(small) for _ in range(count)]
+
+
+def _until_still(cursor: Any) -> None:
+    """Returns once the large query's rows have stopped growing."""
+    seen, since, give_up = -1, time.monotonic(), time.monotonic() + STALL_S
+    while time.monotonic() - since < STILL_S:
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"lineitem still moves after {STALL_S:.0f} s")
+        rows = sum(fragment.rows for fragment in cursor.status().fragments)
+        if rows != seen:
+            seen, since = rows, time.monotonic()
+        time.sleep(0.1)

@@ -1,0 +1,76 @@
+"""Skerry: one SQL over many Spark sites. `skerry.connect(url)` gives a PEP 249 connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skerry.client.pep249 import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    DatabaseError,
+    DataError,
+    Date,
+    DateFromTicks,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    Warning,
+    apilevel,
+    paramstyle,
+    threadsafety,
+)
+
+if TYPE_CHECKING:
+    from skerry.client.dbapi import Connection
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "__version__",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+]
+
+
+def connect(url: str, *, timeout_s: float | None = None) -> Connection:
+    """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s)."""
+    # Imported late: members and Spark tasks import this package too, and need no client.
+    from skerry.client.dbapi import connect as connect_client
+
+    return connect_client(url, timeout_s=timeout_s)

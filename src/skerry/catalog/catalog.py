@@ -1,0 +1,174 @@
+"""The tables of the whole cluster as an initiator knows them: from the configuration, and from what sites said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from skerry.catalog.columns import difference
+from skerry.catalog.table import TablePart
+from skerry.config.model import Config, MemberConfig
+from skerry.config.nearest import did_you_mean
+from skerry.errors import PeerError, SiteError, UserError
+from skerry.sql.names import TableRef
+
+DOWN_UNKNOWN = "it has not told its tables yet"
+
+
+class Site(msgspec.Struct, frozen=True):
+    """What is known of one member's tables, by lower-case name. `down` says why they cannot be used; "" if they can."""
+
+    parts: Mapping[str, TablePart]
+    broken: Mapping[str, str]
+    down: str
+
+
+class TableLine(msgspec.Struct, frozen=True):
+    """One logical table for SHOW TABLES. `problem` says why it cannot be queried; "" if it can."""
+
+    table: str
+    members: tuple[str, ...]
+    rows: int | None
+    size_bytes: int | None
+    format: str
+    problem: str
+
+
+def _configured(member: MemberConfig) -> dict[str, str]:
+    return {name.lower(): name for name in member.tables}
+
+
+class Catalog:
+    """Names in any case mean the same. What the configuration promises and a site does not deliver is an error."""
+
+    def __init__(self, config: Config) -> None:
+        self._members = {name.lower(): member for name, member in config.members.items()}
+        self._sites = {name: Site({}, {}, DOWN_UNKNOWN) for name in self._members}
+        # By member: lower-case name to the member's own spelling, from the configuration and from what it told.
+        self._tables = {name: _configured(member) for name, member in self._members.items()}
+
+    # --- what sites say --------------------------------------------------------------------------
+    def learn(self, member: str, parts: Iterable[TablePart], broken: Mapping[str, str]) -> None:
+        """A site described its tables: all of them, so what it told before is forgotten."""
+        found: dict[str, TablePart] = {}
+        for part in parts:
+            if part.member.lower() != member.lower():
+                raise PeerError(f"site {member} described a table of {part.member}", member=member)
+            if found.setdefault(part.table.lower(), part) is not part:
+                raise PeerError(f"site {member} described table {part.table} twice", member=member)
+        reasons = {table.lower(): reason for table, reason in broken.items()}
+        name = self._known(member)
+        self._sites[name] = Site(found, reasons, "")
+        told = {table: part.table for table, part in found.items()}
+        self._tables[name] = told | _configured(self._members[name])
+
+    def lose(self, member: str, reason: str) -> None:
+        """A site is down; its tables stay known, so that a query can say which site it misses."""
+        name = self._known(member)
+        self._sites[name] = msgspec.structs.replace(self._sites[name], down=reason or "no reason given")
+
+    def _known(self, member: str) -> str:
+        if member.lower() not in self._members:
+            raise PeerError(f"site {member} is not in the configuration", member=member)
+        return member.lower()
+
+    # --- names -----------------------------------------------------------------------------------
+    def lookup(self, parts: tuple[str, ...], default_schema: str = "") -> TableRef | None:
+        """`orders` with all its parts, or `oslo.orders` alone; None when nobody has such a table.
+
+        SiteError when a site that should have it is down, cannot read it, or has other columns than the rest.
+        """
+        if len(parts) == 2:
+            schema, table = parts
+            return self._part_ref(schema, table) if self._has(schema, table) else None
+        if len(parts) != 1:
+            return None
+        (table,) = parts
+        if default_schema:
+            # A mistyped schema must not silently mean the rows of all sites.
+            if default_schema.lower() not in self._members:
+                known = [member.name for member in self._members.values()]
+                raise UserError(f"no schema {default_schema}{did_you_mean(default_schema, known)}")
+            if self._has(default_schema, table):
+                return self._part_ref(default_schema, table)
+        return self._logical_ref(table) if self._holders(table) else None
+
+    def names(self) -> list[str]:
+        """Every name that lookup knows: `orders`, `oslo.orders`, …"""
+        logical = {table: self._spelled(table) for member in self._members for table in self._tables[member]}
+        parts = [f"{self._members[m].name}.{self._tables[m][t]}" for m in self._members for t in self._tables[m]]
+        return sorted(logical.values(), key=str.lower) + sorted(parts, key=str.lower)
+
+    def _has(self, member: str, table: str) -> bool:
+        return member.lower() in self._members and table.lower() in self._tables[member.lower()]
+
+    def _holders(self, table: str) -> list[str]:
+        return [member for member in self._members if self._has(member, table)]
+
+    def _spelled(self, table: str) -> str:
+        return self._tables[self._holders(table)[0]][table.lower()]
+
+    # --- tables ----------------------------------------------------------------------------------
+    def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
+        """The parts that `ref` stands for, in the order of the configuration."""
+        holders = [ref.member.lower()] if ref.member else self._holders(ref.name)
+        return tuple(self._part(member, ref.name) for member in holders)
+
+    def describe(self, ref: TableRef) -> tuple[tuple[str, str], ...]:
+        """Rows (col_name, data_type)."""
+        return tuple((column.name, column.type) for column in ref.columns)
+
+    def show_tables(self) -> tuple[TableLine, ...]:
+        """Every logical table, by name; sums are None where a part is not known."""
+        tables = {table for member in self._members for table in self._tables[member]}
+        return tuple(self._line(table) for table in sorted(tables))
+
+    def _line(self, table: str) -> TableLine:
+        holders = self._holders(table)
+        try:
+            parts, problem = self.parts(self._logical_ref(table)), ""
+        except SiteError as error:
+            parts, problem = (), error.message
+        rows = [part.rows for part in parts]
+        known_rows = [count for count in rows if count is not None]
+        configured = [self._members[member].tables for member in holders]
+        formats = {each.format for tables in configured for name, each in tables.items() if name.lower() == table}
+        return TableLine(
+            table=self._spelled(table),
+            members=tuple(self._members[member].name for member in holders),
+            rows=sum(known_rows) if parts and len(known_rows) == len(parts) else None,
+            size_bytes=sum(part.size_bytes for part in parts) if parts else None,
+            format=", ".join(sorted(formats)),
+            problem=problem,
+        )
+
+    def _part_ref(self, member: str, table: str) -> TableRef:
+        part = self._part(member.lower(), table)
+        return TableRef(part.table, self._members[member.lower()].name, part.columns)
+
+    def _logical_ref(self, table: str) -> TableRef:
+        first, *others = [self._part(member, table) for member in self._holders(table)]
+        for other in others:
+            how = difference(other.columns, first.columns)
+            if how:
+                raise SiteError(
+                    f"table {first.table} has different columns at sites {first.member} and {other.member}: {how} "
+                    f"(here: {other.member}, there: {first.member}); query {first.member}.{first.table} or declare "
+                    f"columns in both",
+                    member=other.member,
+                )
+        return TableRef(self._spelled(table), None, first.columns)
+
+    def _part(self, member: str, table: str) -> TablePart:
+        """The part at one site, or the reason why it cannot be used."""
+        site, name = self._sites[member], self._members[member].name
+        spelled = self._tables[member].get(table.lower(), table)
+        if site.down:
+            raise SiteError(f"site {name} is down: {site.down}; table {spelled} is there", member=name)
+        reason = site.broken.get(table.lower())
+        if reason is None and table.lower() in site.parts:
+            return site.parts[table.lower()]
+        prefix = f"site {name}: table {spelled}: "
+        reason = reason or f"the site does not know it (has it the same configuration? see members.{name}.tables)"
+        raise SiteError(prefix + reason.removeprefix(prefix), member=name)

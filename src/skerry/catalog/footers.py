@@ -1,0 +1,137 @@
+"""Rows, bytes and columns from the footers of Parquet files, without Spark."""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from skerry.catalog.listing import Listing
+from skerry.catalog.table import Column
+from skerry.errors import SiteError
+from skerry.limits import Limits
+
+FOOTERS_MAX = Limits().footers
+
+
+class Footer(msgspec.Struct, frozen=True):
+    """`size_bytes` is uncompressed: what a scan gives, not what the disk holds. A column's type is "" when unsure."""
+
+    rows: int
+    size_bytes: int
+    columns: tuple[Column, ...]
+
+
+class Footers:
+    """Footers of files, each read once as long as the file's size and mtime stay. Safe to share by threads."""
+
+    def __init__(self, footers_max: int = FOOTERS_MAX) -> None:
+        self._read = lru_cache(maxsize=footers_max)(_read)
+
+    def of(self, listing: Listing) -> Footer:
+        """The whole table: sums, and the columns of its first file followed by those of its directories."""
+        footers = [self._read(file, *stamp) for file, stamp in zip(listing.files, listing.stamps, strict=True)]
+        return Footer(
+            rows=sum(footer.rows for footer in footers),
+            size_bytes=sum(footer.size_bytes for footer in footers),
+            columns=_with_partitions(footers[0].columns, listing) if footers else (),
+        )
+
+    def reads(self) -> int:
+        """How many files were opened so far."""
+        return self._read.cache_info().misses
+
+
+def _read(file: str, size_bytes: int, mtime_ns: int) -> Footer:
+    try:
+        metadata = pq.read_metadata(file)
+        columns = _columns(metadata.schema)
+    except FileNotFoundError:
+        raise SiteError(f"file {os.path.basename(file)} is gone") from None
+    except (pa.ArrowException, OSError) as error:
+        raise SiteError(f"file {os.path.basename(file)} is not Parquet: {_first_sentence(error)}") from None
+    groups = range(metadata.num_row_groups)
+    return Footer(metadata.num_rows, sum(metadata.row_group(i).total_byte_size for i in groups), columns)
+
+
+_SHARED = Footers()
+
+
+def count_rows(files: tuple[str, ...]) -> int:
+    """The rows of Parquet files as they are now, from footers that all members of this process share."""
+    stamps = []
+    for file in files:
+        try:
+            status = os.stat(file)
+        except FileNotFoundError:
+            raise SiteError(f"file {os.path.basename(file)} is gone") from None
+        stamps.append((status.st_size, status.st_mtime_ns))
+    return _SHARED.of(Listing(files, 0, 0, "/", tuple(stamps))).rows
+
+
+def _first_sentence(error: BaseException) -> str:
+    return str(error).split("\n")[0].split(". ")[0].rstrip(".")
+
+
+def _with_partitions(columns: tuple[Column, ...], listing: Listing) -> tuple[Column, ...]:
+    """Spark appends a column for each key=value directory, and finds its type out itself."""
+    steps = os.path.relpath(os.path.dirname(listing.files[0]), listing.root).split("/")
+    known = {column.name.lower() for column in columns}
+    keys = [step.partition("=")[0] for step in steps if "=" in step]
+    return columns + tuple(Column(key, "") for key in keys if key.lower() not in known)
+
+
+def _columns(schema: Any) -> tuple[Column, ...]:
+    # INT96 looks like a timestamp without zone to Arrow, and is one with zone to Spark.
+    int96 = {schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type == "INT96"}
+    arrow = schema.to_arrow_schema()
+    return tuple(Column(each.name, "timestamp" if each.name in int96 else spark_type(each.type)) for each in arrow)
+
+
+SIMPLE: dict[Any, str] = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "int",
+    pa.uint32(): "bigint",
+    pa.uint64(): "decimal(20,0)",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+    pa.date32(): "date",
+    pa.date64(): "date",
+}
+
+
+def spark_type(kind: Any) -> str:
+    """The type Spark reads from a Parquet column that Arrow sees as `kind`; "" when unsure."""
+    if kind in SIMPLE:
+        return SIMPLE[kind]
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if kind.tz else "timestamp_ntz"
+    if pa.types.is_dictionary(kind):
+        return spark_type(kind.value_type)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        inner = spark_type(kind.value_type)
+        return f"array<{inner}>" if inner else ""
+    if pa.types.is_map(kind):
+        key, value = spark_type(kind.key_type), spark_type(kind.item_type)
+        return f"map<{key},{value}>" if key and value else ""
+    if pa.types.is_struct(kind):
+        fields = [(each.name, spark_type(each.type)) for each in kind]
+        return f"struct<{','.join(f'{n}:{t}' for n, t in fields)}>" if all(t for _, t in fields) else ""
+    return ""

@@ -1,0 +1,64 @@
+"""`skerry check`: is this skerry.yaml right? Every mistake, each with its place."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from skerry.config import Config, read_file
+from skerry.config.files import check_files
+from skerry.errors import ConfigError
+
+
+@click.command()
+@click.argument("file", default="skerry.yaml", type=click.Path())
+@click.option("--member", "members", multiple=True, metavar="NAME", help="Look only for this member's files.")
+@click.option("--no-files", is_flag=True, help="Check the file alone, not the tables' files.")
+def check(file: str, members: tuple[str, ...], no_files: bool) -> None:
+    """Check FILE (default: skerry.yaml), and that the tables' files are there.
+
+    Prints every mistake with its place and exits with 1, or one line that says ok.
+    """
+    try:
+        config = checked(file, members, no_files=no_files)
+    except ConfigError as error:
+        for line in error.message.split("\n"):
+            _print(line, "red")
+        sys.exit(1)
+    _print(summary(file, config), "green")
+
+
+def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False) -> Config:
+    """The configuration, if nothing is wrong with it and its files; ConfigError otherwise."""
+    config, notes = read_file(file)
+    local = [config.member(name).name for name in members] or None
+    if not no_files:
+        check_files(config, notes, local)
+        notes.raise_if_any()
+    return config
+
+
+def summary(file: str, config: Config) -> str:
+    counts = (
+        _count(len(config.members), "member"),
+        _count(len(config.table_names()), "table"),
+        _count(len(config.links), "link"),
+    )
+    return f"{file}: ok: cluster {config.cluster}, {', '.join(counts)}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _print(line: str, colour: str) -> None:
+    """Colours on a terminal; the bare line for a pipe, whatever its width."""
+    if not sys.stdout.isatty():
+        click.echo(line)
+        return
+    place, colon, rest = line.partition(": ")
+    text = Text(place, style="bold") + Text(colon) + Text(rest, style=colour)
+    Console(highlight=False, soft_wrap=True).print(text)

@@ -1,0 +1,208 @@
+"""`skerry demo`: three sites on this machine, a join across all of them, and what it cost."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+import click
+import yaml
+from rich.console import Console
+from rich.table import Table
+
+from skerry.cli.processes import Members
+from skerry.cli.progress import LiveLine
+from skerry.cli.render import TableWriter, summary
+from skerry.client.dbapi import Connection, QueryStatus, connect
+from skerry.client.pep249 import Error
+from skerry.errors import SkerryError
+
+SCALE = "0.1"
+FIRST_PORT = 7101
+SITES = {
+    "oslo": ("orders", "lineitem"),
+    "bergen": ("customer", "nation", "region"),
+    "tromso": ("part", "partsupp", "supplier"),
+}
+QUERY = """\
+SELECT n_name AS nation, count(DISTINCT o_orderkey) AS orders,
+       sum(l_extendedprice * (1 - l_discount)) AS revenue
+FROM lineitem
+JOIN orders ON o_orderkey = l_orderkey
+JOIN customer ON c_custkey = o_custkey
+JOIN nation ON n_nationkey = c_nationkey
+JOIN part ON p_partkey = l_partkey
+WHERE p_brand = 'Brand#23' AND o_orderdate >= DATE '1996-01-01'
+GROUP BY n_name
+ORDER BY revenue DESC
+LIMIT 10"""
+
+
+@click.command("demo")
+@click.option("--keep", is_flag=True, help="Leave the cluster running and say how to connect.")
+@click.option("--sail", is_flag=True, help="Use Sail instead of Apache Spark: no Java needed.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the data and the configuration are kept.  [default: skerry/demo in the user's cache]",
+)
+def demo(keep: bool, sail: bool, directory: Path | None) -> None:
+    """Start three sites on this machine (TPC-H, scale 0.1) and run a join across all of them.
+
+    Shows the plan, the progress, the rows, the time and the bytes that crossed each link; then stops
+    everything it started. What it makes is kept and used again by the next run.
+    """
+    console = Console()
+    signal.signal(signal.SIGTERM, _interrupt)
+    folder = directory or _cache_folder()
+    try:
+        make_data(folder, console)
+        config, url = write_config(folder, sail)
+        _run(config, url, keep, console)
+    except KeyboardInterrupt:
+        console.print("interrupted; everything that was started has been stopped")
+        sys.exit(130)
+    except (Error, SkerryError) as error:
+        raise click.ClickException(error.message) from error
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _cache_folder() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "skerry" / "demo"
+
+
+def make_data(folder: Path, console: Console) -> None:
+    """TPC-H as Parquet, once; a run that was cut off leaves nothing that looks complete."""
+    data = folder / f"tpch-{SCALE}"
+    if data.is_dir():
+        console.print(f"data: TPC-H scale {SCALE} in {data} (made before)", highlight=False)
+        return
+    beside = Path(sys.executable).with_name("tpchgen-cli")
+    command = str(beside) if beside.exists() else shutil.which("tpchgen-cli")
+    if command is None:
+        raise click.ClickException("tpchgen-cli is not installed; pip install 'skerry[demo]' or run make demo")
+    unfinished = folder / f"tpch-{SCALE}.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    with console.status(f"making TPC-H data at scale {SCALE}"):
+        made = subprocess.run(
+            [command, "parquet", "-s", SCALE, "--output-dir", str(unfinished)], capture_output=True, text=True
+        )
+    if made.returncode:
+        raise click.ClickException(f"tpchgen-cli failed: {made.stderr.strip()}")
+    unfinished.rename(data)
+    console.print(f"data: TPC-H scale {SCALE} made in {data}", highlight=False)
+
+
+def write_config(folder: Path, sail: bool) -> tuple[Path, str]:
+    """skerry.yaml of the three sites; ports in use are passed over."""
+    ports = _free_ports(len(SITES))
+    spark: dict[str, object] = {"sail": True} if sail else {"master": "local[*]"}
+    members = {
+        site: {
+            "address": f"127.0.0.1:{port}",
+            "spark": spark,
+            "tables": {table: {"format": "parquet", "path": f"{table}.parquet"} for table in tables},
+        }
+        for (site, tables), port in zip(SITES.items(), ports, strict=True)
+    }
+    path = folder / "skerry.yaml"
+    text = yaml.safe_dump({"cluster": "demo", "data_root": f"tpch-{SCALE}", "members": members}, sort_keys=False)
+    path.write_text(f"# written by skerry demo\n{text}")
+    return path, f"skerry://127.0.0.1:{ports[0]}"
+
+
+def _free_ports(count: int) -> list[int]:
+    free: list[int] = []
+    port = FIRST_PORT
+    while len(free) < count and port < 65536:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                free.append(port)
+            except OSError:
+                pass
+        port += 1
+    return free
+
+
+def _run(config: Path, url: str, keep: bool, console: Console) -> None:
+    console.print(f"starting {len(SITES)} members (logs: {config.parent}/<member>.log)", highlight=False)
+    with Members(config, tuple(SITES), log_dir=config.parent, keep=keep) as members:
+        members.wait_ready(console)
+        with connect(url) as connection:
+            show_query(connection, url, console)
+        if keep:
+            pids = " ".join(str(process.process.pid) for process in members.processes)
+            console.print(
+                f"\nThe cluster is left running:\n  skerry sql {url}\nStop it with:\n  kill {pids}", highlight=False
+            )
+            return
+        with console.status("stopping"):
+            members.stop()
+    console.print("stopped everything that was started")
+
+
+def show_query(connection: Connection, url: str, console: Console) -> None:
+    """The plan, live progress, the rows, the time, and what crossed each link."""
+    console.rule("query", align="left")
+    console.print(QUERY, highlight=False)
+    console.rule("plan", align="left")
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {QUERY}")
+        for (line,) in cursor.fetchall():
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.rule("rows", align="left")
+    started = time.monotonic()
+    live = LiveLine(url, console)
+    try:
+        with connection.cursor() as cursor:
+            with live.during(cursor, started):
+                cursor.execute(QUERY)
+                rows = cursor.fetchall()
+            seconds = time.monotonic() - started
+            writer = TableWriter(sys.stdout.write, console.is_terminal)
+            writer.begin(cursor.description or [])
+            writer.rows(rows)
+            writer.end()
+            console.print(summary(len(rows), seconds), highlight=False)
+            _show_links(_final_status(cursor.status), console)
+    finally:
+        live.close()
+
+
+def _final_status(ask: object) -> QueryStatus:
+    """What the links carried is complete once every site gave its receipt."""
+    assert callable(ask)
+    deadline = time.monotonic() + 5.0
+    status: QueryStatus = ask()
+    while status.state == "running" and time.monotonic() < deadline:
+        time.sleep(0.05)
+        status = ask()
+    return status
+
+
+def _show_links(status: QueryStatus, console: Console) -> None:
+    console.rule("bytes that crossed each link", align="left")
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column("link")
+    table.add_column("rows", justify="right")
+    table.add_column("bytes", justify="right")
+    for link in sorted(status.links, key=lambda link: -link.size_bytes):
+        table.add_row(f"{link.sender} → {link.receiver}", f"{link.rows:,}", f"{link.size_bytes:,}")
+    total = sum(link.size_bytes for link in status.links)
+    table.add_row("total", "", f"{total:,}", end_section=True)
+    console.print(table)

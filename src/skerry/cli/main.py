@@ -1,0 +1,48 @@
+"""The `skerry` command. Its commands are loaded when they are used, so that none waits for another's imports."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+
+import click
+
+from skerry import __version__
+
+# name → one line for `skerry --help`; the command is skerry.cli.<name>'s attribute of that name.
+COMMANDS = {
+    "check": "Check a configuration file, and say what is wrong where.",
+    "demo": "Start a small cluster on this machine, with tables to query.",
+    "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",
+    "up": "Start the members of a configuration file.",
+}
+
+
+class LazyGroup(click.Group):
+    """Loads a command's module when it is called for."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return [name for name in COMMANDS if importlib.util.find_spec(f"skerry.cli.{name}") is not None]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in self.list_commands(context):
+            return None
+        module = importlib.import_module(f"skerry.cli.{name}")
+        command = getattr(module, name, None) or getattr(module, "command", None)
+        if not isinstance(command, click.Command):
+            raise click.ClickException(f"skerry.cli.{name} holds no command")
+        return command
+
+    def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(context)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="skerry", message="%(prog)s %(version)s")
+def main() -> None:
+    """One SQL over many Spark sites.
+
+    \b
+    skerry sql skerry://localhost:7101 "SELECT count(*) FROM orders"
+    """

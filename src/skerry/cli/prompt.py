@@ -1,0 +1,129 @@
+"""The prompt of `skerry sql`: statements over several lines, history, and a few commands."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+
+from skerry.cli.sql import Runner, show_error
+from skerry.cli.statements import split
+from skerry.client.pep249 import Error
+
+HELP = """\
+Type SQL and end it with a semicolon; it may take several lines.
+  \\d          the tables             \\timing   show times, or do not
+  \\d TABLE    a table's columns      \\q        leave (or Ctrl-D)
+Ctrl-C ends the running query, or drops what you typed."""
+WORDS = ("help", "quit", "exit")
+
+
+def is_complete(text: str) -> bool:
+    """Whether Enter ends the input: a command, nothing at all, or SQL up to its semicolon."""
+    stripped = text.strip()
+    if not stripped or stripped.startswith("\\") or stripped.lower() in WORDS:
+        return True
+    statements, rest = split(text)
+    return bool(statements) and not rest
+
+
+def describe_statement(table: str) -> str:
+    """`DESCRIBE table`, from what was typed after \\d."""
+    from sqlglot import exp  # only needed here, and slow to load
+
+    return exp.Describe(this=exp.to_table(table, dialect="spark")).sql("spark")
+
+
+def history_path() -> Path:
+    """In the user's state folder, as the XDG base directories say."""
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "skerry" / "history"
+
+
+class Prompt:
+    """Reads and runs until the user leaves."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._runner = runner
+        self._session: PromptSession[str] = PromptSession(
+            multiline=True,
+            history=_history(),
+            key_bindings=_bindings(),
+            lexer=PygmentsLexer.from_filename("statement.sql"),
+            prompt_continuation=lambda width, line, wrapped: "> ".rjust(width),
+        )
+
+    def run(self) -> None:
+        member = self._runner.connection().member
+        click.echo(f"Connected to {member}. Type help for help.")
+        while True:
+            try:
+                text = self._session.prompt(f"{member}> ").strip()
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+            if not self.handle(text):
+                return
+
+    def handle(self, text: str) -> bool:
+        """Do what was typed; False to leave. Errors are shown, and the prompt goes on."""
+        try:
+            return self._do(text)
+        except KeyboardInterrupt:
+            click.echo("cancelled", err=True)
+        except Error as error:
+            show_error(error)
+        return True
+
+    def _do(self, text: str) -> bool:
+        command, _, argument = text.rstrip(";").strip().partition(" ")
+        match command.lower(), argument.strip():
+            case ("", ""):
+                pass
+            case ("\\q" | "quit" | "exit", ""):
+                return False
+            case ("help" | "\\?" | "\\h", ""):
+                click.echo(HELP)
+            case ("\\timing", ""):
+                self._runner.timing = not self._runner.timing
+                click.echo(f"Times are {'shown' if self._runner.timing else 'not shown'}.")
+            case ("\\d", ""):
+                self._runner.run("SHOW TABLES")
+            case ("\\d", table):
+                self._runner.run(describe_statement(table))
+            case (unknown, _) if unknown.startswith("\\"):
+                click.echo(f"error: {unknown} is no command (type help)", err=True)
+            case _:
+                for statement in split(text)[0]:
+                    self._runner.run(statement)
+        return True
+
+
+def _history() -> History:
+    path = history_path()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Statements may hold what is nobody else's business.
+        path.touch(mode=0o600, exist_ok=True)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def _bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        if is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return bindings

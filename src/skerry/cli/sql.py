@@ -1,0 +1,142 @@
+"""`skerry sql`: one statement, a script from standard input, or a prompt."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+from rich.console import Console
+
+from skerry.cli.progress import LiveLine
+from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, Write, summary
+from skerry.cli.statements import split
+from skerry.client.dbapi import Connection, connect
+from skerry.client.pep249 import Error
+
+INTERRUPTED = 130  # the shell's exit code for Ctrl-C
+
+
+class Runner:
+    """Runs statements on one connection and shows what they give; connects again when the member came back."""
+
+    def __init__(self, url: str, output_format: str, timeout_s: float | None) -> None:
+        self.url = url
+        self.timing = True
+        self._format = output_format
+        self._timeout_s = timeout_s
+        self._live = LiveLine(url, Console(stderr=True))
+        self._connection: Connection | None = None
+
+    def connection(self) -> Connection:
+        if self._connection is None or not self._connection.usable:
+            self.close()
+            self._connection = connect(self.url)
+        return self._connection
+
+    def run(self, statement: str) -> None:
+        """Run one statement to its end and write its rows to standard output."""
+        started = time.monotonic()
+        with self.connection().cursor() as cursor:
+            with self._live.during(cursor, started):
+                cursor.execute(statement, timeout_s=self._timeout_s)
+            if cursor.description is None:
+                self._say(f"{max(cursor.rowcount, 0)} rows changed", started)
+                return
+            writer = make_writer(self._format, sys.stdout.write, sys.stdout.isatty())
+            writer.begin(cursor.description)
+            count = 0
+            while True:
+                with self._live.during(cursor, started):
+                    rows = cursor.fetch_page()
+                if not rows:
+                    break
+                count += len(rows)
+                writer.rows(rows)
+                sys.stdout.flush()
+            writer.end()
+            self._say(None, started, count)
+
+    def close(self) -> None:
+        self._live.close()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _say(self, text: str | None, started: float, rows: int = 0) -> None:
+        seconds = time.monotonic() - started if self.timing else None
+        if text is None:
+            text = summary(rows, seconds)
+        elif seconds is not None:
+            text = f"({text}, {seconds:.2f} s)"
+        # CSV and JSON are for programs: there the line must not stand among the rows.
+        click.echo(text, err=self._format != "table")
+
+
+def make_writer(output_format: str, write: Write, colour: bool) -> RowWriter:
+    match output_format:
+        case "csv":
+            return CsvWriter(write)
+        case "json":
+            return JsonWriter(write)
+    return TableWriter(write, colour)
+
+
+def show_error(error: Error) -> None:
+    """To standard error, without a traceback."""
+    click.echo(click.style("error: ", fg="red", bold=True) + error.message, err=True)
+    if error.suggestion:
+        click.echo(f"hint: {error.suggestion}", err=True)
+
+
+@click.command("sql")
+@click.argument("url")
+@click.argument("statement", required=False)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "csv", "json"]),
+    default="table",
+    show_default=True,
+    help="How rows are written to standard output.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="End a query that runs longer.  [default: the member's own limit]",
+)
+def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None) -> None:
+    """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
+
+    STATEMENT may be several, separated by semicolons; the first that fails ends the run, with exit code 1.
+    Without STATEMENT, SQL is read from standard input; on a terminal there is a prompt (type help there).
+
+    \b
+    skerry sql skerry://localhost:7101 "SHOW TABLES"
+    skerry sql skerry://localhost:7101 --format csv "SELECT * FROM orders" > orders.csv
+    skerry sql skerry://localhost:7101 < script.sql
+    """
+    runner = Runner(url, output_format, timeout_s)
+    try:
+        runner.connection()
+        if statement is None and sys.stdin.isatty():
+            from skerry.cli.prompt import Prompt  # prompt_toolkit takes a while to load
+
+            Prompt(runner).run()
+        else:
+            _run_script(runner, sys.stdin.read() if statement is None else statement)
+    except Error as error:
+        show_error(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        click.echo("cancelled", err=True)
+        sys.exit(INTERRUPTED)
+    finally:
+        runner.close()
+
+
+def _run_script(runner: Runner, text: str) -> None:
+    statements, rest = split(text)
+    for statement in [*statements, rest] if rest else statements:
+        runner.run(statement)

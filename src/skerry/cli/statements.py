@@ -1,0 +1,55 @@
+"""Where one SQL statement ends and the next begins, by Spark's rules for quotes and comments."""
+
+from __future__ import annotations
+
+import re
+
+# A semicolon inside any of these ends nothing. Unfinished quotes and comments run to the end of the text.
+_TOKEN = re.compile(
+    r"""
+      (?P<comment> --[^\n]* )
+    | (?P<bracketed> /\* )
+    | (?P<raw> (?<![A-Za-z0-9_]) [rR] (?: '[^']*(?:'|(?P<open_raw1>\Z)) | "[^"]*(?:"|(?P<open_raw2>\Z)) ) )
+    | (?P<quoted>
+          ' (?: [^'\\] | \\. )* (?: ' | (?P<open1>\\?\Z) )
+        | " (?: [^"\\] | \\. )* (?: " | (?P<open2>\\?\Z) )
+        | ` [^`]* (?: ` | (?P<open3>\Z) )
+      )
+    | (?P<end> ; )
+    | (?P<other> [^-/rR'"`;]+ | . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+_BRACKET = re.compile(r"/\*|\*/")
+
+
+def split(text: str) -> tuple[list[str], str]:
+    """The statements that a semicolon ends, without it, and what follows the last one."""
+    statements: list[str] = []
+    begin = at = 0
+    has_sql = False
+    while at < len(text):
+        token = _TOKEN.match(text, at)
+        assert token is not None
+        at = token.end()
+        if token["bracketed"]:
+            at = _after_bracketed(text, at)
+        elif token["end"]:
+            if has_sql:
+                statements.append(text[begin : token.start()].strip())
+            begin, has_sql = at, False
+        elif not token["comment"] and not token[0].isspace():
+            has_sql = True
+    return statements, text[begin:].strip() if has_sql else ""
+
+
+def _after_bracketed(text: str, at: int) -> int:
+    """Where a comment ends that began before `at`; Spark's bracketed comments nest."""
+    depth = 1
+    while depth:
+        bracket = _BRACKET.search(text, at)
+        if bracket is None:
+            return len(text)
+        depth += 1 if bracket[0] == "/*" else -1
+        at = bracket.end()
+    return at

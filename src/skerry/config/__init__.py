@@ -1,0 +1,17 @@
+"""skerry.yaml: the members of a cluster, their tables and sinks, the links between them, the limits."""
+
+from skerry.config.model import Config, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
+from skerry.config.read import load, parse, read_file
+
+__all__ = [
+    "Config",
+    "Link",
+    "MemberConfig",
+    "Role",
+    "SinkConfig",
+    "SparkConfig",
+    "TableConfig",
+    "load",
+    "parse",
+    "read_file",
+]

@@ -1,0 +1,48 @@
+"""Checks of a configuration against the files on this machine: what `skerry check` does beyond reading."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from skerry.catalog.columns import difference
+from skerry.catalog.footers import Footers
+from skerry.catalog.listing import ListingError, list_table
+from skerry.catalog.table import Column
+from skerry.config.model import Config, TableConfig
+from skerry.config.yaml_nodes import Notes
+from skerry.errors import SiteError
+
+
+def check_files(config: Config, notes: Notes, members: Collection[str] | None = None) -> None:
+    """Notes tables without files, unreadable Parquet, and parts of one table with different columns.
+
+    `members` names those whose files are on this machine; None: all.
+    """
+    footers = Footers(config.limits.footers)
+    first: dict[str, tuple[str, tuple[Column, ...]]] = {}
+    for member in config.members.values():
+        if members is not None and member.name not in members:
+            continue
+        for table in member.tables.values():
+            columns = _columns(config, table, footers, notes)
+            if not columns:
+                continue
+            known_member, known = first.setdefault(table.name.lower(), (member.name, columns))
+            how = difference(columns, known)
+            if how:
+                text = f"not the columns that {known_member} has: {how}"
+                notes.note(f"{table.key}.{'columns' if table.columns else 'path'}", text)
+
+
+def _columns(config: Config, table: TableConfig, footers: Footers, notes: Notes) -> tuple[Column, ...]:
+    """The columns as far as they can be known without Spark; () when they cannot."""
+    try:
+        listing = list_table(config.data_root, table, config.limits.table_files)
+        footer = footers.of(listing) if table.format == "parquet" else None
+    except ListingError as error:
+        notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))
+        return table.columns
+    except SiteError as error:
+        notes.note(f"{table.key}.path", error.message)
+        return table.columns
+    return table.columns or (footer.columns if footer else ())

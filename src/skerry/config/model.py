@@ -1,0 +1,106 @@
+"""The configuration as every part of Skerry sees it: frozen, checked, paths resolved."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+from skerry.catalog.table import Column
+from skerry.config.nearest import did_you_mean
+from skerry.errors import ConfigError
+from skerry.limits import Limits
+
+
+class Role(StrEnum):
+    """A lite member takes queries and gathers results; it has no Spark and no tables."""
+
+    DATA = "data"
+    LITE = "lite"
+
+
+class SparkConfig(msgspec.Struct, frozen=True):
+    """A site's Spark: exactly one of `master` (Apache Spark), `remote` (Spark Connect) and `sail` is set."""
+
+    master: str | None = None
+    remote: str | None = None
+    sail: bool = False
+    conf: dict[str, str] = {}
+
+
+class TableConfig(msgspec.Struct, frozen=True):
+    """What one member holds of a table. `path` is as written, relative to the data root.
+
+    `columns` is empty when Spark is to find them out; `shown_path` is for messages.
+    """
+
+    member: str
+    name: str
+    format: str
+    path: str
+    options: dict[str, str] = {}
+    columns: tuple[Column, ...] = ()
+    shown_path: str = ""
+
+    @property
+    def key(self) -> str:
+        """Where it stands in skerry.yaml."""
+        return f"members.{self.member}.tables.{self.name}"
+
+
+class SinkConfig(msgspec.Struct, frozen=True):
+    """Where a pipeline writes. `path` is as written, relative to the data root."""
+
+    member: str
+    name: str
+    format: str
+    path: str
+    options: dict[str, str] = {}
+
+
+class MemberConfig(msgspec.Struct, frozen=True):
+    """`address` is `host:port`; `spark` is None exactly for lite members."""
+
+    name: str
+    address: str
+    role: Role
+    spark: SparkConfig | None
+    capacity: int
+    tables: dict[str, TableConfig]
+    sinks: dict[str, SinkConfig]
+
+
+class Link(msgspec.Struct, frozen=True):
+    """One direction between two members: bandwidth, delay one way, price."""
+
+    sender: str
+    receiver: str
+    mbit: float
+    ms: float = 0.0
+    usd_per_gb: float = 0.0
+
+
+class Config(msgspec.Struct, frozen=True):
+    """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file."""
+
+    cluster: str
+    data_root: str
+    members: dict[str, MemberConfig]
+    links: tuple[Link, ...] = ()
+    limits: Limits = Limits()
+
+    def member(self, name: str) -> MemberConfig:
+        """The member of that name, whatever its case; ConfigError for an unknown one."""
+        for known, member in self.members.items():
+            if known.lower() == name.lower():
+                return member
+        raise ConfigError(f"no member {name} in cluster {self.cluster}{did_you_mean(name, self.members)}")
+
+    def addresses(self) -> dict[str, str]:
+        """Where each member listens, as the wire layer writes addresses."""
+        return {name: f"tcp:{member.address}" for name, member in self.members.items()}
+
+    def table_names(self) -> tuple[str, ...]:
+        """Logical tables: a name used by several members counts once, whatever its case."""
+        names = {name.lower(): name for member in reversed(self.members.values()) for name in member.tables}
+        return tuple(sorted(names.values(), key=str.lower))

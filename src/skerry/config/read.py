@@ -1,0 +1,317 @@
+"""The walk over skerry.yaml: from nodes to a Config, noting every mistake on the way."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from skerry.catalog.columns import difference
+from skerry.catalog.table import Column
+from skerry.config import rules
+from skerry.config.model import Config, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
+from skerry.config.nearest import did_you_mean
+from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
+from skerry.errors import ConfigError
+from skerry.limits import CONFIG_BYTES, Limits
+
+TOP = ("cluster", "data_root", "members", "links", "limits")
+MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks")
+SPARK = ("master", "remote", "sail", "conf")
+TABLE = ("format", "path", "options", "columns")
+SINK = ("format", "path", "options")
+LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb")
+CAPACITY = 16
+CAPACITY_MAX = 10_000
+FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
+MAY_BE_ZERO = ("broadcast_bytes", "driver_rows", "driver_bytes", "history_queries", "merge_groups", "spool_disk_bytes")
+LIMITS_ORDERED = (
+    ("frame_bytes_before_login", "frame_bytes"),
+    ("batch_bytes", "frame_bytes"),
+    ("reconnect_first_s", "reconnect_max_s"),
+)
+
+
+def load(path: str | os.PathLike[str]) -> Config:
+    """The configuration in a file; ConfigError carries every mistake, one a line."""
+    return read_file(path)[0]
+
+
+def parse(text: str, name: str = "skerry.yaml", base_dir: str | os.PathLike[str] = ".") -> Config:
+    """The configuration in a text; `data_root` is relative to `base_dir`."""
+    return _read(text, name, base_dir)[0]
+
+
+def read_file(path: str | os.PathLike[str]) -> tuple[Config, Notes]:
+    """Like load, with the places of everything, for checks that look further than the file."""
+    name = os.fspath(path)
+    try:
+        with open(path, "rb") as file:
+            data = file.read(CONFIG_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise ConfigError(f"{name}: cannot be read: {reason.lower()}") from None
+    if len(data) > CONFIG_BYTES:
+        raise ConfigError(f"{name}: larger than {CONFIG_BYTES} bytes")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        column = error.start - data[: error.start].rfind(b"\n")
+        raise ConfigError(f"{name}:{line}:{column}: not YAML: not UTF-8") from None
+    return _read(text, name, Path(path).parent)
+
+
+def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Config, Notes]:
+    notes = Notes(name)
+    root = compose(text, notes)
+    config = _config(root, base_dir)
+    notes.raise_if_any()
+    return config, notes
+
+
+def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
+    top = root.fields(TOP, required=("cluster", "members"))
+    written_root = top.text("data_root", _data_root, ".")
+    data_root = os.path.realpath(os.path.join(base_dir, written_root))
+    members = {
+        name: _member(name, item, data_root, written_root)
+        for name, item in top.entries("members", same_in_any_case=True)
+        if _good_key(item, name, rules.plain_name)
+    }
+    _check_members(members, root, top)
+    links_item = top.get("links")
+    links = _links(links_item.elements(), members) if links_item else ()
+    return Config(
+        cluster=top.text("cluster", rules.cluster_name, ""),
+        data_root=data_root,
+        members=members,
+        links=links,
+        limits=_limits(top),
+    )
+
+
+def _data_root(text: str) -> str:
+    if not text.strip():
+        raise Refused("is empty")
+    return text
+
+
+def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:
+    try:
+        rule(key)
+    except Refused as refused:
+        item.wrong_key(str(refused))
+        return False
+    return True
+
+
+# --- members -------------------------------------------------------------------------------------
+def _member(name: str, item: Item, data_root: str, written_root: str) -> MemberConfig:
+    fields = item.fields(MEMBER, required=("address",))
+    role = fields.text("role", rules.role, Role.DATA)
+    if role is Role.LITE:
+        for key in ("spark", "tables", "sinks"):
+            refused = fields.get(key)
+            if refused:
+                refused.wrong_key(f"a lite member has no {key}; use role: data")
+    capacity = fields.get("capacity")
+    spark_item = fields.get("spark")
+    spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
+    return MemberConfig(
+        name=name,
+        address=fields.text("address", rules.address, ""),
+        role=role,
+        spark=None if role is Role.LITE else spark,
+        capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
+        tables={
+            table: _table(name, table, each, data_root, written_root)
+            for table, each in fields.entries("tables", same_in_any_case=True)
+            if _good_key(each, table, rules.plain_name)
+        },
+        sinks={
+            sink: _sink(name, sink, each, data_root)
+            for sink, each in fields.entries("sinks", same_in_any_case=True)
+            if _good_key(each, sink, rules.plain_name)
+        },
+    )
+
+
+def _spark(item: Item) -> SparkConfig:
+    fields = item.fields(SPARK)
+    chosen = [key for key in ("master", "remote", "sail") if key in fields]
+    if len(chosen) > 1:
+        item.wrong(f"more than one of {', '.join(chosen)}; keep one")
+    sail = fields.get("sail")
+    is_sail = sail.flag() if sail else False
+    if sail and not is_sail and sail.kind() == "true or false":
+        sail.wrong("write sail: true, or leave it out")
+    master = fields.text("master", rules.master, None if chosen else "local[*]")
+    rule = rules.conf_key_embedded if master and master.startswith("local") else rules.conf_key
+    return SparkConfig(
+        master=master,
+        remote=fields.text("remote", rules.remote, None),
+        sail=is_sail,
+        conf={key: each.setting() for key, each in fields.entries("conf") if _good_key(each, key, rule)},
+    )
+
+
+def _table(member: str, name: str, item: Item, data_root: str, written_root: str) -> TableConfig:
+    fields = item.fields(TABLE, required=("format", "path"))
+    path = fields.text("path", rules.path_inside(data_root, globs=True), "")
+    return TableConfig(
+        member=member,
+        name=name,
+        format=fields.text("format", rules.format_name, ""),
+        path=path,
+        options=_options(fields),
+        columns=_columns(fields),
+        shown_path=os.path.normpath(os.path.join(written_root, path)),
+    )
+
+
+def _sink(member: str, name: str, item: Item, data_root: str) -> SinkConfig:
+    fields = item.fields(SINK, required=("format", "path"))
+    return SinkConfig(
+        member=member,
+        name=name,
+        format=fields.text("format", rules.format_name, ""),
+        path=fields.text("path", rules.path_inside(data_root, globs=False), ""),
+        options=_options(fields),
+    )
+
+
+def _options(fields: Fields) -> dict[str, str]:
+    entries = fields.entries("options", same_in_any_case=True)
+    return {key: item.setting() for key, item in entries if _good_key(item, key, rules.option_key)}
+
+
+def _columns(fields: Fields) -> tuple[Column, ...]:
+    item = fields.get("columns")
+    if item is None:
+        return ()
+    entries = item.entries(same_in_any_case=True)
+    if not entries and item.kind() == "a mapping":
+        item.wrong("is empty; name every column, or leave it out and Spark finds them out")
+    # `{a: decimal(15,2)}` is two keys to YAML, `a` and `2)`; one message for both will do.
+    entries = [(name, each) for name, each in entries if not (name.endswith((")", ">")) and each.kind() == "nothing")]
+    for name, each in entries:
+        if not name.strip() or not name.isprintable():
+            each.wrong_key("is not a name for a column")
+    return tuple(Column(name, each.text(rules.column_type, "")) for name, each in entries)
+
+
+def _check_members(members: dict[str, MemberConfig], root: Item, top: Fields) -> None:
+    """What only shows when members are seen together."""
+    item = top.get("members")
+    # A member that was refused for its name may have been the data member.
+    all_read = item is not None and item.kind() == "a mapping" and len(members) == len(item.node.value)
+    if item is not None and all_read and all(member.role is Role.LITE for member in members.values()):
+        item.wrong_key("no data member; at least one member needs role: data")
+    taken: dict[str, str] = {}
+    for member in members.values():
+        endpoint = rules.same_endpoint(member.address)
+        if endpoint in taken:
+            path = f"members.{member.name}.address"
+            root.notes.note(path, f"{member.address} is the address of {taken[endpoint]} too")
+        elif endpoint:
+            taken[endpoint] = member.name
+    for first, other, how in declared_differences(members):
+        text = f"not the columns that {first.member} has: {how}"
+        root.notes.note(f"{other.key}.columns", text)
+
+
+def declared_differences(members: dict[str, MemberConfig]) -> Iterator[tuple[TableConfig, TableConfig, str]]:
+    """Pairs of parts of one table whose declared columns differ, each later part against the first."""
+    first: dict[str, TableConfig] = {}
+    for member in members.values():
+        for table in member.tables.values():
+            if not table.columns or not all(column.type for column in table.columns):
+                continue
+            known = first.setdefault(table.name.lower(), table)
+            how = difference(table.columns, known.columns)
+            if how:
+                yield known, table, how
+
+
+# --- links ---------------------------------------------------------------------------------------
+def _links(items: list[Item], members: dict[str, MemberConfig]) -> tuple[Link, ...]:
+    found: dict[tuple[str, str], Link] = {}
+    for item in items:
+        fields = item.fields(LINK, required=("mbit",))
+        mbit, ms, usd = fields.get("mbit"), fields.get("ms"), fields.get("usd_per_gb")
+        speed = mbit.number(0, above=True) if mbit else 0.0
+        delay = ms.number(0) if ms else 0.0
+        price = usd.number(0) if usd else 0.0
+        for sender, receiver in _ends(item, fields, members):
+            if (sender, receiver) in found:
+                item.wrong(f"duplicate link from {sender} to {receiver}")
+            found[sender, receiver] = Link(sender, receiver, speed, delay, price)
+    return tuple(found.values())
+
+
+def _ends(item: Item, fields: Fields, members: dict[str, MemberConfig]) -> list[tuple[str, str]]:
+    """The directions that one entry of `links` speaks of."""
+    known = {name.lower(): name for name in members}
+
+    def known_member(text: str) -> str:
+        name = known.get(text.lower())
+        if name is None:
+            raise Refused(f"no member {shown(text)}{did_you_mean(text, members)}")
+        return name
+
+    between = fields.get("between")
+    if between is not None:
+        if "from" in fields or "to" in fields:
+            item.wrong("between says both directions; leave out from and to")
+        pair = between.elements()
+        if between.kind() == "a list" and len(pair) != 2:
+            between.wrong(f"expected two members, not {len(pair)}")
+        names = [each.text(known_member, "") for each in pair]
+    else:
+        for key in ("from", "to"):
+            if key not in fields and item.kind() == "a mapping":
+                item.notes.at(item.place, f"{item.path}.{key}", "missing; a link has from and to, or between: [a, b]")
+        names = [fields.text(key, known_member, "") for key in ("from", "to")]
+    if len(names) != 2 or not all(names):
+        return []
+    sender, receiver = names
+    if sender == receiver:
+        item.wrong(f"a link from {sender} to itself")
+        return []
+    return [(sender, receiver), (receiver, sender)] if between is not None else [(sender, receiver)]
+
+
+# --- limits --------------------------------------------------------------------------------------
+def _limits(top: Fields) -> Limits:
+    item = top.get("limits")
+    if item is None:
+        return Limits()
+    types: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Limits)}
+    fields = item.fields(tuple(types))
+    values: dict[str, int | float] = {}
+    for name, kind in types.items():
+        each = fields.get(name)
+        if each is not None:
+            values[name] = _limit(each, name, is_whole=kind is int)
+    limits = Limits(**values)  # type: ignore[arg-type]
+    for small, large in LIMITS_ORDERED:
+        if getattr(limits, small) > getattr(limits, large):
+            item.notes.note(f"limits.{small if small in values else large}", f"{small} must not be above {large}")
+    return limits
+
+
+def _limit(item: Item, name: str, *, is_whole: bool) -> int | float:
+    if not is_whole:
+        return item.number(0, above=True)
+    most = FRAME_BYTES_MAX if name.startswith("frame_bytes") else 2**63 - 1
+    text = item.scalar() if name.endswith("_bytes") and item.kind() == "text" else None
+    if text is not None:
+        value = item.text(rules.size, 1)
+        if value > most:
+            item.wrong(f"must be at most {most}, not {value}")
+        return value
+    return item.whole(0 if name in MAY_BE_ZERO else 1, most)

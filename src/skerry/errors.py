@@ -1,0 +1,88 @@
+"""Errors: one tree, each class with its code on the wire.
+
+SkerryError
+├── UserError          the statement, a parameter or the configuration is wrong
+│   ├── SqlError       the SQL text, with the place in it
+│   ├── ConfigError    skerry.yaml, with the place in it
+│   └── Cancelled      someone asked for the end of the query
+├── PeerError          the other side of a connection broke the protocol
+│   └── VersionError   no protocol version in common
+├── SiteError          a site is down, or its Spark failed; names the site
+│   └── StaleSchema    a table's columns changed since the plan was made
+├── Overloaded         a bound was reached (memory, disk, slots, time)
+│   └── TimedOut       the query's own deadline
+└── InternalError      a mistake of ours
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class SkerryError(Exception):
+    """`message` says what happened, where, and what to do; `member` says who noticed."""
+
+    code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, member: str = "", suggestion: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.member = member
+        self.suggestion = suggestion
+
+
+class UserError(SkerryError):
+    code = 100
+
+
+class SqlError(UserError):
+    code = 101
+
+
+class ConfigError(UserError):
+    code = 102
+
+
+class Cancelled(UserError):
+    code = 103
+
+
+class PeerError(SkerryError):
+    code = 200
+
+
+class VersionError(PeerError):
+    code = 201
+
+
+class SiteError(SkerryError):
+    code = 300
+
+
+class StaleSchema(SiteError):
+    code = 301
+
+
+class Overloaded(SkerryError):
+    code = 400
+
+
+class TimedOut(Overloaded):
+    code = 401
+
+
+class InternalError(SkerryError):
+    code = 500
+
+
+def _tree(cls: type[SkerryError]) -> list[type[SkerryError]]:
+    return [cls, *(kind for child in cls.__subclasses__() for kind in _tree(child))]
+
+
+BY_CODE: dict[int, type[SkerryError]] = {kind.code: kind for kind in _tree(SkerryError)}
+
+
+def from_code(code: int, message: str, *, member: str = "", suggestion: str = "") -> SkerryError:
+    """The error a peer reported; a code from a newer release maps to its hundred's class."""
+    kind = BY_CODE.get(code) or BY_CODE.get(code // 100 * 100) or SkerryError
+    return kind(message, member=member, suggestion=suggestion)

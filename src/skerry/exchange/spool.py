@@ -1,0 +1,304 @@
+"""Where a member keeps batches: memory first, then disk, within the budget of one query.
+
+Spools are touched in one thread only; nothing here waits.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+import msgspec
+import pyarrow as pa
+import xxhash
+
+from skerry.errors import InternalError, Overloaded, SiteError, SkerryError
+from skerry.exchange.segment import Segment
+from skerry.limits import GIB, KIB, MIB
+
+Body: TypeAlias = bytes | memoryview | pa.Buffer
+
+# What an entry costs beside its body. Without it empty batches would be free, and endless.
+ENTRY_BYTES = 256
+# A query's spools share their files (a file a lane would exhaust file descriptors). A file is given back
+# as a whole, so it is small against the budget of the disk, yet large against a batch.
+SEGMENT_BYTES = 128 * MIB
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One batch: an Arrow IPC message (empty when `rows` is 0) and what its sender said of it."""
+
+    body: Body
+    rows: int
+    decoded_bytes: int
+
+
+class Callbacks:
+    """Who wants to know of a change; each is called in the order of subscription, in the same thread."""
+
+    def __init__(self) -> None:
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._next = 0
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Return the function that ends the subscription; it may be called twice."""
+        number = self._next
+        self._next += 1
+        self._callbacks[number] = callback
+
+        def unsubscribe() -> None:
+            self._callbacks.pop(number, None)
+
+        return unsubscribe
+
+    def notify(self) -> None:
+        # A callback may end its own subscription or another's: look each one up again.
+        for number in list(self._callbacks):
+            callback = self._callbacks.get(number)
+            if callback is not None:
+                callback()
+
+
+class Budget:
+    """What all spools of one query at one member may hold together.
+
+    It counts what is really held: the encoded body (`len(body)`, compressed or not) and ENTRY_BYTES an
+    entry. Decoded sizes are the business of credits: a batch is decoded only when it is consumed. Disk
+    counts a segment until it is closed, because a file keeps the space of entries that were let go.
+    """
+
+    def __init__(self, memory_bytes: int, disk_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.memory_bytes = memory_bytes
+        self.disk_bytes = disk_bytes
+        self.memory_used = 0
+        self.memory_peak = 0
+        self.disk_used = 0
+        self.disk_peak = 0
+        self._segment_bytes = segment_bytes
+        self._open: dict[str, Segment] = {}
+        self._room = Callbacks()
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever room was given back: for those who wait until `has_room`."""
+        return self._room.subscribe(callback)
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether a body of this size can be appended to any spool of the query."""
+        return self.fits_memory(size_bytes) or self.fits_disk(size_bytes)
+
+    def fits_memory(self, size_bytes: int) -> bool:
+        return self.memory_used + size_bytes + ENTRY_BYTES <= self.memory_bytes
+
+    def fits_disk(self, size_bytes: int) -> bool:
+        return self.disk_used + size_bytes + ENTRY_BYTES <= self.disk_bytes
+
+    def take_memory(self, size_bytes: int) -> None:
+        self.memory_used += size_bytes + ENTRY_BYTES
+        self.memory_peak = max(self.memory_peak, self.memory_used)
+
+    def give_back_memory(self, size_bytes: int) -> None:
+        self.memory_used -= size_bytes + ENTRY_BYTES
+        assert self.memory_used >= 0
+
+    def write(self, directory: str, body: memoryview) -> tuple[Segment, int]:
+        """Put a body on disk and return where; an OSError leaves everything as it was."""
+        segment = self._open.get(directory) or Segment(directory)
+        try:
+            offset = segment.write(body)
+        except OSError:
+            if not segment.live:
+                self._close_segment(segment)
+            raise
+        charge = len(body) + ENTRY_BYTES
+        segment.charged_bytes += charge
+        self.disk_used += charge
+        self.disk_peak = max(self.disk_peak, self.disk_used)
+        if segment.size_bytes < self._segment_bytes:
+            self._open[directory] = segment
+        else:
+            self._open.pop(directory, None)
+        return segment, offset
+
+    def let_go(self, segment: Segment) -> None:
+        """One body of the segment is no longer needed."""
+        segment.live -= 1
+        if segment.live == 0:
+            self._close_segment(segment)
+
+    def room_given_back(self) -> None:
+        self._room.notify()
+
+    def _close_segment(self, segment: Segment) -> None:
+        segment.close()
+        self.disk_used -= segment.charged_bytes
+        assert self.disk_used >= 0
+        self._open = {directory: other for directory, other in self._open.items() if other is not segment}
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """An entry whose body is on disk."""
+
+    segment: Segment
+    offset: int
+    length: int
+    checksum: int
+    rows: int
+    decoded_bytes: int
+
+
+class Spool:
+    """A list of entries that grows at its end, is read by index, and is released from its start.
+
+    An entry may be read any number of times until it is released: Spark may read a source twice.
+    `name` says in messages whose spool it is ("query oslo/1f… edge 3").
+    """
+
+    def __init__(self, budget: Budget, directory: str | os.PathLike[str], name: str) -> None:
+        self.name = name
+        self.budget = budget
+        self._directory = os.fspath(directory)
+        self._entries: dict[int, Entry | _Stored] = {}
+        self._first = 0
+        self._length = 0
+        self._finished = False
+        self._error: SkerryError | None = None
+        self._closed = False
+        self._changes = Callbacks()
+
+    @property
+    def first(self) -> int:
+        """The first entry that was not released."""
+        return self._first
+
+    @property
+    def length(self) -> int:
+        """Entries appended since the beginning, released ones too: the next index."""
+        return self._length
+
+    @property
+    def finished(self) -> bool:
+        """Nothing will be appended, and nothing went wrong."""
+        return self._finished and self._error is None
+
+    @property
+    def failed(self) -> SkerryError | None:
+        return self._error
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back after each append, finish, fail and close (room given back: `Budget.subscribe`)."""
+        return self._changes.subscribe(callback)
+
+    def has_room(self, size_bytes: int) -> bool:
+        return self.budget.has_room(size_bytes)
+
+    def append(self, entry: Entry) -> int:
+        """Keep an entry and return its index; Overloaded when neither memory nor disk has room."""
+        if self._error is not None:
+            raise self._error
+        if self._finished or self._closed:
+            raise InternalError(f"{self.name}: append to a spool that was {'closed' if self._closed else 'finished'}")
+        size = len(entry.body)
+        if self.budget.fits_memory(size):
+            self.budget.take_memory(size)
+            self._entries[self._length] = entry
+        elif self.budget.fits_disk(size):
+            self._entries[self._length] = self._store(entry)
+        else:
+            raise Overloaded(self._full())
+        self._length += 1
+        self._changes.notify()
+        return self._length - 1
+
+    def read(self, index: int) -> Entry:
+        """The entry at `index`. Past the end of a spool that failed, its error."""
+        if index >= self._length and self._error is not None:
+            raise self._error
+        entry = self._entries.get(index)
+        if entry is None:
+            state = "closed" if self._closed else f"entries {self._first} to {self._length} are held"
+            raise InternalError(f"{self.name}: no entry {index} in the spool ({state})")
+        if isinstance(entry, _Stored):
+            return Entry(self._load(index, entry), entry.rows, entry.decoded_bytes)
+        return entry
+
+    def release(self, upto: int) -> None:
+        """Let go of all entries below `upto`; a repeat, or a smaller `upto`, does nothing."""
+        assert upto <= self._length, f"{self.name}: release of {upto} of {self._length}"
+        if self._drop(upto):
+            self.budget.room_given_back()
+
+    def finish(self) -> None:
+        """No entry will follow."""
+        if not (self._finished or self._closed):
+            self._finished = True
+            self._changes.notify()
+
+    def fail(self, error: SkerryError) -> None:
+        """The entries end here with an error; the first error stays."""
+        if self._error is None and not self._closed:
+            self._error = error
+            self._changes.notify()
+
+    def close(self) -> None:
+        """Give everything back."""
+        if self._closed:
+            return
+        self._closed = True
+        dropped = self._drop(self._length)
+        self._changes.notify()
+        if dropped:
+            self.budget.room_given_back()
+
+    def _drop(self, upto: int) -> bool:
+        first = self._first
+        while self._first < upto:
+            entry = self._entries.pop(self._first)
+            self._first += 1
+            if isinstance(entry, _Stored):
+                self.budget.let_go(entry.segment)
+            else:
+                self.budget.give_back_memory(len(entry.body))
+        return self._first > first
+
+    def _store(self, entry: Entry) -> _Stored:
+        body = memoryview(entry.body)
+        try:
+            segment, offset = self.budget.write(self._directory, body)
+        except OSError as error:
+            raise Overloaded(
+                f"{self.name}: cannot spool to {self._directory}: {error.strerror or error}",
+                suggestion=f"free some space under {self._directory}, or let the spool use another directory",
+            ) from error
+        return _Stored(segment, offset, len(body), xxhash.xxh3_64_intdigest(body), entry.rows, entry.decoded_bytes)
+
+    def _load(self, index: int, stored: _Stored) -> bytes:
+        try:
+            body = stored.segment.read(stored.offset, stored.length)
+        except OSError as error:
+            raise SiteError(f"{self.name}: cannot read the spool in {self._directory}: {error.strerror}") from error
+        if len(body) != stored.length or xxhash.xxh3_64_intdigest(body) != stored.checksum:
+            raise SiteError(
+                f"{self.name}: entry {index} of the spool in {self._directory} is damaged: its checksum differs",
+                suggestion="check that disk",
+            )
+        return body
+
+    def _full(self) -> str:
+        budget = self.budget
+        return (
+            f"{self.name}: spool full: {_size(budget.memory_used)} of memory and {_size(budget.disk_used)} of disk "
+            f"are used, of {_size(budget.memory_bytes)} (limits.spool_memory_bytes) "
+            f"and {_size(budget.disk_bytes)} (limits.spool_disk_bytes)"
+        )
+
+
+def _size(size_bytes: int) -> str:
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.4g} {name}"
+    return f"{size_bytes} bytes"

@@ -1,0 +1,27 @@
+"""Names of queries and channels, unique in the whole cluster."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class QueryId(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """`local` is made by the client (32 hex digits), so a query can be closed before it is answered."""
+
+    initiator: str
+    local: str
+
+    def __str__(self) -> str:
+        return f"{self.initiator}/{self.local[:12]}"
+
+
+class ChannelId(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """One edge's stream from one sending member to one receiving member."""
+
+    query: QueryId
+    edge: int
+    sender: str
+    receiver: str
+
+    def __str__(self) -> str:
+        return f"{self.query} edge {self.edge} {self.sender}→{self.receiver}"

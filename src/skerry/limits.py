@@ -1,0 +1,74 @@
+"""Every bound and default of Skerry, in one place."""
+
+from __future__ import annotations
+
+import msgspec
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Units last in names. `skerry.yaml` may override any of them under `limits:`."""
+
+    # frames and batches
+    frame_bytes: int = 64 * MIB
+    frame_bytes_before_login: int = 4 * KIB
+    frame_bytes_from_client: int = 8 * MIB
+    receive_bytes: int = 4 * MIB
+    batch_bytes: int = 1 * MIB
+    batch_rows: int = 16384
+
+    # channels
+    first_credits_bytes: int = 4 * MIB
+    reconnect_first_s: float = 0.05
+    reconnect_max_s: float = 2.0
+    wait_s: float = 30.0
+    control_unacked_messages: int = 10_000
+    control_unacked_bytes: int = 256 * MIB
+
+    # sessions
+    login_s: float = 5.0
+    heartbeat_s: float = 1.0
+    heartbeats_missed: int = 3
+    connections: int = 2000
+
+    # queries
+    query_timeout_s: float = 3600.0
+    marker_s: float = 120.0
+    orphan_check_s: float = 1.0
+    orphan_silence_s: float = 30.0
+    cursor_lease_s: float = 300.0
+    stop_s: float = 10.0
+    queries: int = 1000
+    history_queries: int = 200
+    cancelled_tags: int = 10_000
+
+    # pages
+    page_rows: int = 4096
+    page_bytes: int = 1 * MIB
+    # what a client asks for when it wants the whole result as Arrow
+    bulk_page_bytes: int = 8 * MIB
+    bulk_pages_ahead: int = 2
+
+    # spools, per query and member
+    spool_memory_bytes: int = 64 * MIB
+    spool_disk_bytes: int = 16 * GIB
+    sink_stalled_s: float = 30.0
+
+    # plans
+    plans: int = 10_000
+    plans_bytes: int = 64 * MIB
+    sql_bytes: int = 1 * MIB
+    sql_depth: int = 50
+    driver_rows: int = 4096
+    driver_bytes: int = 1 * MIB
+    broadcast_bytes: int = 10 * MIB
+    merge_groups: int = 100_000
+
+    # tables
+    table_files: int = 100_000
+    footers: int = 20_000

@@ -1,0 +1,66 @@
+"""Statements the initiator answers by itself: SHOW TABLES, DESCRIBE, EXPLAIN."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from skerry.catalog.table import Column
+from skerry.member.planning import Explained
+from skerry.plan.explain import explain
+from skerry.sql.statement import DescribeTable, ShowTables
+from skerry.wire.codec import encode_batch, encode_schema
+from skerry.wire.messages import Page, Schema
+
+if TYPE_CHECKING:
+    from skerry.member.server import Member
+
+
+class Answer(msgspec.Struct, frozen=True):
+    schema: Schema
+    page: Page
+
+
+def answer_statement(member: Member, statement: Explained | ShowTables | DescribeTable) -> Answer:
+    match statement:
+        case Explained(plan):
+            return _answer({"plan": explain(plan, member.name)})
+        case ShowTables():
+            lines = [line for line in member.catalog.show_tables() if _matches(line.table, statement.pattern)]
+            return _answer(
+                {
+                    "table": [line.table for line in lines],
+                    "members": [", ".join(line.members) for line in lines],
+                    "rows": [line.rows for line in lines],
+                    "bytes": [line.size_bytes for line in lines],
+                    "format": [line.format for line in lines],
+                    "problem": [line.problem or None for line in lines],
+                }
+            )
+        case DescribeTable():
+            rows = member.catalog.describe(statement.ref)
+            return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
+
+
+def _matches(table: str, pattern: str | None) -> bool:
+    """Spark's SHOW patterns: `*` is any text, `|` is or, case does not matter."""
+    if pattern is None:
+        return True
+    choices = (re.escape(choice.strip()).replace(r"\*", ".*") for choice in pattern.split("|"))
+    return any(re.fullmatch(choice, table, re.IGNORECASE) for choice in choices)
+
+
+_BIGINT = frozenset({"rows", "bytes"})
+
+
+def _answer(columns: Mapping[str, Sequence[object]]) -> Answer:
+    fields = [pa.field(name, pa.int64() if name in _BIGINT else pa.string()) for name in columns]
+    schema = pa.schema(fields)
+    batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in fields], schema=schema)
+    described = tuple(Column(f.name, "bigint" if f.name in _BIGINT else "string") for f in fields)
+    page = Page(0, (encode_batch(batch).to_pybytes(),), batch.num_rows, True)
+    return Answer(Schema(described, encode_schema(schema)), page)

@@ -1,0 +1,90 @@
+"""Start a member as a process: its Spark, its loop, its signals, its log."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import threading
+
+import uvloop
+
+from skerry.config import Config, MemberConfig
+from skerry.limits import Limits
+from skerry.member.server import Member
+from skerry.spark import SparkSettings, make_engine
+from skerry.spark.engine import Engine
+
+
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    return uvloop.new_event_loop()
+
+
+def engine_for(member: MemberConfig, limits: Limits) -> Engine:
+    """The Spark that the configuration gives this member, not yet started."""
+    assert member.spark is not None
+    spark = member.spark
+    return make_engine(
+        SparkSettings(
+            master=spark.master or "local[*]",
+            remote=spark.remote or "",
+            sail=spark.sail,
+            conf=spark.conf,
+            limits=limits,
+        )
+    )
+
+
+def set_up_log(level: int = logging.INFO) -> None:
+    """One line each, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s"))
+    root = logging.getLogger("skerry")
+    root.handlers[:] = [handler]
+    root.setLevel(level)
+    root.propagate = False
+
+
+def _wait_for_end(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    while os.read(0, 4096):
+        pass
+    loop.call_soon_threadsafe(stopping.set)
+
+
+def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> None:
+    """Run one member until SIGTERM or SIGINT, or the end of its input. SkerryError when it cannot start."""
+    member_config = config.member(name)
+    engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
+
+    async def run() -> None:
+        stopping = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+        if until_input_ends:
+            watch = threading.Thread(target=_wait_for_end, args=(asyncio.get_running_loop(), stopping), daemon=True)
+            watch.start()
+        member = Member(config, name, engine)
+        try:
+            if engine is not None:
+                await member.workers.run(engine.start)
+            if not stopping.is_set():
+                await member.start()
+                if engine is not None:
+                    # The first query would wait for this otherwise; nobody waits for it here.
+                    member.own(member.workers.run(engine.warm_up), "warm-up")
+                # Whoever started this process waits for this line.
+                print(f"skerry: {member.name} is ready at {member_config.address}", flush=True)
+                await stopping.wait()
+        finally:
+            await member.stop()
+
+    loop = new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        loop.run_until_complete(run())
+    finally:
+        loop.close()
+        if engine is not None:
+            engine.stop()

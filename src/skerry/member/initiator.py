@@ -1,0 +1,127 @@
+"""Shell of one query at its initiator: carries out what QueryCore decides and serves the cursor's pages."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+
+from skerry.errors import Cancelled, SkerryError
+from skerry.exchange.entries import ReadableSpool
+from skerry.exchange.input import Signal
+from skerry.ids import QueryId
+from skerry.limits import Limits
+from skerry.member.inputs import Inputs
+from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
+from skerry.member.resources import Wakeup
+from skerry.member.result import Result
+from skerry.plan.fragment import Plan
+from skerry.wire.messages import Message, Page, Schema, Value
+
+log = logging.getLogger("skerry.query")
+
+
+class Initiated:
+    """One client's query. Pages are asked for by the client's connection, one at a time."""
+
+    def __init__(
+        self,
+        query: QueryId,
+        plan: Plan,
+        parameters: dict[str, Value],
+        timeout_s: float,
+        limits: Limits,
+        inputs: Inputs,
+        send: Callable[[str, Message], None],
+        on_ended: Callable[[Initiated], None],
+    ) -> None:
+        self.query = query
+        self.plan = plan
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, time.monotonic())
+        self._inputs = inputs
+        self._send = send
+        self._on_ended = on_ended
+        self._wakeup = Wakeup()
+        self._turn = asyncio.Lock()
+        self.result = Result(plan.finish, limits, self._wakeup)
+        self.ended = asyncio.Event()
+
+    def start(self) -> None:
+        """The receiving ends exist before any participant can send: the query is known before any check of it."""
+        finish, me = self.plan.finish, self.query.initiator
+        self._inputs.begin(self.query)
+        remote = tuple(sender for sender in finish.senders if sender != me)
+        for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
+            channel = arriving.channel
+            self.result.attach(channel.channel.sender, arriving.spool, channel.consumed)
+        self._do(self.core.start())
+
+    def deliver(self, sender: str, spool: ReadableSpool) -> None:
+        """Rows of this member's own fragment."""
+        self.result.attach(sender, spool, lambda _consumed: None)
+
+    def receive(self, sender: str, message: Message) -> None:
+        self._do(self.core.receive(sender, message, time.monotonic()))
+
+    def peer_lost(self, member: str, error: SkerryError) -> None:
+        self._do(self.core.peer_lost(member, error, time.monotonic()))  # type: ignore[arg-type]
+
+    def cancel(self, error: SkerryError) -> None:
+        self._do(self.core.cancel(error, time.monotonic()))
+
+    def tick(self, now: float) -> None:
+        self._do(self.core.tick(now))
+
+    async def wait_ended(self) -> None:
+        await self.ended.wait()
+
+    async def schema(self) -> Schema:
+        """The columns, once the root runs. The query's deadline ends the wait."""
+        while self.result.schema is None:
+            if self.result.error is not None:
+                raise self.result.error
+            await self._wakeup.wait()
+        return self.result.schema
+
+    async def page(self, number: int, rows_max: int, bytes_max: int) -> Page:
+        """Pages are given in turn, each as soon as a batch is there."""
+        async with self._turn:
+            while isinstance(page := self._poll(number, rows_max, bytes_max), Signal):
+                await self._wakeup.wait()
+        if page.is_last:
+            self._do(self.core.result_complete(time.monotonic()))
+        return page
+
+    def _poll(self, number: int, rows_max: int, bytes_max: int) -> Page | Signal:
+        try:
+            return self.result.pages.poll(number, rows_max, bytes_max)
+        except SkerryError as error:
+            # A damaged or over-full spool is found when its rows are read.
+            if self.core.phase is Phase.RUNNING and error is not self.result.error and error.code >= 200:
+                self.cancel(error)
+            raise
+
+    def _do(self, instructions: list[Instruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Send(member, message):
+                    self._send(member, message)
+                case SchemaKnown(schema):
+                    self.result.schema_known(schema)
+                case QueryFailed(error):
+                    if not isinstance(error, Cancelled):
+                        log.warning("query %s: failed: %s", self.query, error.message)
+                    self.result.fail(error)
+                case QueryEnded(missing):
+                    self._end(missing)
+
+    def _end(self, missing: tuple[str, ...]) -> None:
+        seconds = time.monotonic() - self.core.started_at
+        how = "complete" if self.core.error is None else "failed"
+        log.info("query %s: ended, %s, %d rows, %.3f s", self.query, how, self.result.pages.rows, seconds)
+        if missing:
+            log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
+        self._inputs.end(self.query, {self.plan.finish.edge}, time.monotonic())
+        self.ended.set()
+        self._on_ended(self)

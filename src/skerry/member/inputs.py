@@ -1,0 +1,143 @@
+"""Channels that arrive at a member: known queries, queries not begun yet, queries that are gone."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from skerry.catalog.topology import Topology
+from skerry.errors import SkerryError
+from skerry.exchange.spool import Entry, Spool
+from skerry.ids import ChannelId, QueryId
+from skerry.limits import Limits
+from skerry.member.resources import Held, Resources
+from skerry.wire.channels import ChannelIn, Gone
+from skerry.wire.codec import decode_batch, decode_schema
+from skerry.wire.frames import Buffer
+from skerry.wire.messages import Batch, OpenChannel
+
+
+class Arriving(msgspec.Struct):
+    """One channel's receiving end and the spool it fills."""
+
+    channel: ChannelIn
+    spool: Spool
+    on_result: bool = False
+
+
+class Inputs:
+    """Looks channels up as they are opened. A channel for an unknown query is retained within its first credits."""
+
+    def __init__(
+        self,
+        member: str,
+        limits: Limits,
+        topology: Topology,
+        resources: Resources,
+        suspect: Callable[[QueryId], None],
+    ) -> None:
+        self._member = member
+        self._limits = limits
+        self._topology = topology
+        self._resources = resources
+        self._suspect = suspect
+        self._arriving: dict[QueryId, dict[ChannelId, Arriving]] = {}
+        self._held: dict[QueryId, Held] = {}
+        self._halves: dict[QueryId, int] = {}  # initiator and participant may be at one member
+        self._gone: OrderedDict[QueryId, float] = OrderedDict()
+
+    @property
+    def pending(self) -> list[QueryId]:
+        """Queries whose rows came before their Execute."""
+        return [query for query in self._arriving if query not in self._halves]
+
+    def begin(self, query: QueryId) -> None:
+        """One half of the query, initiator or participant, has begun here."""
+        self._halves[query] = self._halves.get(query, 0) + 1
+
+    def expect(self, query: QueryId, edge: int, senders: tuple[str, ...], *, is_result: bool) -> list[Arriving]:
+        """These channels will come, or came already."""
+        assert query in self._halves
+        return [self._find(ChannelId(query, edge, sender, self._member), is_result, True) for sender in senders]
+
+    def end(self, query: QueryId, edges: Collection[int], now: float) -> None:
+        """One half is over and needs its edges no more; with the last half the query is gone."""
+        channels = self._arriving.get(query, {})
+        for channel in [channel for channel in channels if channel.edge in edges]:
+            _close(channels.pop(channel))
+        self._halves[query] -= 1
+        if self._halves[query] == 0:
+            self.forget(query, now)
+
+    def lookup(self, opening: OpenChannel) -> ChannelIn | Gone:
+        """What to answer a sender that opens a channel."""
+        channel = opening.channel
+        if channel.receiver != self._member or channel.query in self._gone:
+            return Gone.GONE
+        known = self._arriving.get(channel.query, {}).get(channel)
+        if known is not None:
+            return known.channel
+        if channel.query in self._halves:
+            return Gone.GONE  # the query runs here, and has no such edge
+        self._suspect(channel.query)
+        return self._find(channel, False, False).channel
+
+    def forget(self, query: QueryId, now: float) -> None:
+        """Nothing of the query is wanted here; late channels are told so for a while."""
+        for arriving in self._arriving.pop(query, {}).values():
+            _close(arriving)
+        if self._held.pop(query, None) is not None:
+            self._resources.give_back(query)
+        self._halves.pop(query, None)
+        self._gone.pop(query, None)
+        self._gone[query] = now + self._limits.marker_s
+
+    def is_gone(self, query: QueryId) -> bool:
+        return query in self._gone
+
+    def expire(self, now: float) -> None:
+        while self._gone and next(iter(self._gone.values())) <= now:
+            self._gone.popitem(last=False)
+
+    def _find(self, channel: ChannelId, is_result: bool, active: bool) -> Arriving:
+        channels = self._arriving.setdefault(channel.query, {})
+        found = channels.get(channel)
+        if found is None:
+            found = channels[channel] = self._make(channel, is_result, pending=not active)
+        elif active:
+            found.channel.activate()
+        return found
+
+    def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:
+        if channel.query not in self._held:
+            self._held[channel.query] = self._resources.take(channel.query)
+        spool = self._resources.spool(self._held[channel.query], str(channel))
+        window = self._topology.first_credits(channel.sender, channel.receiver, self._limits)
+
+        def append(header: Batch, body: Buffer) -> None:
+            if header.rows:
+                # A peer's batch is checked once, here; from now on it is passed on as bytes (D12).
+                decode_batch(body, decode_schema(receiving.schema), self._limits.frame_bytes * 4)
+            spool.append(Entry(body, header.rows, header.decoded_bytes))
+
+        def fail(error: SkerryError) -> None:
+            spool.fail(error)
+
+        receiving = ChannelIn(
+            channel,
+            self._limits,
+            append=append,
+            finish=spool.finish,
+            fail=fail,
+            window_bytes=window,
+            grant_on_consumption=is_result,
+            pending=pending,
+        )
+        return Arriving(receiving, spool, is_result)
+
+
+def _close(arriving: Arriving) -> None:
+    arriving.channel.close()
+    arriving.spool.close()

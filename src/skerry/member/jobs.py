@@ -1,0 +1,64 @@
+"""Small decisions around a Spark job: how many tasks read an edge, how its rows become a spool."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from skerry.exchange.entries import EncodedInput, ReadableSpool
+from skerry.exchange.input import Signal
+from skerry.exchange.lanes import Lanes
+from skerry.exchange.merge import Merge
+from skerry.exchange.reader import SpoolInput
+from skerry.exchange.spool import Body, Entry, Spool
+from skerry.limits import MIB, Limits
+from skerry.member.inputs import Arriving
+from skerry.plan.fragment import Output
+from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
+from skerry.wire.messages import Schema
+
+# One task reads what is small: a task costs more than it saves below this.
+_BYTES_WORTH_A_TASK = 8 * MIB
+
+
+def partitions_for(arriving: Sequence[Arriving], cores: int) -> int:
+    """Tasks that read an edge. What still arrives may become large: one per core."""
+    if not all(each.spool.finished for each in arriving):
+        return cores
+    size = sum(each.channel.received_bytes for each in arriving)
+    return max(1, min(cores, size // _BYTES_WORTH_A_TASK + 1))
+
+
+def fill_from_table(spool: Spool, table: pa.Table, limits: Limits) -> tuple[int, int]:
+    """Rows that came through Spark's driver, as batches of a spool; returns rows and bytes."""
+    size = 0
+    for batch in table.to_batches(max_chunksize=limits.batch_rows):
+        if batch.num_rows:
+            entry = Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch))
+            size += entry.decoded_bytes
+            spool.append(entry)
+    spool.finish()
+    return table.num_rows, size
+
+
+async def merge_lanes(lanes: list[Spool], output: Output, schema: Schema, run: Spool, limits: Limits) -> ReadableSpool:
+    """Lanes in their order, or merged into one sorted `run`; the loop is let go of between batches."""
+    lanes = [lane for lane in lanes if lane.length]
+    if output.order != "merge" or len(lanes) < 2:
+        return Lanes(lanes)
+    arrow = decode_schema(schema.arrow)
+
+    def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:
+        return decode_batch(body, schema, limits.frame_bytes * 4)
+
+    inputs = [SpoolInput(lane, arrow, decode, release=True) for lane in lanes]
+    merged = EncodedInput(
+        Merge(inputs, output.keys, arrow, limits.batch_rows, limits.batch_bytes), encode_batch, decoded_bytes
+    )
+    while not isinstance(entry := merged.poll(), Signal):
+        run.append(entry)
+        await asyncio.sleep(0)
+    run.finish()
+    return run

@@ -1,0 +1,384 @@
+"""Shell of one query at one participant: runs what TaskCore decides with spools, channels and Spark jobs."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+import time
+from collections.abc import Callable
+from random import Random
+
+import msgspec
+
+from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema
+from skerry.exchange.entries import ReadableSpool
+from skerry.exchange.intake import Intake
+from skerry.exchange.spool import Spool
+from skerry.ids import ChannelId
+from skerry.limits import Limits
+from skerry.member.inputs import Arriving, Inputs
+from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
+from skerry.member.query import Send
+from skerry.member.resources import Resources, Wakeup, Workers
+from skerry.member.stores import DirectStore, LaneStore
+from skerry.member.tables import LocalTables
+from skerry.member.task import Release, RunFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.member.taskport import TaskPort
+from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
+from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.wire.channels import ChannelOut
+from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
+from skerry.wire.session import Identity
+from skerry.wire.values import from_value
+
+log = logging.getLogger("skerry.query")
+
+
+class Surroundings(msgspec.Struct):
+    """What a participant needs of its member."""
+
+    identity: Identity
+    limits: Limits
+    addresses: dict[str, str]
+    engine: Engine | None
+    workers: Workers
+    tables: LocalTables
+    taskport: TaskPort
+    task_address: str
+    inputs: Inputs
+    resources: Resources
+    random: Random
+    send: Callable[[str, Message], None]
+    deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
+
+
+class _Running:
+    """One fragment at work."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self.fragment = fragment
+        self.state = "waiting"
+        self.started_at = time.monotonic()
+        self.rows = 0
+        self.size_bytes = 0
+        self.intake: Intake | None = None
+        self.store: DirectStore | LaneStore | None = None
+        self.tag = ""
+        self.in_spark = False
+        self.schema: Schema | None = None
+
+
+class Participant:
+    """Owns every job, channel and spool of its query at this member until `released`."""
+
+    def __init__(self, execute: Execute, around: Surroundings, on_released: Callable[[Participant], None]) -> None:
+        self.core = TaskCore(execute, around.identity.member, time.monotonic())
+        self.query = execute.query
+        self._around = around
+        self._on_released = on_released
+        self._held = around.resources.take(self.query)
+        around.inputs.begin(self.query)
+        self._fragments: dict[int, _Running] = {}
+        self._arriving: dict[int, list[Arriving]] = {}
+        self._channels: list[ChannelOut] = []
+        self._spools: list[Spool] = []
+        self._lane_stores: list[LaneStore] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._released = asyncio.Event()
+
+    # --- instructions of the core ------------------------------------------------------------------
+    def do(self, instructions: list[TaskInstruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Send(member, message):
+                    self._around.send(member, message)
+                case RunFragment(fragment):
+                    self._begin(fragment)
+                case Release(why):
+                    log.debug("query %s: letting go (%s)", self.query, why)
+                    task = asyncio.ensure_future(self._release())
+                    task.add_done_callback(self._note_release)
+
+    def fail(self, error: BaseException) -> None:
+        """Anything that went wrong here ends the query."""
+        if not isinstance(error, SkerryError):
+            log.error("query %s: unexpected error", self.query, exc_info=error)
+            error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
+        if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
+            log.info("query %s: failed here: %s", self.query, error.message)
+        self.do(self.core.failed(error))
+
+    def progress(self) -> Progress:
+        fragments = []
+        for number, running in self._fragments.items():
+            if running.intake is not None and running.state == "running":
+                running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
+            fragments.append(
+                FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
+            )
+        sent: dict[str, list[int]] = {}
+        for channel in self._channels:
+            total = sent.setdefault(channel.channel.receiver, [0, 0])
+            total[0] += channel.sent_bytes
+            total[1] += channel.sent_rows
+        me = self._around.identity.member
+        links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
+        return Progress(self.query, me, tuple(fragments), links)
+
+    async def wait_ended(self) -> None:
+        await self._released.wait()
+
+    # --- fragments ---------------------------------------------------------------------------------
+    def _begin(self, fragment: Fragment) -> None:
+        running = self._fragments[fragment.id] = _Running(fragment)
+        for leaf in fragment.leaves:
+            if isinstance(leaf, EdgeLeaf):
+                self._expect(leaf)
+        self._own(self._run(running))
+
+    def _expect(self, leaf: EdgeLeaf) -> None:
+        arriving = self._around.inputs.expect(self.query, leaf.edge, leaf.senders, is_result=False)
+        self._arriving[leaf.edge] = arriving
+        for each in arriving:
+            each.spool.subscribe(functools.partial(self._look_at, each.spool))
+
+    def _look_at(self, spool: Spool) -> None:
+        """Rows that cannot arrive end the query; a Spark task could only say that its input broke."""
+        if spool.failed is not None:
+            self.fail(spool.failed)
+
+    async def _run(self, running: _Running) -> None:
+        around, fragment = self._around, running.fragment
+        assert around.engine is not None
+        tables = await self._snapshots(fragment)
+        slots = await self._wait_for_inputs(fragment, around.engine)
+        try:
+            job = self._job(running, tables, around.engine)
+            loop = asyncio.get_running_loop()
+
+            def on_schema(schema: Schema) -> None:
+                loop.call_soon_threadsafe(self._schema_known, running, schema)
+
+            running.tag, running.state, running.in_spark = job.tag, "running", True
+            try:
+                result = await around.workers.run(around.engine.run, job, on_schema)
+            finally:
+                running.in_spark = False
+        finally:
+            if slots and around.engine.source_slots is not None:
+                around.engine.source_slots.give_back(slots)
+        if self.core.phase is TaskPhase.RUNNING:
+            await self._settle(running, result)
+
+    async def _snapshots(self, fragment: Fragment) -> dict[str, TableFiles]:
+        tables = {}
+        me = self._around.identity.member
+        for leaf in fragment.leaves:
+            if not isinstance(leaf, TableLeaf):
+                continue
+            snapshot = await self._around.tables.snapshot(leaf.table)
+            planned = self.core.execute.schema_info.get(f"{me}.{snapshot.part.table}")
+            if planned != snapshot.part.schema_version:
+                raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
+            tables[leaf.placeholder] = snapshot.files
+        return tables
+
+    async def _wait_for_inputs(self, fragment: Fragment, engine: Engine) -> int:
+        """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
+        edges = [leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)]
+        if not edges:
+            return 0
+        wanted = engine.cores * len(edges)
+        if engine.source_slots is not None and engine.source_slots.try_take(wanted):
+            return wanted
+        wakeup = Wakeup()
+        spools = [arriving.spool for edge in edges for arriving in self._arriving[edge]]
+        endings = [spool.subscribe(wakeup) for spool in spools]
+        try:
+            while not all(spool.finished for spool in spools):
+                await wakeup.wait()  # owner: the query's deadline, and a failed spool ends the query
+        finally:
+            for end in endings:
+                end()
+        return 0
+
+    def _job(self, running: _Running, tables: dict[str, TableFiles], engine: Engine) -> Job:
+        around, fragment, held = self._around, running.fragment, self._held
+        taskport = around.taskport
+        edges = {}
+        for leaf in fragment.leaves:
+            if isinstance(leaf, EdgeLeaf):
+                spools = [arriving.spool for arriving in self._arriving[leaf.edge]]
+                taskport.register_edge(self.query, leaf.edge, held.token, spools)
+                partitions = partitions_for(self._arriving[leaf.edge], engine.cores)
+                edges[leaf.placeholder] = EdgeInput(
+                    self.query,
+                    leaf.edge,
+                    leaf.columns,
+                    around.task_address,
+                    held.token,
+                    partitions,
+                    around.identity.cluster,
+                )
+        sink = None
+        if not fragment.output.through_driver:
+            running.intake = Intake(fragment.id, engine.retries_tasks)
+            running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
+            taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
+            sink = SinkOutput(
+                self.query, fragment.id, around.task_address, held.token, around.identity.cluster
+            )
+        execute = self.core.execute
+        return Job(
+            tag=f"skerry-{around.identity.member}-{self.query.initiator}-{self.query.local}-{fragment.id}",
+            sql=fragment.sql,
+            tables=tables,
+            edges=edges,
+            parameters={name: from_value(value) for name, value in execute.parameters.items()},
+            sink=sink,
+        )
+
+    def _spool(self, fragment: Fragment, what: str) -> Spool:
+        """A spool that is closed with the query."""
+        spool = self._around.resources.spool(self._held, f"query {self.query} fragment {fragment.id} {what}")
+        self._spools.append(spool)
+        return spool
+
+    def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> DirectStore | LaneStore:
+        """Rows leave as they come, unless an order must be made of them or Spark may run a task twice."""
+        if keeps_lanes:
+            # Lanes make room only when the job has ended: a full spool is an error, waiting would be for ever.
+            name = f"query {self.query} fragment {fragment.id}"
+            store = LaneStore(self._held.budget, self._around.resources.directory, name)
+            self._lane_stores.append(store)
+            return store
+        to_initiator = fragment.output.receiver == self.query.initiator
+        return DirectStore(self._spool(fragment, "rows"), waits=to_initiator)
+
+    def _schema_known(self, running: _Running, schema: Schema) -> None:
+        """Rows that may leave as they come can leave from now on."""
+        if self.core.phase is not TaskPhase.RUNNING:
+            return
+        running.schema = schema
+        self.do(self.core.fragment_started(running.fragment.id, schema))
+        if isinstance(running.store, DirectStore):
+            self._send_rows(running, running.store.spool)
+
+    async def _settle(self, running: _Running, result: JobResult) -> None:
+        """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
+        fragment, around = running.fragment, self._around
+        assert running.schema is not None
+        if running.store is None:
+            assert result.table is not None
+            output = self._spool(fragment, "rows")
+            running.rows, running.size_bytes = fill_from_table(output, result.table, around.limits)
+            self._send_rows(running, output)
+        else:
+            assert running.intake is not None
+            winners = running.intake.settle(result.sink_rows)
+            running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
+            if isinstance(running.store, DirectStore):
+                running.store.spool.finish()
+            else:
+                for loser in running.intake.losers:
+                    running.store.drop(loser)
+                lanes = [running.store.lanes[winner] for winner in winners]
+                merged = self._spool(fragment, "merged")
+                self._send_rows(
+                    running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
+                )
+        running.state = "done"
+        seconds = time.monotonic() - running.started_at
+        self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds))
+
+    def _send_rows(self, running: _Running, spool: ReadableSpool) -> None:
+        output, me = running.fragment.output, self._around.identity.member
+        channel = ChannelId(self.query, output.edge, me, output.receiver)
+        if output.receiver == me:
+            # Rows that stay are taken from this spool; the initiator's COMPLETE lets go of it.
+            self._around.deliver(channel, spool)
+            return
+        assert running.schema is not None
+        around = self._around
+        sending = ChannelOut(
+            around.identity,
+            channel,
+            around.addresses[output.receiver],
+            running.schema.arrow,
+            spool,
+            around.limits,
+            around.random,
+        )
+        self._channels.append(sending)
+        self._own(self._run_channel(running, sending))
+
+    async def _run_channel(self, running: _Running, sending: ChannelOut) -> None:
+        await sending.run()
+        self.do(self.core.output_taken(running.fragment.id))
+
+    # --- ends --------------------------------------------------------------------------------------
+    def check_stalled(self) -> None:
+        """Tasks that wait for a slow reader hold slots; when others queue for them, this query ends (D7)."""
+        around = self._around
+        stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
+        if stalled and around.engine is not None:
+            self._own(self._check_queue(around.engine))
+
+    async def _check_queue(self, engine: Engine) -> None:
+        if await self._around.workers.run(engine.queued_tasks):
+            self.fail(
+                Overloaded(
+                    f"site {self._around.identity.member}: the result was not read for "
+                    f"{self._around.limits.sink_stalled_s:g} s, its spool is full and other queries wait for Spark",
+                    suggestion="read faster, or ask for less",
+                )
+            )
+
+    def _own(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[call-overload]
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(error)
+
+    async def _release(self) -> None:
+        around = self._around
+        around.taskport.forget(self.query)
+        await self._stop_jobs()
+        for task in list(self._tasks):
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=around.limits.stop_s)
+        final = self.progress()
+        around.inputs.end(self.query, set(self._arriving), time.monotonic())
+        for spool in self._spools:
+            spool.close()
+        for store in self._lane_stores:
+            store.close()
+        around.resources.give_back(self.query)
+        around.send(self.query.initiator, final)
+        self.do(self.core.released())
+        self._released.set()
+        self._on_released(self)
+
+    async def _stop_jobs(self) -> None:
+        """A cancel misses a query that is still planning: repeat it until the job's thread has returned."""
+        engine, deadline = self._around.engine, time.monotonic() + self._around.limits.stop_s
+        while busy := [running for running in self._fragments.values() if running.in_spark]:
+            assert engine is not None
+            for running in busy:
+                await self._around.workers.run(engine.cancel, running.tag)
+            if time.monotonic() > deadline:
+                log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
+                return
+            await asyncio.sleep(0.05)
+
+    def _note_release(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("query %s: letting go failed", self.query, exc_info=error)
+            self._released.set()
+            self._on_released(self)

@@ -1,0 +1,99 @@
+"""From a client's text to a plan: analysed and cut in a worker thread, again when tables turn out to have changed."""
+
+from __future__ import annotations
+
+import datetime
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from skerry.catalog.catalog import Catalog
+from skerry.config import Role
+from skerry.errors import SiteError, SqlError
+from skerry.plan.cut import Site, make_plan
+from skerry.plan.fragment import Plan
+from skerry.sql.names import TableRef
+from skerry.sql.now import now_parameters
+from skerry.sql.statement import DescribeTable, Explain, Query, ShowTables, Statement, analyse
+from skerry.wire.messages import ClientExecute, Value
+from skerry.wire.values import from_value, to_value
+
+if TYPE_CHECKING:
+    from skerry.member.server import Member
+
+
+class Planned(msgspec.Struct, frozen=True):
+    plan: Plan
+    parameters: dict[str, Value]
+
+
+class Explained(msgspec.Struct, frozen=True):
+    plan: Plan
+
+
+class _SchemaCatalog:
+    """The catalog as a client sees it whose default schema is `schema_name`."""
+
+    def __init__(self, catalog: Catalog, schema_name: str) -> None:
+        self._catalog = catalog
+        self._schema_name = schema_name
+
+    def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+        return self._catalog.lookup(parts, self._schema_name)
+
+    def names(self) -> list[str]:
+        return self._catalog.names()
+
+
+async def plan_statement(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
+    """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    asked: set[str] = set()
+    while True:
+        try:
+            return await member.workers.run(_plan, member, message)
+        except SiteError as error:
+            # Sites are learned one by one, as the statement needs them.
+            if not error.member or error.member in asked:
+                raise
+            asked.add(error.member)
+            await member.peer_tables.refresh((error.member,))
+        except SqlError:
+            # A column may have come with a new file.
+            if asked:
+                raise
+            asked.update(_reachable(member))
+            await member.peer_tables.refresh(tuple(asked))
+
+
+def _reachable(member: Member) -> tuple[str, ...]:
+    names = (name for name, each in member.config.members.items() if each.tables)
+    return tuple(name for name in names if name == member.name or member.peers.state(name) == "up") or (member.name,)
+
+
+def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
+    given: Any
+    if isinstance(message.parameters, dict):
+        given = {name: from_value(value) for name, value in message.parameters.items()}
+    else:
+        given = [from_value(value) for value in message.parameters]
+    catalog = _SchemaCatalog(member.catalog, message.schema_name)
+    statement: Statement = analyse(message.sql, given, catalog, member.limits)
+    match statement:
+        case Query():
+            return Planned(_cut(member, statement), _values(statement))
+        case Explain():
+            return Explained(_cut(member, statement.query))
+    return statement
+
+
+def _cut(member: Member, query: Query) -> Plan:
+    data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
+    return make_plan(query, member.catalog, Site(member.name, data_members), member.limits)
+
+
+def _values(query: Query) -> dict[str, Value]:
+    """Markers' values; now() and its kin are fixed here, once a query."""
+    values = dict(query.parameters)
+    if query.uses_now:
+        values |= now_parameters(datetime.datetime.now(datetime.UTC))
+    return {name: to_value(value, name) for name, value in values.items()}

@@ -1,0 +1,207 @@
+"""The life of a query at its initiator: whom to tell what, and when it is over. Pure (docs/protocol.md, 3)."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from skerry.errors import SiteError, SkerryError, TimedOut
+from skerry.ids import QueryId
+from skerry.limits import Limits
+from skerry.plan.fragment import Plan
+from skerry.wire.messages import (
+    Cancel,
+    Execute,
+    Failure,
+    FragmentDone,
+    FragmentProgress,
+    LinkBytes,
+    Message,
+    PlanReply,
+    PlanRequest,
+    Progress,
+    Receipt,
+    Schema,
+    Started,
+    Value,
+)
+from skerry.wire.values import error_of, failure_of
+
+# Code 0 in a Cancel: the result is complete, nothing failed.
+COMPLETE = Failure(0, "complete")
+
+
+class Phase(enum.Enum):
+    RUNNING = "running"
+    ENDING = "ending"  # the result is delivered or failed; receipts are awaited
+    ENDED = "ended"
+
+
+class Send(msgspec.Struct, frozen=True):
+    member: str
+    message: Message
+
+
+class SchemaKnown(msgspec.Struct, frozen=True):
+    """The root's columns: the client can be answered."""
+
+    schema: Schema
+
+
+class QueryFailed(msgspec.Struct, frozen=True):
+    """The client gets this error; the result spools are worthless."""
+
+    error: SkerryError
+
+
+class QueryEnded(msgspec.Struct, frozen=True):
+    """Every participant gave its receipt (or is lost, or took too long: `missing`)."""
+
+    missing: tuple[str, ...]
+
+
+Instruction = Send | SchemaKnown | QueryFailed | QueryEnded
+
+
+class QueryCore:
+    """One query, started at once at fixed participants; ends with a receipt from each."""
+
+    def __init__(
+        self, query: QueryId, plan: Plan, parameters: dict[str, Value], timeout_s: float, limits: Limits, now: float
+    ) -> None:
+        self.query = query
+        self.plan = plan
+        self.phase = Phase.RUNNING
+        self.error: SkerryError | None = None
+        self.started_at = now
+        self.ended_at: float | None = None
+        self._parameters = parameters
+        self._limits = limits
+        self._timeout_s = timeout_s
+        self._deadline = now + timeout_s
+        self.participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
+        self._owing = set(self.participants)  # participants whose receipt is outstanding
+        self._schema_told = False
+        self._fragments = {
+            fragment.id: FragmentProgress(fragment.id, fragment.member, "waiting", 0, 0) for fragment in plan.fragments
+        }
+        self._links: dict[tuple[str, str], LinkBytes] = {}
+        self.story: list[str] = []
+
+    @property
+    def deadline(self) -> float:
+        """When tick() has something to do."""
+        return self._deadline
+
+    def start(self) -> list[Instruction]:
+        self.story.append(f"execute at {', '.join(self.participants)}")
+        return [
+            Send(
+                member,
+                Execute(
+                    query=self.query,
+                    request_id=self.query.local,
+                    plan_id=self.plan.plan_id,
+                    sender=self.query.initiator,
+                    fragments=tuple(f.id for f in self.plan.fragments if f.member == member),
+                    parameters=self._parameters,
+                    virtual_tables={},
+                    schema_info={k: v for k, v in self.plan.schema_info.items() if k.startswith(f"{member}.")},
+                    options={},
+                    participants=self.participants,
+                    timeout_s=self._timeout_s,
+                ),
+            )
+            for member in self.participants
+        ]
+
+    def receive(self, sender: str, message: Message, now: float) -> list[Instruction]:
+        """A control message about this query from a participant."""
+        match message:
+            case PlanRequest():
+                return [Send(sender, PlanReply(self.query, message.request_id, message.plan_id, self._asked(message)))]
+            case Started():
+                return self._started(message)
+            case FragmentDone():
+                self._note(message.fragment, "done", message.rows, message.size_bytes)
+            case Progress():
+                self._progress(message)
+            case Receipt():
+                self._owing.discard(message.member)
+                if self.phase is Phase.ENDING and not self._owing:
+                    return self._ended(now)
+            case Cancel():
+                return self.cancel(error_of(message.error), now)
+        return []
+
+    def result_complete(self, now: float) -> list[Instruction]:
+        """The last row has been taken: let go of whatever participants still hold."""
+        if self.phase is not Phase.RUNNING:
+            return []
+        self.story.append("complete")
+        return self._end(COMPLETE, now)
+
+    def cancel(self, error: SkerryError, now: float) -> list[Instruction]:
+        """The first error counts; every participant is told once (two-step cancel)."""
+        if self.phase is not Phase.RUNNING:
+            return []
+        self.error = error
+        self.story.append(f"cancel: {error.message}")
+        return [QueryFailed(error), *self._end(failure_of(error, self.query.initiator), now)]
+
+    def peer_lost(self, member: str, error: SiteError, now: float) -> list[Instruction]:
+        if member not in self._owing:
+            return []
+        self._owing.discard(member)
+        if self.phase is Phase.RUNNING:
+            return self.cancel(error, now)
+        return [] if self._owing else self._ended(now)
+
+    def tick(self, now: float) -> list[Instruction]:
+        if now < self._deadline:
+            return []
+        if self.phase is Phase.RUNNING:
+            return self.cancel(TimedOut(f"query {self.query} ran longer than its {self._timeout_s:g} s"), now)
+        if self.phase is Phase.ENDING:
+            return self._ended(now)
+        return []
+
+    def progress(self) -> tuple[tuple[FragmentProgress, ...], tuple[LinkBytes, ...]]:
+        return tuple(self._fragments.values()), tuple(self._links.values())
+
+    # --- inside ----------------------------------------------------------------------------------
+    def _asked(self, request: PlanRequest) -> Plan | None:
+        return self.plan if request.plan_id == self.plan.plan_id else None
+
+    def _started(self, message: Started) -> list[Instruction]:
+        self._note(message.fragment, "running", 0, 0)
+        known = next((f for f in self.plan.fragments if f.id == message.fragment), None)
+        if known is None or known.output.edge != self.plan.finish.edge or self._schema_told:
+            return []
+        self._schema_told = True
+        return [SchemaKnown(message.schema)]
+
+    def _note(self, fragment: int, state: str, rows: int, size_bytes: int) -> None:
+        known = self._fragments.get(fragment)
+        if known is not None and known.state != "done":
+            self._fragments[fragment] = FragmentProgress(fragment, known.member, state, rows, size_bytes)
+
+    def _progress(self, message: Progress) -> None:
+        for seen in message.fragments:
+            if seen.member == message.member:
+                self._note(seen.fragment, seen.state, seen.rows, seen.size_bytes)
+        for link in message.links:
+            self._links[(link.sender, link.receiver)] = link
+
+    def _end(self, why: Failure, now: float) -> list[Instruction]:
+        self.phase = Phase.ENDING
+        self._deadline = now + self._limits.stop_s
+        if not self._owing:
+            return self._ended(now)
+        return [Send(member, Cancel(self.query, self.query.initiator, why)) for member in sorted(self._owing)]
+
+    def _ended(self, now: float) -> list[Instruction]:
+        self.phase = Phase.ENDED
+        self.ended_at = now
+        return [QueryEnded(tuple(sorted(self._owing)))]

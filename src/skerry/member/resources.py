@@ -1,0 +1,100 @@
+"""What one query holds at one member, and what every shell of a member shares."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import msgspec
+
+from skerry.exchange.spool import Budget, Spool
+from skerry.ids import QueryId
+from skerry.limits import Limits
+
+log = logging.getLogger("skerry.member")
+
+T = TypeVar("T")
+
+
+class Held(msgspec.Struct):
+    """A query's budget and token at this member; shared by its initiator's and its participant's half."""
+
+    budget: Budget
+    token: str
+    users: int = 0
+
+
+class Resources:
+    """Budgets by query; a query's entry goes with its last user."""
+
+    def __init__(self, limits: Limits, directory: str) -> None:
+        self._limits = limits
+        self.directory = directory
+        self._held: dict[QueryId, Held] = {}
+
+    def take(self, query: QueryId) -> Held:
+        held = self._held.get(query)
+        if held is None:
+            budget = Budget(self._limits.spool_memory_bytes, self._limits.spool_disk_bytes)
+            held = self._held[query] = Held(budget, secrets.token_hex(16))
+        held.users += 1
+        return held
+
+    def give_back(self, query: QueryId) -> None:
+        held = self._held[query]
+        held.users -= 1
+        if held.users == 0:
+            del self._held[query]
+            if held.budget.memory_used or held.budget.disk_used:
+                log.error("query %s: %d bytes of spool were not given back", query, held.budget.memory_used)
+
+    def spool(self, held: Held, name: str) -> Spool:
+        return Spool(held.budget, self.directory, name)
+
+    @property
+    def queries(self) -> int:
+        return len(self._held)
+
+    @property
+    def memory_used(self) -> int:
+        return sum(held.budget.memory_used for held in self._held.values())
+
+    @property
+    def disk_used(self) -> int:
+        return sum(held.budget.disk_used for held in self._held.values())
+
+
+class Workers:
+    """Threads for what blocks: Spark, file listings. Owned by the member, bounded."""
+
+    def __init__(self, name: str, threads: int) -> None:
+        self._executor = ThreadPoolExecutor(threads, thread_name_prefix=f"skerry-{name}")
+
+    async def run(self, function: Callable[..., T], *arguments: object) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function, *arguments)
+
+    def stop(self) -> None:
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+
+class Wakeup:
+    """Lets one coroutine wait until any of several spools has changed."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def __call__(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout_s: float | None = None) -> bool:
+        """False when the time was up."""
+        try:
+            await asyncio.wait_for(self._event.wait(), timeout_s)
+        except TimeoutError:
+            return False
+        self._event.clear()
+        return True

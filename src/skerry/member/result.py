@@ -1,0 +1,85 @@
+"""The result edge at the initiator: gather or merge what the sites send, cut it into pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from skerry.errors import SkerryError
+from skerry.exchange.entries import EncodedInput, EntryInput, Feed, ReadableSpool, SpoolEntries
+from skerry.exchange.gather import Gather
+from skerry.exchange.input import WAIT, Input, Signal
+from skerry.exchange.limit import Keep, Limit
+from skerry.exchange.merge import Merge
+from skerry.exchange.reader import SpoolInput
+from skerry.exchange.spool import Body, Entry
+from skerry.limits import Limits
+from skerry.member.pages import Pages
+from skerry.plan.fragment import Finish
+from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
+from skerry.wire.messages import Schema
+
+
+class Result:
+    """Rows of one query, from one spool a sender. Rows can be taken once every sender and the schema are known."""
+
+    def __init__(self, finish: Finish, limits: Limits, wakeup: Callable[[], None]) -> None:
+        self._finish = finish
+        self._limits = limits
+        self._wakeup = wakeup
+        self._feeds: dict[str, Feed] = {}
+        self._entries: EntryInput | None = None
+        self._error: SkerryError | None = None
+        self.schema: Schema | None = None
+        self.pages = Pages(self)
+
+    def attach(self, sender: str, spool: ReadableSpool, on_consumed: Callable[[int], None]) -> None:
+        """This sender's rows will be in this spool."""
+        if sender not in self._feeds:
+            self._feeds[sender] = Feed(spool, on_consumed)
+            spool.subscribe(self._wakeup)
+            self._wakeup()
+
+    def schema_known(self, schema: Schema) -> None:
+        self.schema = schema
+        self._wakeup()
+
+    def fail(self, error: SkerryError) -> None:
+        """Whoever asks for rows gets this error from now on."""
+        self._error = self._error or error
+        self._wakeup()
+
+    @property
+    def error(self) -> SkerryError | None:
+        return self._error
+
+    def poll(self) -> Entry | Signal:
+        if self._error is not None:
+            raise self._error
+        if self._entries is None:
+            if self.schema is None or set(self._feeds) != set(self._finish.senders):
+                return WAIT
+            self._entries = self._build(decode_schema(self.schema.arrow))
+        return self._entries.poll()
+
+    def _build(self, schema: pa.Schema) -> EntryInput:
+        finish = self._finish
+        feeds = [self._feeds[sender] for sender in finish.senders]
+        if not (finish.keys or finish.offset or finish.columns_kept) and finish.limit is None:
+            return SpoolEntries(feeds)  # nothing to do with the rows: they pass as they are
+
+        def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:
+            return decode_batch(body, schema, self._limits.frame_bytes * 4)
+
+        inputs: list[Input] = [
+            SpoolInput(feed.spool, schema, decode, release=True, on_consumed=feed.on_consumed) for feed in feeds
+        ]
+        rows: Input
+        if finish.keys:
+            rows = Merge(inputs, finish.keys, schema, self._limits.batch_rows, self._limits.batch_bytes)
+        else:
+            rows = Gather(inputs)
+        if finish.offset or finish.limit is not None:
+            rows = Limit(rows, finish.offset, finish.limit)
+        return EncodedInput(Keep(rows, finish.columns_kept), encode_batch, decoded_bytes)

@@ -1,0 +1,333 @@
+"""A member: one process's part of the cluster. Composes listener, peers, catalog, participants and cursors."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from random import Random
+
+from skerry import __version__
+from skerry.catalog.catalog import Catalog
+from skerry.catalog.topology import Topology
+from skerry.config import Config
+from skerry.errors import SiteError, SkerryError
+from skerry.exchange.entries import ReadableSpool
+from skerry.ids import ChannelId, QueryId
+from skerry.member.clients import Clients
+from skerry.member.initiator import Initiated
+from skerry.member.inputs import Inputs
+from skerry.member.participant import Participant, Surroundings
+from skerry.member.peertables import PeerTables
+from skerry.member.query import Phase
+from skerry.member.resources import Resources, Workers
+from skerry.member.tables import LocalTables
+from skerry.member.taskport import TaskPort
+from skerry.plan.cache import PlanCache
+from skerry.spark.engine import Engine
+from skerry.wire.channels import data_handler
+from skerry.wire.listener import Listener
+from skerry.wire.messages import (
+    Cancel,
+    Check,
+    CheckResponse,
+    Describe,
+    Execute,
+    FragmentDone,
+    Message,
+    PlanReply,
+    PlanRequest,
+    Progress,
+    Receipt,
+    Started,
+    Tables,
+)
+from skerry.wire.peers import Peers
+from skerry.wire.session import Identity
+
+log = logging.getLogger("skerry.member")
+
+_TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt)
+_THREADS = 64
+_PROGRESS_EVERY_S = 0.25
+
+
+class Member:
+    """`engine` is None for a lite member; it is started and stopped by whoever made it, for members may share one."""
+
+    def __init__(self, config: Config, name: str, engine: Engine | None) -> None:
+        self.config = config
+        self.name = config.member(name).name
+        self.limits = config.limits
+        self.engine = engine
+        self.random = Random(secrets.randbits(64))
+        # The boot epoch: a member that was restarted is another one to its peers.
+        self.identity = Identity(config.cluster, self.name, time.time_ns() // 1000, __version__)
+        self.directory = tempfile.mkdtemp(prefix=f"skerry-{self.name}-")
+        self.workers = Workers(self.name, _THREADS)
+        self.catalog = Catalog(config)
+        self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
+        self.resources = Resources(self.limits, self.directory)
+        self.topology = Topology(config)
+        self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
+        self.plans = PlanCache(self.limits)
+        self.taskport = TaskPort(self.limits)
+        self._task_listener: Listener | None = None
+        self.initiated: dict[QueryId, Initiated] = {}
+        self.participants: dict[QueryId, Participant] = {}
+        self.peers = Peers(
+            self.identity,
+            {peer: address for peer, address in config.addresses().items() if peer != self.name},
+            self.limits,
+            on_message=self._receive,
+            on_peer_lost=self._peer_lost,
+            on_peer_up=self._peer_up,
+            random=self.random,
+        )
+        self.peer_tables = PeerTables(self)
+        self.clients = Clients(self)
+        self._listener: Listener | None = None
+        self._ticking: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[None]] = set()
+        self._suspected: dict[QueryId, float] = {}
+        self.is_stopping = False
+
+    # --- life ------------------------------------------------------------------------------------
+    async def start(self) -> None:
+        """Listen, then learn the own tables. Raises when the address is taken."""
+        handlers = {
+            "control": self.peers.serve,
+            "data": data_handler(self.inputs.lookup, self.limits),
+            "client": self.clients.serve,
+        }
+        if self.engine is not None:
+            address = f"unix:{os.path.join(self.directory, 'tasks.sock')}"
+            self._task_listener = await self.taskport.listen(address, self.identity)
+        address = self.config.addresses()[self.name]
+        self._listener = await Listener.start(address, self.limits, self.identity, handlers)
+        self._ticking = asyncio.ensure_future(self._tick_forever())
+        await self.peer_tables.learn_own()
+        self.own(self.peer_tables.refresh(), "first look at the other sites")
+        log.info("member %s of %s: up at %s, epoch %d", self.name, self.config.cluster, address, self.identity.epoch)
+
+    async def stop(self) -> None:
+        """Running queries get an error, not silence; then everything this member holds is let go."""
+        if self.is_stopping:
+            return
+        self.is_stopping = True
+        stopping = SiteError(f"site {self.name} is stopping", member=self.name)
+        for initiated in list(self.initiated.values()):
+            initiated.cancel(stopping)
+        for participant in list(self.participants.values()):
+            participant.fail(stopping)
+        waits = [each.wait_ended() for each in (*self.initiated.values(), *self.participants.values())]
+        if waits:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.gather(*waits), self.limits.stop_s)
+        await self.clients.stop()
+        await self.peers.stop()
+        for closing in (self._listener, self._task_listener):
+            if closing is not None:
+                await closing.stop()
+        for task in [self._ticking, *self._background]:
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        self.workers.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+        log.info("member %s: stopped", self.name)
+
+    def own(self, work: object, what: str) -> None:
+        """Run something in the background that ends with the member; an error is logged."""
+
+        async def run() -> None:
+            try:
+                await work  # type: ignore[misc]
+            except SkerryError as error:
+                log.warning("%s: %s", what, error.message)
+
+        task = asyncio.ensure_future(run())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # --- queries of clients ------------------------------------------------------------------------
+    def initiate(self, initiated: Initiated) -> None:
+        self.plans.put(initiated.plan)
+        self.initiated[initiated.query] = initiated
+        initiated.start()
+
+    def initiated_ended(self, initiated: Initiated) -> None:
+        self.initiated.pop(initiated.query, None)
+        self.clients.query_ended(initiated)
+
+    # --- messages ----------------------------------------------------------------------------------
+    def send(self, member: str, message: Message) -> None:
+        """Messages to this member itself take the same way through the cores, without the wire."""
+        if member == self.name:
+            asyncio.get_running_loop().call_soon(self._receive, member, message)
+        else:
+            self.peers.send(member, message)
+
+    def _receive(self, sender: str, message: Message) -> None:
+        try:
+            self._dispatch(sender, message)
+        except SkerryError as error:
+            log.warning("from %s: %s: %s", sender, type(message).__name__, error.message)
+
+    def _dispatch(self, sender: str, message: Message) -> None:
+        match message:
+            case Execute():
+                self._execute(message)
+            case PlanReply():
+                self._plan_arrived(message)
+            case Cancel():
+                self._cancel(sender, message)
+            case Describe():
+                self.own(self.peer_tables.answer(sender, message), "describe")
+            case Tables():
+                self.peer_tables.learned(sender, message)
+            case Check():
+                inactive = tuple(query for query in message.suspected if query not in self.initiated)
+                self.send(sender, CheckResponse(inactive))
+            case CheckResponse():
+                for query in message.inactive:
+                    self._orphaned(query)
+            case _ if isinstance(message, _TO_INITIATOR):
+                initiated = self.initiated.get(message.query)
+                if initiated is not None:
+                    initiated.receive(sender, message)
+
+    def _execute(self, message: Execute) -> None:
+        if message.query in self.participants:
+            return
+        if self.inputs.is_gone(message.query):
+            # Its cancel came first: the marker stands, nothing is started.
+            self.send(message.sender, Receipt(message.query, self.name))
+            return
+        self._suspected.pop(message.query, None)
+        surroundings = Surroundings(
+            identity=self.identity,
+            limits=self.limits,
+            addresses=self.config.addresses(),
+            engine=self.engine,
+            workers=self.workers,
+            tables=self.tables,
+            taskport=self.taskport,
+            task_address=self._task_listener.address if self._task_listener is not None else "",
+            inputs=self.inputs,
+            resources=self.resources,
+            random=self.random,
+            send=self.send,
+            deliver=self._deliver,
+        )
+        participant = Participant(message, surroundings, self._participant_released)
+        self.participants[message.query] = participant
+        log.info("query %s: begun here, fragments %s", message.query, ", ".join(map(str, message.fragments)))
+        if self.is_stopping or self.engine is None:
+            why = "is stopping" if self.is_stopping else "has no Spark"
+            participant.fail(SiteError(f"site {self.name} {why}", member=self.name))
+            return
+        participant.do(participant.core.begin(self.plans.get(message.plan_id)))
+
+    def _plan_arrived(self, message: PlanReply) -> None:
+        participant = self.participants.get(message.query)
+        if message.plan is not None:
+            self.plans.put(message.plan)
+        if participant is not None:
+            participant.do(participant.core.plan_arrived(message.plan))
+
+    def _cancel(self, sender: str, message: Cancel) -> None:
+        initiated = self.initiated.get(message.query)
+        # A participant's cancel goes to the initiator, which tells all; at one member both have the same name,
+        # and the initiator that has told all no longer runs.
+        is_running = initiated is not None and initiated.core.phase is Phase.RUNNING
+        if message.query.initiator == self.name and (is_running or message.by != self.name):
+            if initiated is not None:
+                initiated.receive(sender, message)
+            return
+        participant = self.participants.get(message.query)
+        if participant is not None:
+            participant.do(participant.core.cancelled(message.error.message))
+        else:
+            if message.query not in self.initiated:
+                self.inputs.forget(message.query, time.monotonic())
+            self.send(sender, Receipt(message.query, self.name))
+
+    def _deliver(self, channel: ChannelId, spool: ReadableSpool) -> None:
+        initiated = self.initiated.get(channel.query)
+        if initiated is not None:
+            initiated.deliver(channel.sender, spool)
+
+    def _participant_released(self, participant: Participant) -> None:
+        self.participants.pop(participant.query, None)
+        log.info("query %s: ended here", participant.query)
+
+    # --- peers -------------------------------------------------------------------------------------
+    def _peer_up(self, peer: str, epoch: int) -> None:
+        log.info("member %s: connected to %s", self.name, peer)
+        self.peer_tables.ask(peer)
+
+    def _peer_lost(self, peer: str, error: SiteError) -> None:
+        log.warning("member %s: %s", self.name, error.message)
+        self.peer_tables.lost(peer, error)
+        for initiated in list(self.initiated.values()):
+            initiated.peer_lost(peer, error)
+        for participant in list(self.participants.values()):
+            if participant.query.initiator == peer:
+                participant.do(participant.core.initiator_lost())
+        for query in self.inputs.pending:
+            if query.initiator == peer:
+                self.inputs.forget(query, time.monotonic())
+
+    # --- orphans -----------------------------------------------------------------------------------
+    def _suspect(self, query: QueryId) -> None:
+        """Rows came for a query that nobody began here: ask its initiator after a while."""
+        self._suspected.setdefault(query, time.monotonic() + self.limits.orphan_check_s)
+
+    def _orphaned(self, query: QueryId) -> None:
+        self._suspected.pop(query, None)
+        participant = self.participants.get(query)
+        if participant is not None:
+            participant.do(participant.core.cancelled("the initiator does not know the query"))
+        elif query in self.inputs.pending:
+            self.inputs.forget(query, time.monotonic())
+
+    def _check_orphans(self, now: float) -> None:
+        due: dict[str, list[QueryId]] = {}
+        for query, at in list(self._suspected.items()):
+            if query not in self.inputs.pending:
+                del self._suspected[query]
+            elif now >= at:
+                self._suspected[query] = now + self.limits.orphan_check_s
+                due.setdefault(query.initiator, []).append(query)
+        for initiator, queries in due.items():
+            if initiator in self.config.members:
+                self.send(initiator, Check(tuple(queries)))
+            else:
+                for query in queries:
+                    self.inputs.forget(query, now)
+
+    async def _tick_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_PROGRESS_EVERY_S)
+            try:
+                self._tick(time.monotonic())
+            except Exception:
+                log.exception("member %s: tick failed", self.name)
+
+    def _tick(self, now: float) -> None:
+        for initiated in list(self.initiated.values()):
+            initiated.tick(now)
+        for participant in list(self.participants.values()):
+            participant.do(participant.core.tick(now))
+            participant.check_stalled()
+            self.send(participant.query.initiator, participant.progress())
+        self.inputs.expire(now)
+        self._check_orphans(now)
+        self.clients.tick(now)

@@ -1,0 +1,84 @@
+"""Where the rows of a fragment's sink tasks go at their member."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from skerry.exchange.intake import Attempt
+from skerry.exchange.spool import Budget, Entry, Spool
+
+
+class DirectStore:
+    """All tasks append to one outgoing spool, as they come (policy direct, any order).
+
+    `waits`: tasks wait while the spool is full (the result edge); else a full spool is an error (D7).
+    """
+
+    def __init__(self, spool: Spool, *, waits: bool) -> None:
+        self.spool = spool
+        self._waits = waits
+
+    def open(self, attempt: Attempt) -> None: ...
+
+    def has_room(self, size_bytes: int) -> bool:
+        return not self._waits or self.spool.closed or self.spool.has_room(size_bytes)
+
+    def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return self.spool.budget.subscribe(callback)
+
+    def append(self, attempt: Attempt, entry: Entry) -> None:
+        self.spool.append(entry)
+
+    def end(self, attempt: Attempt) -> None: ...
+
+    def drop(self, attempt: Attempt) -> None: ...
+
+
+class LaneStore:
+    """A spool for each attempt: lanes that will be merged or put in order, or attempts that may lose (committed).
+
+    `on_lane` is told of each new lane, in order of appearance.
+    """
+
+    def __init__(
+        self,
+        budget: Budget,
+        directory: str | os.PathLike[str],
+        name: str,
+        *,
+        waits: bool = False,
+        on_lane: Callable[[Attempt, Spool], None] | None = None,
+    ) -> None:
+        self.lanes: dict[Attempt, Spool] = {}
+        self._budget = budget
+        self._directory = directory
+        self._name = name
+        self._waits = waits
+        self._on_lane = on_lane
+
+    def open(self, attempt: Attempt) -> None:
+        lane = Spool(self._budget, self._directory, f"{self._name} partition {attempt.partition}")
+        self.lanes[attempt] = lane
+        if self._on_lane is not None:
+            self._on_lane(attempt, lane)
+
+    def has_room(self, size_bytes: int) -> bool:
+        return not self._waits or self._budget.has_room(size_bytes)
+
+    def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return self._budget.subscribe(callback)
+
+    def append(self, attempt: Attempt, entry: Entry) -> None:
+        self.lanes[attempt].append(entry)
+
+    def end(self, attempt: Attempt) -> None:
+        self.lanes[attempt].finish()
+
+    def drop(self, attempt: Attempt) -> None:
+        self.lanes.pop(attempt).close()
+
+    def close(self) -> None:
+        """Give everything back."""
+        for lane in self.lanes.values():
+            lane.close()

@@ -1,0 +1,107 @@
+"""A member's own tables: what their files and its Spark say of them, as of the newest listing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+
+import msgspec
+import xxhash
+
+from skerry.catalog.footers import count_rows
+from skerry.catalog.listing import Listing, list_table
+from skerry.catalog.table import Column, TablePart
+from skerry.config import Config, MemberConfig, TableConfig
+from skerry.errors import SiteError, SkerryError
+from skerry.member.resources import Workers
+from skerry.spark.engine import Engine, TableFiles
+
+log = logging.getLogger("skerry.catalog")
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """A table as of one listing."""
+
+    files: TableFiles
+    part: TablePart
+
+
+def schema_version(columns: tuple[Column, ...]) -> int:
+    """Changes with the columns, and with nothing else."""
+    return xxhash.xxh3_64_intdigest(msgspec.msgpack.encode(columns)) >> 1
+
+
+class LocalTables:
+    """Every call lists the files anew; Spark is asked only when the listing has changed."""
+
+    def __init__(self, config: Config, member: MemberConfig, engine: Engine | None, workers: Workers) -> None:
+        self._config = config
+        self._member = member
+        self._engine = engine
+        self._workers = workers
+        self._known: dict[str, Snapshot] = {}
+        self._locks: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in member.tables}
+
+    def find(self, name: str) -> TableConfig:
+        for table in self._member.tables.values():
+            if table.name.lower() == name.lower():
+                return table
+        raise SiteError(f"site {self._member.name}: no table {name} here")
+
+    async def snapshot(self, name: str) -> Snapshot:
+        """The table as its files are now."""
+        table = self.find(name)
+        async with self._locks[table.name]:  # concurrent queries ask Spark once
+            listing = await self._workers.run(list_table, self._config.data_root, table)
+            known = self._known.get(table.name)
+            if known is not None and known.files.version == listing.version:
+                return known
+            learned = await self._learn(table, listing)
+            self._known[table.name] = learned
+            return learned
+
+    async def all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
+        """Every table that can be read, and why the others cannot."""
+        names = list(self._member.tables)
+        answers = await asyncio.gather(*(self.snapshot(name) for name in names), return_exceptions=True)
+        parts, broken = [], {}
+        for name, answer in zip(names, answers, strict=True):
+            match answer:
+                case Snapshot():
+                    parts.append(answer.part)
+                case SkerryError():
+                    broken[name] = answer.message
+                    log.warning("table %s: %s", name, answer.message)
+                case BaseException():
+                    raise answer
+        return tuple(parts), broken
+
+    async def _learn(self, table: TableConfig, listing: Listing) -> Snapshot:
+        assert self._engine is not None, "lite members have no tables"
+        files = TableFiles(
+            member=self._member.name,
+            table=table.name,
+            format=table.format,
+            options=table.options,
+            root=listing.root,
+            files=listing.files,
+            version=listing.version,
+            columns=table.columns,
+        )
+        columns = await self._workers.run(self._engine.describe, files)
+        files = msgspec.structs.replace(files, columns=columns)
+        rows: int | None
+        if table.format == "parquet":
+            rows = await self._workers.run(count_rows, listing.files)
+        else:
+            rows = await self._workers.run(self._engine.count_rows, files)
+        part = TablePart(
+            table=table.name,
+            member=self._member.name,
+            columns=columns,
+            rows=rows,
+            size_bytes=listing.size_bytes,
+            schema_version=schema_version(columns),
+            files_version=listing.version,
+        )
+        return Snapshot(files, part)

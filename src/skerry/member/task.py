@@ -1,0 +1,128 @@
+"""The life of one query at one participant: plan, fragments, channels, receipt. Pure (docs/protocol.md, 3)."""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from skerry.errors import InternalError, SkerryError, TimedOut
+from skerry.ids import QueryId
+from skerry.member.query import Send
+from skerry.plan.fragment import Fragment, Plan
+from skerry.wire.messages import Cancel, Execute, FragmentDone, PlanRequest, Receipt, Schema, Started
+from skerry.wire.values import failure_of
+
+
+class TaskPhase(enum.Enum):
+    PLANNING = "planning"  # the plan was asked for
+    RUNNING = "running"
+    STOPPING = "stopping"  # jobs, channels and files are being let go
+    GONE = "gone"
+
+
+class RunFragment(msgspec.Struct, frozen=True):
+    fragment: Fragment
+
+
+class Release(msgspec.Struct, frozen=True):
+    """Stop every job and channel of the query, drop its spools and views; then call released()."""
+
+    why: str
+
+
+TaskInstruction = Send | RunFragment | Release
+
+
+class TaskCore:
+    """All fragments of one query at one member. Every path ends in Release, then a Receipt."""
+
+    def __init__(self, execute: Execute, member: str, now: float) -> None:
+        self.query: QueryId = execute.query
+        self.execute = execute
+        self.plan: Plan | None = None
+        self.phase = TaskPhase.PLANNING
+        self.deadline = now + execute.timeout_s
+        self._member = member
+        self._running: set[int] = set(execute.fragments)  # fragments not done
+        self._sending: set[int] = set(execute.fragments)  # fragments whose rows are not all taken by the receiver
+        self._initiator_gone = False
+
+    def begin(self, plan: Plan | None) -> list[TaskInstruction]:
+        """`plan` as the cache has it; without it the initiator is asked."""
+        if plan is None:
+            request = PlanRequest(self.query, self.execute.request_id, self.execute.plan_id)
+            return [Send(self.query.initiator, request)]
+        return self.plan_arrived(plan)
+
+    def plan_arrived(self, plan: Plan | None) -> list[TaskInstruction]:
+        if self.phase is not TaskPhase.PLANNING:
+            return []
+        if plan is None:
+            return self.failed(InternalError(f"query {self.query}: its plan is no longer known to the initiator"))
+        mine = {f.id: f for f in plan.fragments if f.member == self._member}
+        unknown = [f for f in self.execute.fragments if f not in mine]
+        if unknown:
+            return self.failed(InternalError(f"query {self.query}: fragments {unknown} are not in its plan"))
+        self.plan = plan
+        self.phase = TaskPhase.RUNNING
+        return [RunFragment(mine[f]) for f in self.execute.fragments]
+
+    def fragment_started(self, fragment: int, schema: Schema) -> list[TaskInstruction]:
+        if self.phase is not TaskPhase.RUNNING:
+            return []
+        return [Send(self.query.initiator, Started(self.query, self._member, fragment, schema))]
+
+    def fragment_done(self, fragment: int, rows: int, size_bytes: int, seconds: float) -> list[TaskInstruction]:
+        if self.phase is not TaskPhase.RUNNING:
+            return []
+        self._running.discard(fragment)
+        done = FragmentDone(self.query, self._member, fragment, rows, size_bytes, seconds)
+        return [Send(self.query.initiator, done), *self._maybe_release()]
+
+    def output_taken(self, fragment: int) -> list[TaskInstruction]:
+        """The receiver has all rows of this fragment (or wants no more)."""
+        self._sending.discard(fragment)
+        return self._maybe_release() if self.phase is TaskPhase.RUNNING else []
+
+    def failed(self, error: SkerryError) -> list[TaskInstruction]:
+        """Something here went wrong: the initiator cancels the whole query, this member stops at once."""
+        if self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
+            return []
+        self.phase = TaskPhase.STOPPING
+        cancel = Cancel(self.query, self._member, failure_of(error, self._member))
+        return [Send(self.query.initiator, cancel), Release(error.message)]
+
+    def cancelled(self, why: str) -> list[TaskInstruction]:
+        """The initiator says that it is over."""
+        if self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
+            return []
+        self.phase = TaskPhase.STOPPING
+        return [Release(why)]
+
+    def initiator_lost(self) -> list[TaskInstruction]:
+        """Nobody is left to tell: stop on our own."""
+        self._initiator_gone = True
+        return self.cancelled("the initiator is lost")
+
+    def tick(self, now: float) -> list[TaskInstruction]:
+        # The initiator enforces the same timeout; this one holds when it cannot reach us.
+        if now < self.deadline + 1.0 or self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
+            return []
+        return self.failed(TimedOut(f"query {self.query} ran longer than its {self.execute.timeout_s:g} s"))
+
+    def released(self) -> list[TaskInstruction]:
+        """Nothing of the query is left here."""
+        if self.phase is TaskPhase.GONE:
+            return []
+        assert self.phase is TaskPhase.STOPPING
+        self.phase = TaskPhase.GONE
+        if self._initiator_gone:
+            return []
+        return [Send(self.query.initiator, Receipt(self.query, self._member))]
+
+    def _maybe_release(self) -> list[TaskInstruction]:
+        if self._running or self._sending:
+            return []
+        self.phase = TaskPhase.STOPPING
+        return [Release("complete")]

@@ -1,0 +1,253 @@
+"""Where a member's Spark tasks connect: sinks hand rows over, sources read an edge (docs/protocol.md, 6). Shell.
+
+Every wait of a handler ends with `forget`: a Spark task that its member still lets wait would outlive its query.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from skerry.errors import PeerError, SkerryError
+from skerry.exchange.intake import Attempt, Intake, body_hash
+from skerry.exchange.reader import share
+from skerry.exchange.spool import Entry, Spool
+from skerry.ids import QueryId
+from skerry.limits import Limits
+from skerry.wire.frames import BATCH, decode, encode_batch_frame, split_batch
+from skerry.wire.listener import Listener
+from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
+from skerry.wire.session import Identity
+from skerry.wire.tcp import Connection, receive_message
+
+log = logging.getLogger("skerry.member")
+
+
+class Store(Protocol):
+    """Where a sink's rows go (see member/stores.py). Touched in the loop's thread only; nothing waits here."""
+
+    def open(self, attempt: Attempt) -> None: ...
+    def has_room(self, size_bytes: int) -> bool: ...
+    def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]: ...
+    def append(self, attempt: Attempt, entry: Entry) -> None: ...
+    def end(self, attempt: Attempt) -> None: ...
+    def drop(self, attempt: Attempt) -> None: ...
+
+
+class _Sink(msgspec.Struct):
+    token: str
+    intake: Intake
+    store: Store
+
+
+class _Edge(msgspec.Struct):
+    token: str
+    spools: Sequence[Spool]
+
+
+class _Query:
+    """What tasks of one query may connect to, and who is connected."""
+
+    def __init__(self) -> None:
+        self.sinks: dict[int, _Sink] = {}
+        self.edges: dict[int, _Edge] = {}
+        self.tasks: dict[asyncio.Task[None], Connection] = {}
+        self.waiting: dict[asyncio.Task[None], float] = {}  # sinks that wait for room, since when
+
+
+class TaskPort:
+    """Serves `Hello.kind == "task"`; only used in the loop's thread."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._queries: dict[QueryId, _Query] = {}
+
+    async def listen(self, address: str, identity: Identity) -> Listener:
+        """A listener of its own, for the Unix socket: a task may rightly not read for as long as a query lasts."""
+        patient = msgspec.structs.replace(self._limits, wait_s=self._limits.query_timeout_s)
+        return await Listener.start(address, patient, identity, {"task": self.serve})
+
+    def register_sink(self, query: QueryId, fragment: int, token: str, intake: Intake, store: Store) -> None:
+        """Let the tasks of a fragment deliver."""
+        self._queries.setdefault(query, _Query()).sinks[fragment] = _Sink(token, intake, store)
+
+    def register_edge(self, query: QueryId, edge: int, token: str, spools: Sequence[Spool]) -> None:
+        """Let tasks read an edge, one spool a channel, from its start and as often as they like."""
+        self._queries.setdefault(query, _Query()).edges[edge] = _Edge(token, spools)
+
+    def forget(self, query: QueryId) -> None:
+        """Close the query's connections at once and refuse later ones."""
+        known = self._queries.pop(query, None)
+        for task, connection in dict(known.tasks).items() if known else ():
+            connection.abort()
+            task.cancel()
+
+    def connections(self, query: QueryId | None = None) -> int:
+        """Tasks that are connected, for one query or all."""
+        queries = self._queries.values() if query is None else filter(None, [self._queries.get(query)])
+        return sum(len(known.tasks) for known in queries)
+
+    def waiting_s(self, query: QueryId) -> float:
+        """For how long the query's sinks have waited for room, the longest of them; 0 when none does (D7)."""
+        known = self._queries.get(query)
+        if known is None or not known.waiting:
+            return 0.0
+        return asyncio.get_running_loop().time() - min(known.waiting.values())
+
+    async def serve(self, connection: Connection, hello: Hello) -> None:
+        """The Listener's handler; what it raises is told to the task."""
+        opening = await receive_message(connection, self._limits.login_s)
+        match opening:
+            case SinkOpen():
+                known = self._known(opening.query)
+                sink = known.sinks.get(opening.fragment)
+                _authorise(sink, hello, f"fragment {opening.fragment} of query {opening.query}")
+            case SourceOpen():
+                known = self._known(opening.query)
+                edge = known.edges.get(opening.edge)
+                _authorise(edge, hello, f"edge {opening.edge} of query {opening.query}")
+            case _:
+                raise PeerError(f"SinkOpen or SourceOpen was due from a task, {type(opening).__name__} came")
+        task = asyncio.current_task()
+        assert task is not None
+        known.tasks[task] = connection
+        try:
+            if isinstance(opening, SinkOpen):
+                assert sink is not None
+                await _SinkServer(connection, sink, known, task).serve(Attempt(opening.partition, opening.attempt))
+            else:
+                assert edge is not None
+                await _serve_source(connection, edge.spools, opening)
+        finally:
+            known.tasks.pop(task, None)
+            known.waiting.pop(task, None)
+
+    def _known(self, query: QueryId) -> _Query:
+        known = self._queries.get(query)
+        if known is None:
+            raise PeerError(f"query {query} is not running at this member")
+        return known
+
+
+def _authorise(registered: _Sink | _Edge | None, hello: Hello, what: str) -> None:
+    # One answer for both: a task that guesses learns nothing.
+    if registered is None or not hmac.compare_digest(registered.token.encode(), hello.credentials.encode()):
+        raise PeerError(f"{what} is not open to this task")
+
+
+class _SinkServer:
+    """One sink task's connection."""
+
+    def __init__(self, connection: Connection, sink: _Sink, known: _Query, task: asyncio.Task[None]) -> None:
+        self._connection = connection
+        self._intake = sink.intake
+        self._store = sink.store
+        self._known = known
+        self._task = task
+
+    async def serve(self, attempt: Attempt) -> None:
+        self._intake.open(attempt)
+        self._store.open(attempt)
+        try:
+            end = await self._take(attempt)
+            self._intake.end(attempt, end.batches, end.rows, end.checksum)
+        except asyncio.CancelledError:
+            raise  # forgotten: the books are closed
+        except BaseException:
+            self._lost(attempt)
+            raise
+        self._store.end(attempt)
+        self._connection.send(SinkTaken(end.batches))
+
+    async def _take(self, attempt: Attempt) -> SinkEnd:
+        seq = 0
+        while (frame := await self._connection.receive()) is not None:
+            if frame.kind != BATCH:
+                end = decode(frame)
+                if not isinstance(end, SinkEnd):
+                    raise PeerError(f"Batch or SinkEnd was due from a sink, {type(end).__name__} came")
+                return end
+            header, body = split_batch(frame)
+            if header.seq != seq:
+                raise PeerError(f"batch {seq} was due from a sink, {header.seq} came")
+            seq += 1
+            if not self._store.has_room(len(body)):
+                await self._room(len(body))
+            self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
+            self._intake.batch(attempt, header.rows, len(body), body_hash(body))
+        raise PeerError("a sink's connection ended without its end mark")
+
+    async def _room(self, size_bytes: int) -> None:
+        """Not reading on is the back pressure: the task blocks in its write."""
+        changed = asyncio.Event()
+        unsubscribe = self._store.subscribe_room(changed.set)
+        self._known.waiting[self._task] = asyncio.get_running_loop().time()
+        try:
+            while not self._store.has_room(size_bytes):
+                changed.clear()
+                await changed.wait()
+        finally:
+            unsubscribe()
+            self._known.waiting.pop(self._task, None)
+
+    def _lost(self, attempt: Attempt) -> None:
+        """In direct mode the intake keeps the loss as the fragment's error; here the first error is what counts."""
+        try:
+            if self._intake.lost(attempt):
+                self._store.drop(attempt)
+        except SkerryError as error:
+            log.info("%s", error.message)
+
+
+async def _serve_source(connection: Connection, spools: Sequence[Spool], opening: SourceOpen) -> None:
+    """Send the share of each spool as it comes; SourceEnd when all spools are finished. A failed one is refused."""
+    if not 0 <= opening.partition < opening.partitions:
+        raise PeerError(f"a source asks for share {opening.partition} of {opening.partitions}")
+    changed = asyncio.Event()
+    unsubscribes = [spool.subscribe(changed.set) for spool in spools]
+    watcher = asyncio.create_task(_watch(connection, changed), name="watch a source")
+    positions = [0] * len(spools)
+    batches = rows = 0
+    try:
+        while not connection.is_closed:
+            changed.clear()
+            for number, spool in enumerate(spools):
+                while (index := positions[number]) < spool.length and not spool.failed:
+                    positions[number] += 1
+                    # Spools begin with different shares: many short ones would all go to the first otherwise.
+                    if share(index + number, opening.partition, opening.partitions):
+                        entry = spool.read(index)
+                        header = Batch(batches, number, False, entry.rows, entry.decoded_bytes, 0)
+                        connection.send_parts(encode_batch_frame(header, entry.body))
+                        batches += 1
+                        rows += entry.rows
+                        await connection.drain()
+                        await asyncio.sleep(0)  # others have their turn, however fast this task reads
+                if spool.failed:
+                    raise spool.failed
+            if all(spool.finished and at == spool.length for spool, at in zip(spools, positions, strict=True)):
+                connection.send(SourceEnd(batches, rows))
+                await connection.drain()
+                return
+            if watcher.done():
+                return
+            await changed.wait()
+    finally:
+        watcher.cancel()
+        for unsubscribe in unsubscribes:
+            unsubscribe()
+
+
+async def _watch(connection: Connection, changed: asyncio.Event) -> None:
+    """A source that has enough (a LIMIT) closes its connection: notice that while waiting for rows."""
+    try:
+        await connection.receive()
+    except SkerryError as error:
+        log.debug("%s", error.message)
+    connection.abort()
+    changed.set()

@@ -1,0 +1,50 @@
+"""Plans kept by plan_id, least recently used first out; bounded in count and bytes."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+
+import msgspec
+import xxhash
+
+from skerry.errors import PeerError
+from skerry.limits import Limits
+from skerry.plan.fragment import Plan
+
+
+def fingerprint(plan: Plan) -> str:
+    """The plan_id that this plan must carry."""
+    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(msgspec.structs.replace(plan, plan_id="")))
+
+
+class PlanCache:
+    """Eviction never breaks a running query: a query holds on to its own plan."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._plans: OrderedDict[str, tuple[Plan, int]] = OrderedDict()
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def get(self, plan_id: str) -> Plan | None:
+        found = self._plans.get(plan_id)
+        if found is None:
+            return None
+        self._plans.move_to_end(plan_id)
+        return found[0]
+
+    def put(self, plan: Plan) -> None:
+        """Refuses a plan whose content is not what its id says."""
+        if fingerprint(plan) != plan.plan_id:
+            raise PeerError(f"plan {plan.plan_id} does not match its fingerprint")
+        if plan.plan_id in self._plans:
+            self._plans.move_to_end(plan.plan_id)
+            return
+        size = sum(len(fragment.sql) for fragment in plan.fragments) + 512
+        self._plans[plan.plan_id] = (plan, size)
+        self.size_bytes += size
+        while len(self._plans) > self._limits.plans or self.size_bytes > self._limits.plans_bytes:
+            _, (_, gone_bytes) = self._plans.popitem(last=False)
+            self.size_bytes -= gone_bytes

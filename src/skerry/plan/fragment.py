@@ -1,0 +1,85 @@
+"""What a plan is made of once it is cut: fragments, their leaves, their outputs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.catalog.table import Column
+
+
+class SortKey(msgspec.Struct, frozen=True, array_like=True):
+    """Sort by the output column at `index`, in Spark's order (NaN greatest, -0.0 = 0.0)."""
+
+    index: int
+    descending: bool
+    nulls_first: bool
+
+
+class TableLeaf(msgspec.Struct, frozen=True, array_like=True, tag="table"):
+    """`placeholder` stands in the SQL where the site's own view of `table` goes."""
+
+    placeholder: str
+    table: str
+
+
+class EdgeLeaf(msgspec.Struct, frozen=True, array_like=True, tag="edge"):
+    """`placeholder` stands in the SQL where the rows of `edge` go; `senders` feed it, one channel each."""
+
+    placeholder: str
+    edge: int
+    columns: tuple[Column, ...]
+    senders: tuple[str, ...]
+
+
+Leaf = TableLeaf | EdgeLeaf
+
+
+class Output(msgspec.Struct, frozen=True, array_like=True):
+    """Where a fragment's rows go.
+
+    order: "any" (as they come), "lanes" (Spark partitions in their order: ORDER BY),
+    "merge" (lanes are sorted runs: SORT BY; merged by `keys` before they leave the member).
+    through_driver: the plan bounds the rows to a page, so they return through Spark's driver.
+    """
+
+    edge: int
+    receiver: str
+    order: str = "any"
+    keys: tuple[SortKey, ...] = ()
+    through_driver: bool = False
+
+
+class Fragment(msgspec.Struct, frozen=True, array_like=True):
+    """A part of the plan that one member runs as one Spark job."""
+
+    id: int
+    member: str
+    sql: str
+    leaves: tuple[Leaf, ...]
+    output: Output
+    estimated_rows: int = 0
+    estimated_bytes: int = 0
+
+
+class Finish(msgspec.Struct, frozen=True, array_like=True):
+    """What the initiator does with the result edge: gather or merge, then offset and limit.
+
+    Only the first `columns_kept` columns reach the client (the rest were sort keys); 0 keeps all.
+    """
+
+    edge: int
+    senders: tuple[str, ...]
+    keys: tuple[SortKey, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+    columns_kept: int = 0
+
+
+class Plan(msgspec.Struct, frozen=True, array_like=True):
+    """`plan_id` is a fingerprint of all that follows; `schema_info` maps `member.table` to its schema_version."""
+
+    plan_id: str
+    fragments: tuple[Fragment, ...]
+    finish: Finish
+    schema_info: dict[str, int]
+    parameters: tuple[str, ...] = ()

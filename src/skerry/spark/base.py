@@ -1,0 +1,190 @@
+"""What every kind of Spark does alike: tables, fragments, tags. Kinds differ in how they cancel and read edges."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import re
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from skerry.catalog.table import Column
+from skerry.errors import SiteError, SkerryError
+from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
+from skerry.spark.failures import SPARK_ERRORS, translate
+from skerry.spark.literals import to_literal
+from skerry.spark.settings import SparkSettings, core_count
+from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
+from skerry.spark.source import SourceSpec
+from skerry.spark.tags import Tags
+from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
+from skerry.spark.views import EDGE_PREFIX, Views
+from skerry.wire.codec import decode_schema, encode_schema
+from skerry.wire.messages import Schema
+
+log = logging.getLogger("skerry.spark")
+
+
+class SessionEngine(ABC):
+    """An Engine over one SparkSession."""
+
+    retries_tasks = False
+
+    def __init__(self, settings: SparkSettings) -> None:
+        self.settings = settings
+        self.cores = core_count(settings)
+        self.source_slots: SlotPool | None = None
+        self._session: SparkSession | None = None
+        self._tags = Tags(settings.limits.cancelled_tags)
+        self._views = Views(self._spark)
+        self._edge_numbers = itertools.count(1)
+        self._edge_views: set[str] = set()
+        self._lifecycle = threading.Lock()
+
+    # --- what kinds of Spark do differently ------------------------------------------------------
+    @abstractmethod
+    def _open(self) -> SparkSession:
+        """Start or reach Spark; raises SiteError."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """End what `_open` started."""
+
+    @abstractmethod
+    def _tagged(self, tag: str) -> AbstractContextManager[None]:
+        """A block whose Spark jobs carry the tag."""
+
+    @abstractmethod
+    def _interrupt(self, tag: str) -> None:
+        """End the running Spark jobs that carry the tag; harmless when there are none."""
+
+    @abstractmethod
+    def _edge_frame(self, spec: SourceSpec) -> DataFrame:
+        """An edge as a relation whose size Spark does not presume to know."""
+
+    # --- Engine ----------------------------------------------------------------------------------
+    def start(self) -> None:
+        with self._lifecycle:
+            if self._session is None:
+                self._session = self._open()
+
+    def stop(self) -> None:
+        with self._lifecycle:
+            if self._session is not None:
+                self._session = None
+                self._close()
+
+    def warm_up(self) -> None:
+        """Run what a first query would have to wait for: code generation, Python workers. Failures do not matter."""
+        try:
+            frame = self._spark().range(0, self.cores, 1, self.cores)
+            frame.selectExpr("id + 1 AS n").mapInArrow(_pass_through, "n bigint").toArrow()
+        except SPARK_ERRORS as error:
+            log.info("warm-up ended early: %s", translate(error, {}).message)
+
+    def describe(self, table: TableFiles) -> tuple[Column, ...]:
+        try:
+            with self._views.lease({"t": table}) as names:
+                return columns_of(self._spark().table(names["t"]).schema)
+        except SkerryError as error:
+            raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
+        except SPARK_ERRORS as error:
+            raise translate(error, {}, what=f"table {table.table}") from error
+
+    def count_rows(self, table: TableFiles) -> int:
+        try:
+            with self._views.lease({"t": table}) as names:
+                return self._spark().table(names["t"]).count()
+        except SPARK_ERRORS as error:
+            raise translate(error, {}, what=f"table {table.table}") from error
+
+    def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
+        names: dict[str, str] = {}
+        with self._tags.running(job.tag):
+            try:
+                with self._tagged(job.tag):
+                    return self._run(job, on_schema, names)
+            except SPARK_ERRORS as error:
+                self._tags.refuse_cancelled(job.tag)
+                raise translate(error, names) from error
+
+    def cancel(self, tag: str) -> None:
+        self._tags.cancel(tag)
+        if self._session is not None and tag in self._tags.names():
+            try:
+                self._interrupt(tag)
+            except SPARK_ERRORS as error:  # the job's own thread reports what is wrong with this Spark
+                log.info("cancel %s: %s", tag, error)
+
+    def queued_tasks(self) -> int:
+        return 0
+
+    def leftovers(self) -> list[str]:
+        views = sorted(self._edge_views | self._views_in_use())
+        return [*(f"job {tag}" for tag in self._tags.names()), *(f"view {name}" for name in views)]
+
+    # --- one job ---------------------------------------------------------------------------------
+    def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
+        spark = self._spark()
+        with ExitStack() as stack:
+            views = dict(stack.enter_context(self._views.lease(job.tables)))
+            names |= {view: job.tables[placeholder].table for placeholder, view in views.items()}
+            for placeholder, edge in job.edges.items():
+                views[placeholder] = stack.enter_context(self._edge_view(edge))
+                names[views[placeholder]] = f"edge {edge.edge}"
+            self._tags.refuse_cancelled(job.tag)
+            arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
+            frame = spark.sql(with_views(job.sql, views), args=arguments or None)
+            schema = schema_of(frame.schema)
+            on_schema(schema)
+            self._tags.refuse_cancelled(job.tag)
+            # Columns may share a name, or have one with dots: between here and the sink they are numbers.
+            numbered = frame.toDF(*[f"c{index}" for index in range(len(schema.columns))])
+            if job.sink is None:
+                return JobResult(table=_agreed(numbered.toArrow(), decode_schema(schema.arrow)))
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
+            reported = numbered.mapInArrow(sink_function(spec), SINK_COLUMNS).collect()
+            return JobResult(sink_rows=tuple(SinkRow(*row) for row in reported))
+
+    @contextmanager
+    def _edge_view(self, edge: EdgeInput) -> Iterator[str]:
+        """Loaded afresh for each job: Spark keeps what it learned about a source with the view."""
+        name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
+        schema = encode_schema(arrow_schema(struct_of(edge.columns)))
+        self._edge_frame(SourceSpec(edge, schema, self.settings.limits)).createOrReplaceTempView(name)
+        self._edge_views.add(name)
+        try:
+            yield name
+        finally:
+            self._spark().catalog.dropTempView(name)
+            self._edge_views.discard(name)
+
+    def _views_in_use(self) -> set[str]:
+        return self._views.in_use()
+
+    def _spark(self) -> SparkSession:
+        if self._session is None:
+            raise SiteError("this member's Spark is not running")
+        return self._session
+
+
+def with_views(sql: str, views: Mapping[str, str]) -> str:
+    """The text with each placeholder replaced by the name of its view."""
+    if not views:
+        return sql
+    placeholders = "|".join(re.escape(placeholder) for placeholder in sorted(views, key=len, reverse=True))
+    return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
+
+
+def _agreed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    arrays = [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _pass_through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches

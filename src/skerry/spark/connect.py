@@ -1,0 +1,71 @@
+"""A Spark behind Spark Connect (sc://…): its slots are unknown, its tasks may be retried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from pyspark.sql import DataFrame, SparkSession
+
+from skerry.errors import SiteError
+from skerry.spark.base import SessionEngine
+from skerry.spark.failures import SPARK_ERRORS, translate
+from skerry.spark.settings import SparkSettings, sql_conf
+from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
+from skerry.spark.types import struct_of
+
+
+class ConnectEngine(SessionEngine):
+    """`skerry` and what it needs must be importable where that Spark runs its Python workers."""
+
+    retries_tasks = True
+
+    def __init__(self, settings: SparkSettings) -> None:
+        super().__init__(settings)
+        self._remote: SparkSession | None = None
+
+    def _open(self) -> SparkSession:
+        session = self._connect(self.settings.remote)
+        session.dataSource.register(EdgeSource)
+        return session
+
+    def _connect(self, url: str) -> SparkSession:
+        try:
+            self._remote = SparkSession.builder.remote(url).create()
+            for key, value in sql_conf(self.settings).items():
+                self._set(self._remote, key, value)
+        except SPARK_ERRORS as error:
+            raise SiteError(f"Spark Connect at {url}: {translate(error, {}).message}") from error
+        return self._remote
+
+    def _set(self, session: SparkSession, key: str, value: str) -> None:
+        """Settings that this Spark's version lacks, or fixes at its start, are its own business, but for the answers'."""
+        if session.conf.get(key, None) == value:
+            return
+        if key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone") or key in self.settings.conf:
+            session.conf.set(key, value)
+            return
+        with suppress(*SPARK_ERRORS):
+            session.conf.set(key, value)
+
+    def _close(self) -> None:
+        if self._remote is not None:
+            with suppress(*SPARK_ERRORS):
+                self._remote.stop()
+            self._remote = None
+
+    @contextmanager
+    def _tagged(self, tag: str) -> Iterator[None]:
+        session = self._spark()
+        session.addTag(tag)
+        try:
+            yield
+        finally:
+            session.removeTag(tag)
+
+    def _interrupt(self, tag: str) -> None:
+        self._spark().interruptTag(tag)
+
+    def _edge_frame(self, spec: SourceSpec) -> DataFrame:
+        reader = self._spark().read.format(EdgeSource.name())
+        return reader.schema(struct_of(spec.edge.columns)).option("spec", encode_spec(spec)).load()

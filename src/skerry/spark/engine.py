@@ -1,0 +1,108 @@
+"""What Skerry asks of a Spark: an interface that Apache Spark, Spark Connect and Sail fulfil.
+
+Nothing here imports pyspark: members and the planner depend on this module, `spark/session.py` implements it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import msgspec
+import pyarrow as pa
+
+from skerry.catalog.table import Column
+from skerry.ids import QueryId
+from skerry.wire.messages import Schema
+
+
+class TableFiles(msgspec.Struct, frozen=True):
+    """A table as of one listing: these files, no others. `version` names the listing."""
+
+    member: str
+    table: str
+    format: str
+    options: dict[str, str]
+    root: str
+    files: tuple[str, ...]
+    version: int
+    columns: tuple[Column, ...] = ()  # declared in the configuration, or learned before; () = infer
+
+
+class EdgeInput(msgspec.Struct, frozen=True):
+    """An edge as a Spark source: where its member listens and what its rows look like."""
+
+    query: QueryId
+    edge: int
+    columns: tuple[Column, ...]
+    address: str  # "unix:<path>" or "tcp:<host>:<port>"
+    token: str
+    partitions: int
+    cluster: str = ""  # of the member at `address`: its listener asks for it
+
+
+class SinkOutput(msgspec.Struct, frozen=True):
+    """Rows leave from the tasks, to the member at `address`."""
+
+    query: QueryId
+    fragment: int
+    address: str
+    token: str
+    cluster: str = ""
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One fragment, ready to run. `tag` cancels it. `sink` None: the rows return through the driver."""
+
+    tag: str
+    sql: str
+    tables: Mapping[str, TableFiles]  # by placeholder
+    edges: Mapping[str, EdgeInput]  # by placeholder
+    parameters: Mapping[str, Any]  # Python values, bound by Spark as :name
+    sink: SinkOutput | None
+
+
+class SinkRow(msgspec.Struct, frozen=True):
+    """What one finished sink task reported through Spark's driver (D8)."""
+
+    partition: int
+    attempt: int
+    batches: int
+    rows: int
+    checksum: int
+
+
+class JobResult(msgspec.Struct, frozen=True):
+    """`sink_rows` for a job with a sink, `table` for one through the driver."""
+
+    sink_rows: tuple[SinkRow, ...] = ()
+    table: pa.Table | None = None
+
+
+class SlotPool(Protocol):
+    """Bounds the source partitions that may wait inside one Spark (D7). Thread-safe, never blocks."""
+
+    def try_take(self, count: int) -> bool: ...
+    def give_back(self, count: int) -> None: ...
+
+
+class Engine(Protocol):
+    """One Spark. All methods block and are called from worker threads; several members may share one.
+
+    Errors of Spark are raised as SqlError (the statement's fault) or SiteError, with Spark's first
+    sentence and error class as message; the trace goes to the log.
+    """
+
+    cores: int
+    source_slots: SlotPool | None  # None: slots cannot be known, receive staged only
+    retries_tasks: bool  # True: tasks may run twice, rows are kept per attempt until the job ended
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+    def warm_up(self) -> None: ...
+    def describe(self, table: TableFiles) -> tuple[Column, ...]: ...
+    def count_rows(self, table: TableFiles) -> int: ...
+    def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult: ...
+    def cancel(self, tag: str) -> None: ...
+    def queued_tasks(self) -> int: ...
+    def leftovers(self) -> list[str]: ...

@@ -1,0 +1,125 @@
+"""Spark's exceptions as Skerry's errors: whose fault, one sentence, the error class, no Java."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
+
+from skerry.errors import SiteError, SkerryError, SqlError
+
+try:  # grpc comes with pyspark[connect] only
+    from grpc import RpcError
+except ImportError:
+
+    class RpcError(Exception):  # type: ignore[no-redef]
+        """Never raised without grpc."""
+
+
+log = logging.getLogger("skerry.spark")
+
+# What talking to a Spark can raise; the last ones when its process is gone.
+SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
+
+# [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012
+CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)", re.DOTALL)
+# The last line of a Python worker's traceback: skerry.errors.PeerError: the member went away
+RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused)): (.+)$", re.MULTILINE)
+# Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
+# syntax and names, limits of the language; 0A is a feature that Spark does not have.
+STATEMENT_STATES = ("0A", "21", "22", "23", "42", "54")
+# Conditions with such a state that are nonetheless the site's: files that are gone, or not what they should be.
+SITE_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
+# Classes of pyspark whose fault is known even where a Spark (Sail) gives neither condition nor state.
+STATEMENT_CLASSES = (
+    *("ArithmeticException", "NumberFormatException", "DateTimeException", "ArrayIndexOutOfBoundsException"),
+    *("ParseException", "AnalysisException"),
+)
+MESSAGE_CHARS = 600
+
+
+def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
+    """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
+
+    `what` names a table when no statement is involved: then the fault is the site's.
+    """
+    if isinstance(error, SkerryError):
+        return error
+    log.debug("Spark failed", exc_info=error)
+    text = _text(error)
+    if found := _python_worker(error, text):
+        return SiteError(_clean(f"a Spark task failed: {found}", names))
+    condition, sentence, state = _condition(error, text)
+    message = _clean(f"[{condition}] {sentence}" if condition else sentence, names)
+    if what:
+        return SiteError(f"{what}: {message}")
+    if _is_statements_fault(error, condition, state):
+        return SqlError(message)
+    if "OutOfMemoryError" in text:
+        return SiteError(
+            "Spark ran out of memory (java.lang.OutOfMemoryError)",
+            suggestion="raise spark.driver.memory in the member's spark.conf",
+        )
+    return SiteError(f"Spark failed: {message}")
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Spark's own words for a job that someone cancelled."""
+    text = _text(error)
+    marks = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "OPERATION_ABANDONED", "cancelled", "canceled")
+    return any(mark in text for mark in marks)
+
+
+def _text(error: BaseException) -> str:
+    if isinstance(error, PySparkException):
+        # str() of a captured exception appends the JVM's trace; the message alone does not.
+        return str(error.getMessage() or error)
+    return str(error) or type(error).__name__
+
+
+def _condition(error: BaseException, text: str) -> tuple[str, str, str]:
+    """Error class, first sentences, SQLSTATE. A failed task wraps the real error: the innermost text wins."""
+    matches = [match for match in CONDITION.finditer(text) if match[1] != "SPARK_JOB_CANCELLED"]
+    if matches:
+        match = matches[-1]
+        return match[1], _sentences(match[2]), match[3] or _state(error)
+    return "", _sentences(text), _state(error)
+
+
+def _state(error: BaseException) -> str:
+    return (error.getSqlState() or "") if isinstance(error, PySparkException) else ""
+
+
+def _sentences(text: str) -> str:
+    """The first paragraph, without advice to change settings that the user of a query cannot change."""
+    paragraph = re.split(r"\n\s*\n|\n== |\n\tat |\nDriver stacktrace|\nJVM stacktrace|;\n", text.strip())[0]
+    line = " ".join(paragraph.split())
+    return re.sub(r" (If necessary set|To return NULL instead|You may set|Set) [^.]*spark\.sql\..*$", "", line)
+
+
+def _python_worker(error: BaseException, text: str) -> str:
+    """What a Python worker raised, without its traceback; "" when it was not one."""
+    if not isinstance(error, PythonException) and "Traceback (most recent call last)" not in text:
+        return ""
+    raised = RAISED.findall(text)
+    return str(raised[-1][1]) if raised else _sentences(text)
+
+
+def _is_statements_fault(error: BaseException, condition: str, state: str) -> bool:
+    if condition.split(".")[0] in SITE_CONDITIONS:
+        return False
+    if state:
+        return state.startswith(STATEMENT_STATES)
+    if isinstance(error, AnalysisException | ParseException):
+        return True
+    return type(error).__name__ in STATEMENT_CLASSES
+
+
+def _clean(message: str, names: Mapping[str, str]) -> str:
+    if names:
+        generated = "|".join(re.escape(name) for name in names)
+        message = re.sub(rf"\b({generated})\b", lambda match: names[match[1]], message)
+    return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"

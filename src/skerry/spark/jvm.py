@@ -1,0 +1,186 @@
+"""Starting and ending the JVM of an Apache Spark whose driver lives beside the member.
+
+The JVM reads its stdin, a pipe that only the member holds: however the member ends, kill -9 included, the JVM
+sees the end of the pipe and exits, its Python workers with it, and deletes its directory on the way.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.logger import PySparkLogger
+from pyspark.sql import SparkSession
+
+import skerry
+from skerry.errors import InternalError, SiteError
+
+JAVA_RELEASE = 17
+INSTALL_JAVA = (
+    f"install Java {JAVA_RELEASE} or newer (Debian, Ubuntu: apt-get install openjdk-17-jre-headless) "
+    "or set JAVA_HOME to one"
+)
+LOG_TAIL_CHARS = 2000
+STOP_S = 10.0
+
+# Spark's own log, bounded: a member runs for months.
+LOG4J = """\
+rootLogger.level = error
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {directory}/spark.log
+appender.file.filePattern = {directory}/spark.log.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{yyyy-MM-dd HH:mm:ss}} %p %c{{1}}: %m%n%ex{{5}}
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = 4MB
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 1
+"""
+
+
+class Jvm:
+    """One JVM with a Spark session; a process has at most one, because Spark says so."""
+
+    def __init__(self, conf: Mapping[str, str], directory: str, *, is_embedded: bool) -> None:
+        if SparkContext._active_spark_context is not None:
+            raise InternalError("this process has a Spark already: members of one process share its engine")
+        check_java()
+        self._directory = directory
+        spark_conf = SparkConf(loadDefaults=False)
+        for key, value in {**conf, **_java_options(conf, directory)}.items():
+            spark_conf.set(key, value)
+        with _environment(directory, is_embedded):
+            self._gateway = self._launch(spark_conf)
+            try:
+                self.context = SparkContext(conf=spark_conf, gateway=self._gateway)
+                self.session = SparkSession(self.context)
+            except Exception as error:
+                self._end_process()
+                raise SiteError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+        # It would write every failed statement, with the JVM's trace, to the terminal.
+        PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
+        hooks = self._gateway.jvm.org.apache.spark.util.ShutdownHookManager
+        hooks.registerShutdownDeleteDir(self._gateway.jvm.java.io.File(directory))
+
+    @property
+    def pid(self) -> int:
+        pid: int = self._gateway.proc.pid
+        return pid
+
+    def stop(self) -> None:
+        with suppress(Exception):  # the JVM may be gone already
+            self.session.stop()
+        with suppress(Exception):
+            self._gateway.shutdown()
+        self._end_process()
+
+    def _launch(self, conf: SparkConf) -> Any:
+        with open(os.path.join(self._directory, "jvm.log"), "wb") as log:
+            try:
+                return launch_gateway(conf, {"stdout": log, "stderr": log})
+            except (PySparkException, OSError) as error:
+                tail = Path(log.name).read_text(errors="replace")[-LOG_TAIL_CHARS:].strip()
+                raise SiteError(f"Spark's JVM did not start: {tail or error}", suggestion=INSTALL_JAVA) from None
+
+    def _end_process(self) -> None:
+        # SparkContext keeps the gateway for the next session; that one shall start a JVM of its own.
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        process: subprocess.Popen[bytes] = self._gateway.proc
+        if process.stdin is not None:
+            with suppress(OSError):
+                process.stdin.close()
+        try:
+            process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def new_directory() -> str:
+    """Where Spark keeps its log, shuffle files and all else; gone when the JVM is."""
+    directory = tempfile.mkdtemp(prefix="skerry-spark-")
+    Path(directory, "log4j2.properties").write_text(LOG4J.format(directory=directory))
+    return directory
+
+
+def remove_directory(directory: str) -> None:
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def check_java() -> None:
+    """A SiteError that says what to install, instead of a launcher's complaint."""
+    home = os.environ.get("JAVA_HOME")
+    java = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if java is None:
+        raise SiteError("Spark needs Java, and there is none on this machine", suggestion=INSTALL_JAVA)
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SiteError(f"Spark needs Java, but {java} does not run: {error}", suggestion=INSTALL_JAVA) from None
+    release = _java_release(said)
+    if release is not None and release < JAVA_RELEASE:
+        raise SiteError(f"Spark needs Java {JAVA_RELEASE} or newer; {java} is {release}", suggestion=INSTALL_JAVA)
+
+
+def _java_release(said: str) -> int | None:
+    """`openjdk version "17.0.15"` gives 17, `java version "1.8.0_392"` gives 8."""
+    parts = said.split('"')
+    numbers = parts[1].replace("-", ".").split(".") if len(parts) > 1 else []
+    with suppress(ValueError, IndexError):
+        return int(numbers[1]) if numbers[0] == "1" else int(numbers[0])
+    return None
+
+
+def _java_options(conf: Mapping[str, str], directory: str) -> dict[str, str]:
+    key = "spark.driver.extraJavaOptions"
+    return {key: f"{conf.get(key, '')} -Djava.io.tmpdir={directory}".strip()}
+
+
+def package_root() -> str:
+    """The directory that has to be on a Python worker's path for `import skerry`."""
+    assert skerry.__file__ is not None
+    return str(Path(skerry.__file__).resolve().parent.parent)
+
+
+@contextmanager
+def _environment(directory: str, is_embedded: bool) -> Iterator[None]:
+    """The environment Spark's launcher sees. Spark reads much from it, so a user's shell could change answers."""
+    wanted: dict[str, str | None] = {"PYSPARK_SUBMIT_ARGS": None, "SPARK_REMOTE": None}
+    if is_embedded:
+        wanted |= {
+            # Without these an unactivated virtual environment would run the system's Python and Spark.
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),
+            "SPARK_CONF_DIR": directory,
+            "SPARK_LOCAL_DIRS": None,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+    before = {name: os.environ.get(name) for name in wanted}
+    _put(wanted)
+    try:
+        yield
+    finally:
+        _put(before)
+
+
+def _put(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

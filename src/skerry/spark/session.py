@@ -1,0 +1,110 @@
+"""Apache Spark with its driver beside the member: embedded (`local[*]`) or on a cluster."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+
+from skerry.errors import SiteError
+from skerry.spark.base import SessionEngine
+from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
+from skerry.spark.settings import SparkSettings, cluster_conf, embedded_conf, slot_count
+from skerry.spark.shipping import package_zip
+from skerry.spark.slots import Slots
+from skerry.spark.source import SourceSpec, source_function
+from skerry.spark.types import struct_of
+
+
+class ClassicEngine(SessionEngine):
+    """A JVM of our own, driven through py4j."""
+
+    def __init__(self, settings: SparkSettings) -> None:
+        super().__init__(settings)
+        slots = slot_count(settings)
+        self.source_slots = None if slots is None else Slots(slots // 2)
+        self.retries_tasks = not settings.is_embedded
+        self._jvm: Jvm | None = None
+        self._directory = ""
+        self._numbers: dict[int, DataFrame] = {}
+        self._numbers_lock = threading.Lock()
+
+    @property
+    def jvm_pid(self) -> int | None:
+        return None if self._jvm is None else self._jvm.pid
+
+    def _open(self) -> SparkSession:
+        is_embedded = self.settings.is_embedded
+        self._directory = new_directory()
+        try:
+            conf = embedded_conf(self.settings, self._directory) if is_embedded else cluster_conf(self.settings)
+            if is_embedded:
+                conf.setdefault("spark.executorEnv.PYTHONPATH", package_root())
+            self._jvm = Jvm(conf, self._directory, is_embedded=is_embedded)
+            if not is_embedded:
+                self._jvm.context.addPyFile(package_zip(self._directory))
+        except BaseException:
+            self._close()
+            raise
+        return self._jvm.session
+
+    def _close(self) -> None:
+        if self._jvm is not None:
+            self._jvm.stop()
+            self._jvm = None
+        self._numbers.clear()
+        remove_directory(self._directory)
+
+    @contextmanager
+    def _tagged(self, tag: str) -> Iterator[None]:
+        context = self._running().context
+        context.addJobTag(tag)
+        # Tasks are interrupted, not only marked: one may wait for a Python worker that waits for its member.
+        context.setInterruptOnCancel(True)
+        try:
+            yield
+        finally:
+            context.removeJobTag(tag)
+
+    def _interrupt(self, tag: str) -> None:
+        self._running().context.cancelJobsWithTag(tag)
+
+    def _edge_frame(self, spec: SourceSpec) -> DataFrame:
+        shares = self._shares(spec.edge.partitions)
+        return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
+
+    def _shares(self, count: int) -> DataFrame:
+        """The numbers 0 to `count`, one a partition, as an RDD: Spark does not know an RDD's size (D3).
+
+        Over `range` it would take the edge for some bytes and broadcast it.
+        """
+        with self._numbers_lock:
+            if count not in self._numbers:
+                session = self._running().session
+                numbers = session.range(0, count, 1, count)
+                frame = session._jsparkSession.createDataFrame(numbers._jdf.toDF().javaRDD(), numbers._jdf.schema())
+                self._numbers[count] = DataFrame(frame, session)
+            return self._numbers[count]
+
+    def queued_tasks(self) -> int:
+        """Tasks that wait for a slot."""
+        tracker = self._running().context.statusTracker()
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+        return sum(
+            max(0, stage.numTasks - stage.numActiveTasks - stage.numCompletedTasks)
+            for stage in stages
+            if stage is not None
+        )
+
+    def leftovers(self) -> list[str]:
+        if self._jvm is None:
+            return []
+        jobs = self._jvm.context.statusTracker().getActiveJobsIds()
+        return [*super().leftovers(), *(f"Spark job {job}" for job in sorted(jobs))]
+
+    def _running(self) -> Jvm:
+        if self._jvm is None:
+            raise SiteError("this member's Spark is not running")
+        return self._jvm

@@ -1,0 +1,126 @@
+"""What a site says about its Spark, and the settings that follow from it. Imports no pyspark."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import msgspec
+
+from skerry.errors import ConfigError
+from skerry.limits import Limits
+
+SLOTS_PER_CORE = 4  # D7: a task that waits for its member holds a slot, so an embedded Spark has slots to spare
+
+# Settings that must be the same at every site, or answers differ by site; nobody may override them.
+FIXED = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.variable.substitute": "false",
+    "spark.sql.restrictedMode.enabled": "true",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    # A retried task would deliver its rows twice to a member that has sent them on (D8, policy direct).
+    "spark.task.maxFailures": "1",
+}
+FIXED_EMBEDDED_ONLY = ("spark.task.maxFailures",)
+
+
+class SparkSettings(msgspec.Struct, frozen=True):
+    """A site's Spark: `remote` (sc://…) or `sail`, else `master`. `cores` overrides the machine's, for tests."""
+
+    master: str = "local[*]"
+    remote: str = ""
+    sail: bool = False
+    conf: dict[str, str] = {}
+    cores: int = 0
+    limits: Limits = Limits()
+
+    @property
+    def is_embedded(self) -> bool:
+        """Spark runs inside the member's process group."""
+        return not self.remote and not self.sail and re.fullmatch(r"local(\[(\*|\d+)\])?", self.master) is not None
+
+
+def core_count(settings: SparkSettings) -> int:
+    """The cores Spark's scans are cut for: `local[4]` says four, everything else has the machine's."""
+    if settings.cores:
+        return settings.cores
+    if settings.is_embedded and (count := re.fullmatch(r"local\[(\d+)\]", settings.master)):
+        return max(1, int(count[1]))
+    if settings.is_embedded and settings.master == "local":
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def slot_count(settings: SparkSettings) -> int | None:
+    """How many tasks may run at once; None where that cannot be known (a cluster, Spark Connect)."""
+    return SLOTS_PER_CORE * core_count(settings) if settings.is_embedded else None
+
+
+def check_conf(settings: SparkSettings) -> None:
+    """Refuse settings that would change answers."""
+    for key, value in settings.conf.items():
+        fixed = FIXED.get(key)
+        if key in FIXED_EMBEDDED_ONLY and not settings.is_embedded:
+            continue
+        if fixed is not None and value.lower() != fixed.lower():
+            raise ConfigError(
+                f"spark.conf: {key} is {fixed} at every site, or rows would differ from site to site or get lost",
+                suggestion=f"remove {key} from spark.conf",
+            )
+
+
+def sql_conf(settings: SparkSettings) -> dict[str, str]:
+    """Settings of the session, for every kind of Spark; the user's own come last."""
+    check_conf(settings)
+    cores = str(core_count(settings))
+    defaults = {
+        **{key: value for key, value in FIXED.items() if key.startswith("spark.sql.")},
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(settings.limits.batch_rows),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(4 * settings.limits.batch_bytes),
+        # A scan stage has about one task per core (D7), whatever the number of slots.
+        "spark.sql.leafNodeDefaultParallelism": cores,
+        "spark.sql.files.maxPartitionNum": cores,
+        # Spark's 200 suit a cluster. Twice the cores leaves the last wave short when partitions are uneven, while
+        # an empty partition costs a Python worker's round trip in the sink; adaptive execution merges small ones.
+        "spark.sql.shuffle.partitions": str(2 * core_count(settings)),
+    }
+    return defaults | settings.conf
+
+
+def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
+    """Everything an embedded Spark is started with; all its files stay under `directory`."""
+    fixed = {
+        "spark.master": f"local[{slot_count(settings)}]",
+        "spark.app.name": "skerry",
+        "spark.submit.deployMode": "client",
+    }
+    defaults = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.eventLog.enabled": "false",
+        "spark.local.dir": directory,
+        "spark.sql.warehouse.dir": f"file:{directory}/warehouse",
+        "spark.python.worker.reuse": "true",
+        # It records the place of each call in this program, for messages about programs: we have none to debug.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.task.maxFailures": FIXED["spark.task.maxFailures"],
+        "spark.log.level": "ERROR",
+        # Fewer generations of finished jobs and queries are kept in the heap: nobody looks at them.
+        "spark.ui.retainedJobs": "100",
+        "spark.ui.retainedStages": "200",
+        "spark.ui.retainedTasks": "10000",
+        "spark.sql.ui.retainedExecutions": "20",
+    }
+    return defaults | sql_conf(settings) | fixed
+
+
+def cluster_conf(settings: SparkSettings) -> dict[str, str]:
+    """What a driver in the member's process needs on a cluster; the cluster's own defaults stay."""
+    defaults = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+    return defaults | sql_conf(settings) | {"spark.master": settings.master, "spark.app.name": "skerry"}

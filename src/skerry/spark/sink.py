@@ -1,0 +1,123 @@
+"""NetworkSink: the function that Spark's tasks run over a fragment's rows (D3). It hands them to the member.
+
+Runs in Spark's Python workers: it imports neither pandas nor pyspark.sql, which would cost each worker a second.
+"""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pyarrow as pa
+from pyspark import TaskContext
+
+from skerry.errors import Overloaded, SkerryError
+from skerry.exchange.intake import UNKNOWN_PARTITION, body_hash, combine
+from skerry.limits import KIB, MIB, Limits
+from skerry.spark.engine import SinkOutput
+from skerry.spark.taskline import TaskLine
+from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
+from skerry.wire.frames import encode_batch_frame
+from skerry.wire.messages import Batch, SinkEnd, SinkOpen, SinkTaken
+
+SINK_COLUMNS = "partition int, attempt long, batches long, rows long, checksum long"
+_SINK_SCHEMA = pa.schema(
+    [("partition", pa.int32()), *((name, pa.int64()) for name in ("attempt", "batches", "rows", "checksum"))]
+)
+_HEADER_BYTES = 4 * KIB  # room in a frame for what precedes the Arrow message
+
+Batches = Iterator[pa.RecordBatch]
+
+
+class SinkSpec(msgspec.Struct, frozen=True):
+    """What a sink task has to know; it travels with the function."""
+
+    output: SinkOutput
+    schema: bytes
+    limits: Limits
+
+
+def sink_function(spec: SinkSpec) -> Callable[[Batches], Batches]:
+    """The function for `mapInArrow`: swallows a partition, gives one row of `SINK_COLUMNS`."""
+
+    def sink(batches: Batches) -> Batches:
+        return deliver(spec, batches)
+
+    return sink
+
+
+def deliver(spec: SinkSpec, batches: Batches) -> Batches:
+    partition, attempt = _identity()
+    schema = decode_schema(spec.schema)
+    count = rows = checksum = 0
+    output = spec.output
+    with TaskLine(output.address, output.cluster, output.token, spec.limits) as line:
+        line.send(SinkOpen(output.query, output.fragment, partition, attempt))
+        for batch in batches:
+            for piece in pieces(_as_agreed(batch, schema), spec.limits):
+                body = encode_batch(piece)
+                header = Batch(count, 0, False, piece.num_rows, decoded_bytes(piece), 0)
+                line.send_parts(encode_batch_frame(header, body))
+                checksum = combine(checksum, body_hash(body))
+                rows += piece.num_rows
+                count += 1
+        line.send(SinkEnd(count, rows, checksum))
+        taken = line.receive(SinkTaken)
+        if taken.batches != count:
+            raise SkerryError(f"the member took {taken.batches} of {count} batches")
+    yield sink_row(partition, attempt, count, rows, checksum)
+
+
+def _identity() -> tuple[int, int]:
+    context = TaskContext.get()
+    if context is None:  # Sail has no task context, and runs a task once
+        return UNKNOWN_PARTITION, random.SystemRandom().getrandbits(62)
+    return context.partitionId(), context.taskAttemptId()
+
+
+def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with the types that were announced; names do not travel, and an Apache Spark's types agree."""
+    if batch.schema.types == schema.types:
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def pieces(batch: pa.RecordBatch, limits: Limits) -> Batches:
+    """The batch in slices near `batch_bytes`, all of which fit a frame; batches without rows vanish."""
+    if batch.num_rows == 0:
+        return
+    size = decoded_bytes(batch)
+    fits = size <= min(4 * limits.batch_bytes, limits.frame_bytes - _HEADER_BYTES)
+    if fits:
+        yield batch
+    elif batch.num_rows == 1:
+        yield _one_row(batch, size, limits)
+    else:
+        # Rows may differ much in size: cut by number, then look at each slice again.
+        rows = max(1, min(batch.num_rows // 2, batch.num_rows * limits.batch_bytes // size))
+        for offset in range(0, batch.num_rows, rows):
+            yield from pieces(batch.slice(offset, rows), limits)
+
+
+def _one_row(batch: pa.RecordBatch, size: int, limits: Limits) -> pa.RecordBatch:
+    if size > limits.frame_bytes - _HEADER_BYTES:
+        raise Overloaded(
+            f"one row takes {size / MIB:.1f} MiB, more than a frame's {limits.frame_bytes / MIB:g} MiB "
+            f"(limits.frame_bytes)"
+        )
+    return batch
+
+
+def sink_row(partition: int, attempt: int, batches: int, rows: int, checksum: int) -> pa.RecordBatch:
+    """One row of `SINK_COLUMNS`. Built from bytes: `pa.array` of a Python list would import pandas."""
+    values = (partition, attempt, batches, rows, checksum)
+    arrays = [
+        pa.Array.from_buffers(field.type, 1, [None, pa.py_buffer(struct.pack(kind, value))])
+        for field, kind, value in zip(_SINK_SCHEMA, "<i <q <q <q <q".split(), values, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=_SINK_SCHEMA)
+
+

@@ -1,0 +1,136 @@
+"""Temporary views over a site's tables: one per listing of files, made once and shared by all jobs."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import lit
+
+from skerry.errors import SiteError
+from skerry.spark.engine import TableFiles
+from skerry.spark.types import struct_of
+
+PREFIX = "skerry_table_"
+EDGE_PREFIX = "skerry_edge_"
+
+
+# Everything of a listing: tables of one name may live in several directories when clusters share a Spark.
+_Key = tuple[object, ...]
+
+
+def _key(table: TableFiles) -> _Key:
+    options = tuple(sorted(table.options.items()))
+    return (*_place(table), table.version, table.format, options, table.files, table.columns)
+
+
+def _place(table: TableFiles) -> _Key:
+    return (table.member, table.table, table.root)
+
+
+class _View:
+    """`ready` is held while the view is made: who comes meanwhile waits for it."""
+
+    def __init__(self, name: str, place: _Key) -> None:
+        self.name = name
+        self.place = place
+        self.users = 0
+        self.is_made = False
+        self.ready = threading.Lock()
+
+
+class Views:
+    """Thread-safe. A view is dropped when a newer listing of its table came and its last user left."""
+
+    def __init__(self, session: Callable[[], SparkSession]) -> None:
+        self._session = session
+        self._lock = threading.Lock()
+        self._views: dict[_Key, _View] = {}
+        self._current: dict[_Key, _Key] = {}  # place → the listing that was asked for last
+        self._numbers = itertools.count(1)
+
+    @contextmanager
+    def lease(self, tables: Mapping[str, TableFiles]) -> Iterator[dict[str, str]]:
+        """Placeholder → name of the view, for as long as the block runs."""
+        taken: list[_Key] = []
+        names = {}
+        try:
+            for placeholder, table in tables.items():
+                names[placeholder] = self._take(table, taken)
+            yield names
+        finally:
+            for key in taken:
+                self._give_back(key)
+
+    def names(self) -> list[str]:
+        with self._lock:
+            return sorted(view.name for view in self._views.values())
+
+    def in_use(self) -> set[str]:
+        with self._lock:
+            return {view.name for view in self._views.values() if view.users}
+
+    def _take(self, table: TableFiles, taken: list[_Key]) -> str:
+        key = _key(table)
+        with self._lock:
+            if key not in self._views:
+                self._views[key] = _View(f"{PREFIX}{next(self._numbers)}", _place(table))
+            view = self._views[key]
+            view.users += 1
+            taken.append(key)
+            self._current[view.place] = key
+            stale = [other for other in self._views if self._is_over(other)]
+        for other in stale:
+            self._drop(other)
+        with view.ready:
+            if not view.is_made:
+                read_table(self._session(), table).createOrReplaceTempView(view.name)
+                view.is_made = True
+        return view.name
+
+    def _give_back(self, key: _Key) -> None:
+        with self._lock:
+            self._views[key].users -= 1
+            is_over = self._is_over(key)
+        if is_over:
+            self._drop(key)
+
+    def _is_over(self, key: _Key) -> bool:
+        """Nobody uses it, and nobody will: a newer listing is current, or it could not be made."""
+        view = self._views[key]
+        return view.users == 0 and (self._current[view.place] != key or not view.is_made)
+
+    def _drop(self, key: _Key) -> None:
+        with self._lock:
+            if key not in self._views or not self._is_over(key):
+                return
+            view = self._views.pop(key)
+        if view.is_made:
+            self._session().catalog.dropTempView(view.name)
+
+
+def read_table(session: SparkSession, table: TableFiles) -> DataFrame:
+    """The files of one listing, and no others, as a DataFrame."""
+    if not table.files:
+        return _empty(session, table)
+    reader = session.read.format(table.format).options(**table.options)
+    if any("=" in file.removeprefix(table.root) for file in table.files):
+        reader = reader.option("basePath", table.root)  # `country=no/part-0.parquet` has a column country
+    # The listing has been made: a `[` or `*` in a file's name is just that.
+    reader = reader.option("__globPaths__", "false")
+    if table.columns:
+        reader = reader.schema(struct_of(table.columns))
+    return reader.load(list(table.files))
+
+
+def _empty(session: SparkSession, table: TableFiles) -> DataFrame:
+    if not table.columns:
+        raise SiteError(
+            f"table {table.table}: no file under {table.root}, so its columns are not known",
+            suggestion=f"put a file there, or name the columns in members.{table.member}.tables.{table.table}.columns",
+        )
+    fields = struct_of(table.columns).fields
+    return session.range(0).select(*[lit(None).cast(field.dataType).alias(field.name) for field in fields])

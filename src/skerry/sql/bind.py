@@ -1,0 +1,96 @@
+"""Tables' names → scans: every mention of a table becomes `scan_N AS name`."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sqlglot import exp
+
+from skerry.errors import SqlError
+from skerry.sql.names import Catalog, TableRef, did_you_mean
+from skerry.sql.position import error_at
+from skerry.sql.scope import Scope, Scopes, Source, tables_of
+
+
+def look_up(tree: exp.Expr, catalog: Catalog, text: str) -> dict[int, TableRef]:
+    """The table of each mention that is no WITH name, by the identity of its node."""
+    found: dict[int, TableRef] = {}
+    for node, ctes in tables_of(tree):
+        parts = tuple(part.name for part in node.parts)
+        if len(parts) == 1 and parts[0].lower() in ctes:
+            continue
+        table = catalog.lookup(parts)
+        if table is None:
+            name = ".".join(parts)
+            known = [*catalog.names(), *ctes]
+            raise error_at(f"unknown table {name}{did_you_mean(name, known)}", text, _name_only(node))
+        if not table.columns:
+            raise error_at(f"table {'.'.join(parts)} has no columns", text, _name_only(node))
+        found[id(node)] = table
+    return found
+
+
+def _name_only(node: exp.Table) -> exp.Expr:
+    """Where the name stands, all parts of it, without the alias."""
+    place = exp.Identifier(this=node.name)
+    place.meta["start"] = node.meta.get("start")
+    place.meta["end"] = node.meta.get("end")
+    return place
+
+
+def check_aliases(scopes: Scopes, text: str) -> None:
+    """Two relations of one FROM may share a name only where both were given it on purpose."""
+    for scope in scopes.all:
+        counts = Counter(source.alias for source in scope.sources)
+        for source in scope.sources:
+            if source.table is not None and not source.said_alias and counts[source.alias] > 1:
+                shown = ".".join(source.parts)
+                assert isinstance(source.node, exp.Table)
+                raise error_at(
+                    f"{shown} stands next to another {source.alias} in one FROM: give it an alias, e.g. {shown} AS {source.alias[:1]}2",
+                    text,
+                    _name_only(source.node),
+                )
+
+
+def shorten_names(scopes: Scopes) -> None:
+    """`oslo.orders.o_orderkey` → `orders.o_orderkey`, the name its scan will have."""
+    for scope in scopes.all:
+        for column in scope.columns:
+            _shorten(column, scope)
+
+
+def _shorten(column: exp.Column, scope: Scope) -> None:
+    parts = column.parts
+    for around in scope.chain():
+        for source in around.sources:
+            size = len(source.parts)
+            if source.table is None or source.said_alias or size < 2 or len(parts) <= size:
+                continue
+            if tuple(part.name.lower() for part in parts[:size]) == tuple(part.lower() for part in source.parts):
+                kept = parts[size - 1 :]
+                for key in ("catalog", "db", "table"):
+                    column.set(key, None)
+                for key, part in zip(("this", "table", "db", "catalog"), reversed(kept), strict=False):
+                    column.set(key, part)
+                return
+
+
+def place_scans(scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source]:
+    """Put `scan_N` in the place of each table; answers the source of each scan, in the order of the text."""
+    sources = [source for scope in scopes.all for source in scope.sources if source.table is not None]
+    sources.sort(key=lambda source: int(source.node.meta.get("start", 0)))
+    if len(sources) != len(tables):
+        raise SqlError("a table stands where Skerry cannot read it; put it into a subquery in FROM")
+    placed: dict[str, Source] = {}
+    for index, source in enumerate(sources):
+        name = f"scan_{index}"
+        node = source.node
+        own = node.this
+        if not source.said_alias:
+            node.set("alias", exp.TableAlias(this=exp.Identifier(this=own.name, quoted=own.quoted)))
+        node.set("this", exp.Identifier(this=name, quoted=False))
+        node.set("db", None)
+        node.set("catalog", None)
+        placed[name] = source
+    return placed

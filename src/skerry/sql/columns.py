@@ -1,0 +1,80 @@
+"""Names of columns that certainly do not exist are refused here, with the place; Spark reports the rest."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from skerry.sql.functions import BARE_CALLS, is_generator
+from skerry.sql.names import TableRef, did_you_mean
+from skerry.sql.position import error_at
+from skerry.sql.scope import Scope, Scopes
+
+# Calls whose first argument is a unit (a bare word), not a column.
+UNIT_CALLS = frozenset(
+    {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"}
+)
+_ALWAYS = BARE_CALLS | {"grouping__id", "spark_grouping_id", "localtimestamp"}
+
+
+def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
+    """Every name that some column of a table, or anything that names a thing in the statement, has."""
+    names = {column.name.lower() for table in tables.values() for column in table.columns}
+    for node in tree.walk():
+        if isinstance(node, exp.Alias):
+            names.add(node.alias.lower())
+        elif isinstance(node, exp.Aliases | exp.Lambda):
+            names |= {part.name.lower() for part in node.expressions}
+        elif isinstance(node, exp.TableAlias):
+            names |= {part.name.lower() for part in [node.this, *(node.args.get("columns") or [])] if part is not None}
+        elif isinstance(node, exp.Kwarg):
+            names.add(node.this.name.lower())
+    return names
+
+
+def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], text: str) -> None:
+    """Never a false alarm: what a struct, a generator or an unknown relation could hold is left to Spark."""
+    defined = defined_names(tree, tables)
+    foggy = any(_hides_names(node) for node in tree.walk())
+    for scope in scopes.all:
+        for column in scope.columns:
+            if isinstance(column.this, exp.Star) or _is_unit(column):
+                continue
+            parts = column.parts
+            if len(parts) == 1:
+                name = parts[0].name
+                if not foggy and name.lower() not in defined and name.lower() not in _ALWAYS:
+                    raise error_at(f"unknown column {name}{did_you_mean(name, defined)}", text, column)
+            elif len(parts) == 2:
+                _check_qualified(column, scope, defined, text)
+
+
+def _check_qualified(column: exp.Column, scope: Scope, defined: set[str], text: str) -> None:
+    alias, name = (part.name for part in column.parts)
+    for around in scope.chain():
+        owners = [source for source in around.sources if source.alias == alias.lower()]
+        if not owners:
+            continue
+        table = owners[0].table
+        if len(owners) > 1 or table is None or owners[0].renamed or table.column(alias) is not None:
+            return
+        # A column named like the table's alias could be a struct: then this is its field.
+        if any(source.columns is None or alias.lower() in source.columns for each in scope.chain() for source in each.sources):
+            return
+        if table.column(name) is None and name.lower() != "_metadata":
+            known = [item.name for item in table.columns]
+            raise error_at(f"table {table.name} has no column {name}{did_you_mean(name, known)}", text, column.this)
+        return
+
+
+def _is_unit(column: exp.Column) -> bool:
+    call = column.parent
+    return isinstance(call, exp.Anonymous) and call.name.lower() in UNIT_CALLS and column.index == 0
+
+
+def _hides_names(node: exp.Expr) -> bool:
+    """Relations and calls that bring columns which the text does not name."""
+    if isinstance(node, exp.Pivot | exp.Lateral | exp.Values):
+        return True
+    if isinstance(node, exp.Table):
+        return isinstance(node.this, exp.Anonymous)
+    return is_generator(node) or (isinstance(node, exp.Anonymous) and node.name.lower() in ("window", "session_window"))

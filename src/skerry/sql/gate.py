@@ -1,0 +1,89 @@
+"""The allow-list: kinds of nodes, functions and relations. What is not on it is refused by name."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from skerry.sql.functions import BARE_CALLS, admitted, call_name
+from skerry.sql.names import did_you_mean
+from skerry.sql.nodes import ColonCast, TypedLiteral
+from skerry.sql.position import error_at
+
+_SPECIAL_TIMES = ("now", "today", "tomorrow", "yesterday")
+_TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
+_TIME_CALLS = frozenset({"date", "timestamp", "to_date", "to_timestamp", "timestamp_ntz", "timestamp_ltz"})
+# Their options may name a file of the site (an XSD, a descriptor): admitted without options only.
+_WITHOUT_OPTIONS = {"from_xml": 2, "schema_of_xml": 1}
+_HIDDEN = frozenset({"_metadata"})
+
+
+def check_gate(tree: exp.Expr, text: str) -> None:
+    """Raise SqlError at the first node that is not admitted."""
+    for node in tree.walk():
+        _check_kind(node, text)
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
+            _check_table_function(node.this, text)
+        elif isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Table):
+            _check_function(node, text)
+        elif isinstance(node, exp.Identifier) and node.name.lower() in _HIDDEN:
+            raise error_at(f"{node.name} shows the files of a site: not admitted", text, node)
+        elif isinstance(node, TypedLiteral | exp.Cast | ColonCast | exp.Anonymous):
+            _check_special_time(node, text)
+
+
+def check_bare_calls(tree: exp.Expr, defined: set[str], text: str) -> None:
+    """`current_user` needs no brackets: the bare word is a call unless something has that name."""
+    for column in tree.find_all(exp.Column):
+        name = column.name.lower()
+        if len(column.parts) == 1 and name in BARE_CALLS and name not in defined:
+            reason = admitted().functions[name].refused
+            if reason:
+                raise error_at(f"function {name} is not admitted: {reason}", text, column)
+
+
+def _check_kind(node: exp.Expr, text: str) -> None:
+    keys = admitted().nodes.get(type(node).__name__)
+    if keys is None:
+        raise error_at(f"this form ({node.key}) is not admitted", text, node)
+    for key, value in node.args.items():
+        if key not in keys and value not in (None, [], False):
+            raise error_at(f"this form ({node.key} with {key}) is not admitted", text, node)
+
+
+def _check_function(node: exp.Anonymous, text: str) -> None:
+    name = call_name(node) or ""
+    function = admitted().functions.get(name)
+    if function is None:
+        known = [key for key, each in admitted().functions.items() if not each.refused]
+        raise error_at(f"unknown function {node.name}{did_you_mean(name, known)}", text, node)
+    if function.refused:
+        raise error_at(f"function {node.name} is not admitted: {function.refused}", text, node)
+    most = _WITHOUT_OPTIONS.get(name)
+    if most is not None and len(node.expressions) > most:
+        raise error_at(f"options of {node.name} are not admitted: they may name files of the site", text, node)
+    _check_special_time(node, text)
+
+
+def _check_table_function(call: exp.Anonymous, text: str) -> None:
+    name = call.name.lower()
+    reason = admitted().table_functions.get(name)
+    if reason is None:
+        known = [key for key, each in admitted().table_functions.items() if not each]
+        raise error_at(f"unknown table function {call.name}{did_you_mean(name, known)}", text, call)
+    if reason:
+        raise error_at(f"table function {call.name} is not admitted: {reason}", text, call)
+
+
+def _check_special_time(node: exp.Expr, text: str) -> None:
+    """`DATE 'today'` would be another day at another site: the initiator fixes times (see now.py)."""
+    if isinstance(node, TypedLiteral):
+        kind, value = node.args["kind"].name.upper(), node.this
+    elif isinstance(node, exp.Anonymous):
+        kind = "DATE" if node.name.lower() in _TIME_CALLS else ""
+        value = node.expressions[0] if node.expressions else None
+    else:
+        kind, value = str(node.args["to"].this), node.this
+    if kind in _TIME_TYPES and isinstance(value, exp.Literal) and value.is_string:
+        word = str(value.this).strip().lower()
+        if word.startswith(_SPECIAL_TIMES):
+            raise error_at(f"'{word}' as a time is not admitted; write now() or current_date()", text, node)

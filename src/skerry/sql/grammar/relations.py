@@ -1,0 +1,196 @@
+"""What stands after FROM: tables, subqueries, joins, lateral views, VALUES, table functions, PIVOT."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from skerry.sql.grammar.cursor import NAMES, placed
+from skerry.sql.grammar.expressions import ExpressionGrammar, column_of
+
+_TABLE_ALIASES = NAMES | {TokenType.FIRST, TokenType.RANGE, TokenType.ROW, TokenType.ROWS, TokenType.FILTER, TokenType.ANY}
+_JOIN_STARTS = (
+    TokenType.JOIN,
+    TokenType.INNER,
+    TokenType.CROSS,
+    TokenType.LEFT,
+    TokenType.RIGHT,
+    TokenType.FULL,
+    TokenType.SEMI,
+    TokenType.ANTI,
+    TokenType.NATURAL,
+)
+
+
+class RelationGrammar(ExpressionGrammar):
+    def from_clause(self) -> tuple[exp.From, list[exp.Expr], list[exp.Lateral], list[exp.Expr]]:
+        """FROM's first relation, its joins in order (PIVOTs among them), lateral views, PIVOTs after those."""
+        self.expect(TokenType.FROM, "FROM")
+        first = self._relation()
+        joins: list[exp.Expr] = self._extensions()
+        while self.take(TokenType.COMMA):
+            joins.append(exp.Join(this=self._relation(), kind="COMMA"))
+            joins.extend(self._extensions())
+        laterals = self.lateral_views()
+        pivots: list[exp.Expr] = []
+        while (pivot := self._pivot()) is not None:
+            pivots.append(pivot)
+        return exp.From(this=first), joins, laterals, pivots
+
+    def lateral_views(self) -> list[exp.Lateral]:
+        views = []
+        while self.sees_words("LATERAL", "VIEW"):
+            start = self.next()
+            self.next()
+            outer = bool(self.take(TokenType.OUTER))
+            if not self.sees(*NAMES) or not self.sees(TokenType.L_PAREN, ahead=1):
+                self.fail("expected a generator such as explode(…)")
+            call = self.plain_call()
+            table = self.identifier("the view's name") if self._names_view() else None
+            columns = []
+            if self.take(TokenType.ALIAS) or (table is not None and self.sees(*NAMES)):
+                columns = self.listed(self.identifier)
+            alias = exp.TableAlias(this=table, columns=columns) if table is not None or columns else None
+            views.append(placed(exp.Lateral(this=call, view=True, outer=outer or None, alias=alias), start))
+        return views
+
+    def _names_view(self) -> bool:
+        return self.sees(*NAMES)
+
+    def _relation(self) -> exp.Expr:
+        if self.sees(TokenType.LATERAL) and not self.sees_words("LATERAL", "VIEW"):
+            return self._lateral()
+        return self._relation_primary()
+
+    def _lateral(self) -> exp.Expr:
+        start = self.expect(TokenType.LATERAL, "LATERAL")
+        this: exp.Expr
+        if self.sees(TokenType.L_PAREN):
+            this = exp.Subquery(this=self.wrapped(self.query))
+        else:
+            this = self._table_function()
+        return placed(exp.Lateral(this=this, alias=self.table_alias()), start)
+
+    def _relation_primary(self) -> exp.Expr:
+        start = self.peek()
+        if self.sees(TokenType.L_PAREN):
+            query = self.attempt(lambda: self.wrapped(self.query))
+            if query is not None:
+                self._refuse_sample()
+                return placed(exp.Subquery(this=query, alias=self.table_alias()), start)
+            self.next()
+            inner = self._relation()
+            joins = self._extensions()
+            self.expect(TokenType.R_PAREN, ")")
+            self._refuse_sample()
+            # A parenthesised join: a Subquery over its first relation, which carries the joins.
+            return placed(exp.Subquery(this=inner, joins=joins, alias=self.table_alias()), start)
+        if self.sees(TokenType.VALUES):
+            return self.inline_table()
+        if self.sees(*NAMES, TokenType.RANGE) and self.sees(TokenType.L_PAREN, ahead=1):
+            return placed(exp.Table(this=self._table_function(), alias=self.table_alias()), start)
+        return self.table()
+
+    def table(self) -> exp.Table:
+        start = self.peek()
+        if not self.sees(*NAMES):
+            self.fail("expected a table")
+        parts = [self.identifier("a table")]
+        while self.take(TokenType.DOT):
+            parts.append(self.identifier("a table"))
+        if self.sees(TokenType.L_PAREN) and len(parts) > 1:
+            self.refuse("a table function is named without catalog or schema", start)
+        if len(parts) > 3:
+            self.refuse("a table's name has at most three parts", start)
+        last = self.peek(-1)
+        self._refuse_versions()
+        self._refuse_sample()
+        keys = ("this", "db", "catalog")
+        table = exp.Table(**dict(zip(keys, reversed(parts), strict=False)), alias=self.table_alias())
+        return placed(table, start, last)
+
+    def _refuse_versions(self) -> None:
+        self.take_words("FOR") if self.sees_words("FOR", "SYSTEM_TIME") or self.sees_words("FOR", "VERSION") else None
+        if self.sees_words("VERSION", "AS", "OF") or self.sees_words("TIMESTAMP", "AS", "OF"):
+            self.refuse("a table is read as it is now: VERSION AS OF and TIMESTAMP AS OF are not admitted")
+
+    def _refuse_sample(self) -> None:
+        if self.sees(TokenType.TABLE_SAMPLE):
+            self.refuse("TABLESAMPLE is not admitted: its rows would depend on how each site stores the table")
+
+    def _table_function(self) -> exp.Expr:
+        if not (self.sees(*NAMES, TokenType.RANGE) and self.sees(TokenType.L_PAREN, ahead=1)):
+            self.fail("expected a table function")
+        return self.plain_call()
+
+    def inline_table(self) -> exp.Values:
+        start = self.expect(TokenType.VALUES, "VALUES")
+        rows = self.listed(self.expression)
+        return placed(exp.Values(expressions=rows, alias=self.table_alias()), start)
+
+    def table_alias(self) -> exp.TableAlias | None:
+        explicit = self.take(TokenType.ALIAS)
+        if not explicit and not self.sees(*_TABLE_ALIASES):
+            return None
+        start = self.peek()
+        name = self.identifier("an alias")
+        columns = self.names() if self.sees(TokenType.L_PAREN) else None
+        return placed(exp.TableAlias(this=name, columns=columns), start)
+
+    def _extensions(self) -> list[exp.Expr]:
+        found: list[exp.Expr] = []
+        while True:
+            if self.sees(*_JOIN_STARTS):
+                found.append(self._join())
+            elif (pivot := self._pivot()) is not None:
+                found.append(pivot)
+            else:
+                return found
+
+    def _join(self) -> exp.Join:
+        start = self.peek()
+        join = exp.Join()
+        if self.take(TokenType.NATURAL):
+            join.set("method", "NATURAL")
+        if token := self.take(TokenType.LEFT, TokenType.RIGHT, TokenType.FULL):
+            join.set("side", token.text.upper())
+            if kind := self.take(TokenType.OUTER, TokenType.SEMI, TokenType.ANTI):
+                join.set("kind", kind.text.upper())
+        elif token := self.take(TokenType.INNER, TokenType.CROSS, TokenType.SEMI, TokenType.ANTI):
+            join.set("kind", token.text.upper())
+        self.expect(TokenType.JOIN, "JOIN")
+        join.set("this", self._relation())
+        if self.take(TokenType.ON):
+            join.set("on", self.expression())
+        elif self.take(TokenType.USING):
+            join.set("using", self.names())
+        return placed(join, start)
+
+    def _pivot(self) -> exp.Pivot | None:
+        if not self.sees(TokenType.PIVOT, TokenType.UNPIVOT):
+            return None
+        start = self.next()
+        unpivot = start.token_type == TokenType.UNPIVOT
+        nulls = None
+        if unpivot and (self.sees_words("INCLUDE", "NULLS") or self.sees_words("EXCLUDE", "NULLS")):
+            nulls = self.next().text.upper() == "INCLUDE"
+            self.next()
+        self.expect(TokenType.L_PAREN, "(")
+        values = [self._pivot_columns()] if unpivot else self.listed(self.named_expression)
+        self.expect(TokenType.FOR, "FOR")
+        column = self._pivot_columns()
+        self.expect(TokenType.IN, "IN")
+        items = self.wrapped(lambda: self.listed(self.named_expression))
+        self.expect(TokenType.R_PAREN, ")")
+        field = exp.In(this=column, expressions=items)
+        pivot = exp.Pivot(expressions=values, fields=[field], unpivot=unpivot, include_nulls=nulls)
+        if unpivot:
+            pivot.set("alias", self.table_alias())
+        elif self.sees(*_TABLE_ALIASES, TokenType.ALIAS):
+            self.fail("PIVOT takes no alias in Spark; put it in a subquery")
+        return placed(pivot, start)
+
+    def _pivot_columns(self) -> exp.Expr:
+        if self.sees(TokenType.L_PAREN):
+            return exp.Tuple(expressions=[column_of([name]) for name in self.names()])
+        return column_of([self.identifier("a column")])

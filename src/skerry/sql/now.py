@@ -1,0 +1,85 @@
+"""The time of a query is fixed once, by its initiator: `now()` and its kin become markers."""
+
+from __future__ import annotations
+
+import datetime
+
+from sqlglot import exp
+
+from skerry.errors import SqlError
+from skerry.sql.position import error_at
+
+NOW, TODAY, LOCAL_NOW, UNIX_NOW = "skerry_now", "skerry_today", "skerry_local_now", "skerry_unix_now"
+
+# function → (marker, the column's name that Spark gives to a call without alias)
+_CALLS = {
+    "now": (NOW, "now()"),
+    "current_timestamp": (NOW, "current_timestamp()"),
+    "current_date": (TODAY, "current_date()"),
+    "curdate": (TODAY, "current_date()"),
+    "localtimestamp": (LOCAL_NOW, "localtimestamp()"),
+    "unix_timestamp": (UNIX_NOW, "unix_timestamp(current_timestamp(), yyyy-MM-dd HH:mm:ss)"),
+}
+_BARE = frozenset({"current_timestamp", "current_date"})
+
+
+def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
+    """Replace every call in place; `defined` are the names that some column or alias has. True if there was any."""
+    calls = [node for node in tree.walk() if _call(node, defined) is not None]
+    for node in calls:
+        marker, name = _CALLS[_call(node, defined) or ""]
+        item = _item_of(node)
+        new = exp.Placeholder(this=marker)
+        if item is node:
+            node.replace(exp.Alias(this=new, alias=exp.Identifier(this=name, quoted=True)))
+        elif item is not None and _names_matter(item):
+            # Spark would name the column after the whole expression, with the call in it.
+            raise error_at("give this column a name (AS …): its value depends on the time of the query", text, node)
+        else:
+            node.replace(new)
+    return bool(calls)
+
+
+def now_parameters(now: datetime.datetime) -> dict[str, object]:
+    """The values of all markers for a query that began at `now` (an aware time)."""
+    if now.tzinfo is None:
+        raise SqlError("the time of a query needs a time zone")
+    utc = now.astimezone(datetime.UTC)
+    return {
+        NOW: utc,
+        TODAY: utc.date(),
+        LOCAL_NOW: utc.replace(tzinfo=None),
+        UNIX_NOW: int(utc.timestamp()),
+    }
+
+
+def _call(node: exp.Expr, defined: set[str]) -> str | None:
+    if isinstance(node, exp.Anonymous):
+        name = node.name.lower()
+        return name if name in _CALLS and not node.expressions else None
+    if isinstance(node, exp.Column) and len(node.parts) == 1:
+        name = node.name.lower()
+        return name if name in _BARE and name not in defined else None
+    return None
+
+
+def _item_of(node: exp.Expr) -> exp.Expr | None:
+    """The item of a select list without alias that holds `node`; None when it has one, or stands elsewhere."""
+    child, parent = node, node.parent
+    while parent is not None:
+        if isinstance(parent, exp.Select):
+            return child if child.arg_key == "expressions" and not isinstance(child, exp.Alias | exp.Aliases) else None
+        if isinstance(parent, exp.Query):
+            return None
+        child, parent = parent, parent.parent
+    return None
+
+
+def _names_matter(item: exp.Expr) -> bool:
+    """Nobody sees the column names of EXISTS (…), IN (…) and of a subquery that is a value."""
+    select = item.parent
+    assert select is not None
+    around = select.parent
+    if isinstance(around, exp.Exists | exp.In):
+        return False
+    return not (isinstance(around, exp.Subquery) and not isinstance(around.parent, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.Query | None))

@@ -1,0 +1,56 @@
+"""Parameter markers: `?` becomes `:p0`, `:p1` …, `:name` stays; values never enter the text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+
+from skerry.errors import SqlError
+from skerry.sql.names import did_you_mean
+from skerry.sql.position import error_at
+
+RESERVED = "skerry_"
+
+
+def bind_parameters(
+    tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | None, text: str
+) -> dict[str, Any]:
+    """The value of every marker in `tree`; markers and values must match one to one."""
+    markers = sorted(tree.find_all(exp.Placeholder), key=lambda marker: int(marker.meta.get("start", 0)))
+    named = [marker for marker in markers if marker.this]
+    if named and len(named) != len(markers):
+        raise error_at("use either ? or :name for parameters, not both", text, named[0])
+    if isinstance(values, Mapping):
+        return _by_name(markers, values, text)
+    if isinstance(values, str | bytes):
+        raise SqlError("parameters are a list (for ?) or a mapping (for :name), not a string")
+    return _by_place(markers, list(values or ()), text)
+
+
+def _by_name(markers: list[exp.Placeholder], values: Mapping[str, Any], text: str) -> dict[str, Any]:
+    for marker in markers:
+        name = marker.name
+        if not marker.this:
+            raise error_at("this ? has no name, but the parameters were given by name", text, marker)
+        if name.lower().startswith(RESERVED):
+            raise error_at(f"parameter names that start with {RESERVED} are Skerry's own", text, marker)
+        if name not in values:
+            raise error_at(f"no value for parameter :{name}{did_you_mean(name, values)}", text, marker)
+    used = {marker.name for marker in markers}
+    unused = [name for name in values if name not in used]
+    if unused:
+        raise SqlError(f"the statement has no parameter :{unused[0]}{did_you_mean(str(unused[0]), used)}")
+    return {marker.name: values[marker.name] for marker in markers}
+
+
+def _by_place(markers: list[exp.Placeholder], values: list[Any], text: str) -> dict[str, Any]:
+    for marker in markers:
+        if marker.this:
+            raise error_at(f"no value for parameter :{marker.name}; give the parameters by name", text, marker)
+    if len(markers) != len(values):
+        raise SqlError(f"the statement has {len(markers)} parameters (?), but {len(values)} values were given")
+    for index, marker in enumerate(markers):
+        marker.set("this", f"p{index}")
+    return {f"p{index}": value for index, value in enumerate(values)}

@@ -1,0 +1,46 @@
+"""What is refused whatever the differential test says, and why. `admitted.json` is made from this and from Spark."""
+
+from __future__ import annotations
+
+_CODE = "it runs Java code at the site"
+_FILES = "it shows the files of a site"
+_WHO = "it names the account that Skerry runs under"
+_WHERE = "Skerry has no current catalog or schema in Spark"
+_LAYOUT = "its value depends on how a site splits the table"
+_PATHS = "it reads files of the site"
+
+REFUSED_FUNCTIONS: dict[str, str] = {
+    "reflect": _CODE,
+    "java_method": _CODE,
+    "try_reflect": _CODE,
+    "input_file_name": _FILES,
+    "input_file_block_start": _FILES,
+    "input_file_block_length": _FILES,
+    "current_user": _WHO,
+    "user": _WHO,
+    "session_user": _WHO,
+    "current_catalog": _WHERE,
+    "current_database": _WHERE,
+    "current_schema": _WHERE,
+    "current_path": _WHERE,
+    "monotonically_increasing_id": _LAYOUT,
+    "spark_partition_id": _LAYOUT,
+    "from_avro": "it needs a Spark package that a site may lack",
+    "to_avro": "it needs a Spark package that a site may lack",
+    "schema_of_avro": "it needs a Spark package that a site may lack",
+    "from_protobuf": _PATHS,
+    "to_protobuf": _PATHS,
+    "current_time": "the time of a query is fixed by its initiator, and TIME is not among the types it can fix",
+}
+
+REFUSED_TABLE_FUNCTIONS: dict[str, str] = {
+    "python_worker_logs": "it shows the logs of a site",
+}
+
+# Beyond those that Spark itself calls nondeterministic.
+NONDETERMINISTIC: frozenset[str] = frozenset(
+    {"aes_encrypt", "now", "current_timestamp", "current_date", "curdate", "localtimestamp", "raise_error"}
+)
+
+# Spark makes rows of their own for these: never part of a filter that moves.
+NOT_SCALAR: frozenset[str] = frozenset({"window", "session_window", "window_time", "grouping", "grouping_id"})

@@ -1,0 +1,94 @@
+"""The columns each scan must bring: those whose name stands anywhere, or that a star covers."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from skerry.sql.scope import Scope, Scopes, Source
+
+_WIDTHS = {
+    "boolean": 1,
+    "tinyint": 1,
+    "smallint": 2,
+    "int": 4,
+    "date": 4,
+    "float": 4,
+    "bigint": 8,
+    "double": 8,
+    "timestamp": 8,
+    "timestamp_ntz": 8,
+}
+
+
+def needed_columns(tree: exp.Expr, scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple[str, ...]]:
+    """Per scan, in declared order, never none. Resolution cannot change: a name that stands is kept in every table."""
+    mentioned = {node.name.lower() for node in tree.find_all(exp.Identifier)}
+    covered = {id(source) for scope in scopes.all for source in _covered(scope)}
+    needed: dict[str, tuple[str, ...]] = {}
+    for name, source in placed.items():
+        table = source.table
+        assert table is not None
+        everything = source.renamed or id(source) in covered
+        kept = tuple(column.name for column in table.columns if everything or column.name.lower() in mentioned)
+        needed[name] = kept or (_narrowest(source),)
+    return needed
+
+
+def _narrowest(source: Source) -> str:
+    assert source.table is not None
+    return min(source.table.columns, key=lambda column: width(column.type)).name
+
+
+def width(type_: str) -> int:
+    """About how many bytes a value of this type takes."""
+    if type_.startswith("decimal"):
+        return 16
+    return _WIDTHS.get(type_, 32 if type_ in ("string", "binary") or type_.startswith(("char", "varchar")) else 64)
+
+
+def _covered(scope: Scope) -> list[Source]:
+    """The sources of `scope` of which all columns are wanted."""
+    joins = [join for join in scope.select.args.get("joins") or [] if isinstance(join, exp.Join)]
+    natural = any(join.args.get("method") == "NATURAL" for join in joins)
+    nested = any(join.args.get("method") == "NATURAL" for join in scope.select.find_all(exp.Join)) and not scope.plain
+    pivots = any(isinstance(source.node, exp.Pivot) for source in scope.sources)
+    if natural or nested or pivots:
+        return scope.sources
+    covered: list[Source] = []
+    for star in _stars(scope.select):
+        qualifier = star.parts[-2].name.lower() if isinstance(star, exp.Column) else None
+        if qualifier is None:
+            return scope.sources
+        owners = [source for around in scope.chain() for source in around.sources if source.alias == qualifier]
+        covered.extend(owners or [source for around in scope.chain() for source in around.sources])
+    return covered
+
+
+def _stars(select: exp.Select) -> list[exp.Expr]:
+    """The stars of this SELECT alone that stand for columns: not `count(*)`, not the list of EXISTS."""
+    listed = isinstance(select.parent, exp.Exists)
+    found: list[exp.Expr] = []
+    stack: list[exp.Expr] = [*select.expressions]
+    stack += [select.args[key] for key in ("where", "group", "having", "order", "sort") if select.args.get(key)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+            found.append(node)
+        elif isinstance(node, exp.Star):
+            if not _counts_rows(node) and not (listed and node.parent is select):
+                found.append(node)
+        else:
+            stack.extend(node.iter_expressions())
+    return found
+
+
+def _counts_rows(star: exp.Star) -> bool:
+    call = star.parent
+    return (
+        isinstance(call, exp.Anonymous)
+        and call.name.lower() == "count"
+        and len(call.expressions) == 1
+        and not star.args.get("except_")
+    )

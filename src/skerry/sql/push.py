@@ -1,0 +1,121 @@
+"""Filters that may be applied where a table lives. They are copies: the tree keeps its own."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from skerry.sql.functions import admitted, call_name
+from skerry.sql.scope import Scope, Scopes, Source
+
+
+def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple[exp.Expr, ...]]:
+    """Per scan, conjuncts over its own columns (unqualified), in the order they were written."""
+    names = {id(source): name for name, source in placed.items()}
+    found: dict[str, list[exp.Expr]] = {name: [] for name in placed}
+    for scope in scopes.all:
+        if not scope.plain:
+            continue
+        for conjunct, allowed in _conjuncts(scope):
+            source = _owner(conjunct, scope)
+            if source is not None and source in allowed:
+                found[names[id(source)]].append(_unqualified(conjunct))
+    return {name: tuple(filters) for name, filters in found.items()}
+
+
+def _conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
+    """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins."""
+    joins = scope.select.args.get("joins") or []
+    by_node = {id(source.node): source for source in scope.sources}
+    from_ = scope.select.args.get("from_")
+    if from_ is None:
+        return []
+    safe = [by_node[id(from_.this)]] if id(from_.this) in by_node else []
+    found: list[tuple[exp.Expr, list[Source]]] = []
+    for join in joins:
+        right = [by_node[id(join.this)]] if id(join.this) in by_node else []
+        side, kind = join.args.get("side"), join.args.get("kind")
+        on = join.args.get("on")
+        for conjunct in split(on) if on is not None else []:
+            found.append((conjunct, _before_join(safe, right, side, kind)))
+        safe = _after_join(safe, right, side, kind)
+    where = scope.select.args.get("where")
+    if where is not None:
+        found.extend((conjunct, safe) for conjunct in split(where.this))
+    return found
+
+
+def _before_join(left: list[Source], right: list[Source], side: str | None, kind: str | None) -> list[Source]:
+    """Whose rows an ON conjunct may drop: a row that an outer join would keep must stay."""
+    if side == "FULL":
+        return []
+    if kind == "ANTI" or (side == "LEFT" and kind != "SEMI"):
+        return right
+    return left if side == "RIGHT" else left + right
+
+
+def _after_join(left: list[Source], right: list[Source], side: str | None, kind: str | None) -> list[Source]:
+    """Whose columns are still its rows' own after the join, and not NULLs that the join supplied."""
+    if side == "FULL":
+        return []
+    if kind in ("SEMI", "ANTI") or side == "LEFT":
+        return left
+    return right if side == "RIGHT" else left + right
+
+
+def split(condition: exp.Expr) -> list[exp.Expr]:
+    """The conjuncts of a condition, brackets around ANDs opened."""
+    found: list[exp.Expr] = []
+    stack = [condition]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.And):
+            stack += [node.args["expression"], node.args["this"]]
+        elif isinstance(node, exp.Paren) and isinstance(node.this, exp.And):
+            stack.append(node.this)
+        else:
+            found.append(node)
+    return found
+
+
+def _owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
+    """The one base table that all columns of the conjunct surely are of; None when anything is in doubt."""
+    owner: Source | None = None
+    for node in conjunct.walk():
+        if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Filter | exp.WithinGroup | exp.Dot):
+            return None
+        name = call_name(node)
+        if name is not None:
+            function = admitted().functions.get(name)
+            if function is None or function.kind != "scalar" or not function.deterministic:
+                return None
+        if isinstance(node, exp.Column):
+            found = _resolve(node, scope)
+            if found is None or (owner is not None and found is not owner):
+                return None
+            owner = found
+    return owner
+
+
+def _resolve(column: exp.Column, scope: Scope) -> Source | None:
+    """Spark looks for `alias.column` first, so a qualifier decides; a bare name must be of one source alone."""
+    parts = [part.name.lower() for part in column.parts]
+    if len(parts) == 1:
+        if any(source.columns is None for source in scope.sources):
+            return None
+        holders = [source for source in scope.sources if parts[0] in (source.columns or ())]
+    elif len(parts) == 2:
+        holders = [source for source in scope.sources if source.alias == parts[0]]
+    else:
+        return None
+    if len(holders) != 1 or holders[0].table is None or holders[0].renamed:
+        return None
+    columns = holders[0].columns or ()
+    return holders[0] if columns.count(parts[-1]) == 1 else None
+
+
+def _unqualified(conjunct: exp.Expr) -> exp.Expr:
+    copy = conjunct.copy()
+    for column in copy.find_all(exp.Column):
+        for key in ("table", "db", "catalog"):
+            column.set(key, None)
+    return copy

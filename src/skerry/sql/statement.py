@@ -1,0 +1,170 @@
+"""Statement text → what it asks for: the way in to this layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType
+
+from skerry.errors import SqlError
+from skerry.limits import Limits
+from skerry.sql import bind, columns, gate, parameters
+from skerry.sql.dialect import render
+from skerry.sql.lexer import tokens_of
+from skerry.sql.names import Catalog, TableRef, did_you_mean
+from skerry.sql.now import fix_now
+from skerry.sql.parse import parse_query
+from skerry.sql.position import sql_error
+from skerry.sql.prune import needed_columns
+from skerry.sql.push import pushed_filters
+from skerry.sql.roundtrip import check_roundtrip
+from skerry.sql.scope import Scopes
+
+__all__ = ["DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
+
+_QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One mention of a table. `node_name` stands for it in the tree; `filters` may be applied at the source."""
+
+    node_name: str
+    table: TableRef
+    columns: tuple[str, ...]
+    filters: tuple[exp.Expr, ...]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A bound query. `parameters` has the value of every marker in `tree` but those of `now` (see now.py)."""
+
+    tree: exp.Expr
+    tables: tuple[Scan, ...]
+    parameters: dict[str, Any] = field(default_factory=dict)
+    uses_now: bool = False
+
+
+@dataclass(frozen=True)
+class ShowTables:
+    """`pattern` is SQL's LIKE of Spark's SHOW: `*` for any text, `|` for or; None for all."""
+
+    pattern: str | None
+
+
+@dataclass(frozen=True)
+class DescribeTable:
+    ref: TableRef
+
+
+@dataclass(frozen=True)
+class Explain:
+    query: Query
+    analyze: bool = False
+
+
+Statement = Query | ShowTables | DescribeTable | Explain
+
+
+def analyse(
+    text: str, parameters: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog, limits: Limits
+) -> Statement:
+    """The one statement of `text`, gated and bound; SqlError says what is wrong with it, and where."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > limits.sql_bytes:
+        raise SqlError(f"the statement has {size} bytes; at most {limits.sql_bytes} are admitted (limits.sql_bytes)")
+    try:
+        return _statement(_one(tokens_of(text, limits.sql_depth), text), text, parameters, catalog)
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply") from None
+
+
+def _one(tokens: list[Token], text: str) -> list[Token]:
+    while tokens and tokens[-1].token_type == TokenType.SEMICOLON:
+        tokens.pop()
+    if not tokens:
+        raise SqlError("the statement is empty")
+    for token in tokens:
+        if token.token_type == TokenType.SEMICOLON:
+            raise sql_error("one statement a call: send what follows this ; on its own", text, token.start)
+    return tokens
+
+
+def _statement(
+    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
+) -> Statement:
+    words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens[:2]] + [""]
+    if tokens[0].token_type in _QUERY_STARTS:
+        return _query(tokens, text, values, catalog)
+    if words[0] == "EXPLAIN":
+        analyze = words[1] == "ANALYZE"
+        rest = tokens[2:] if analyze else tokens[1:]
+        if not rest or rest[0].token_type not in _QUERY_STARTS:
+            raise sql_error("EXPLAIN [ANALYZE] takes a query", text, tokens[-1].start, tokens[-1].end)
+        return Explain(_query(rest, text, values, catalog), analyze)
+    if values:
+        raise SqlError(f"{words[0]} takes no parameters")
+    if words[:2] == ["SHOW", "TABLES"]:
+        return _show_tables(tokens[2:], text)
+    if words[0] in ("DESCRIBE", "DESC"):
+        return _describe(tokens[2:] if words[1] == "TABLE" else tokens[1:], text, catalog)
+    start = tokens[0]
+    raise sql_error(
+        f"{start.text.upper()[:40]} is not admitted: Skerry runs queries (SELECT …), SHOW TABLES, DESCRIBE and EXPLAIN",
+        text,
+        start.start,
+        start.end,
+    )
+
+
+def _show_tables(rest: list[Token], text: str) -> ShowTables:
+    if rest and rest[0].token_type == TokenType.LIKE:
+        rest = rest[1:]
+    if not rest:
+        return ShowTables(None)
+    if len(rest) > 1 or rest[0].token_type != TokenType.STRING:
+        raise sql_error("SHOW TABLES takes [LIKE] 'pattern' only", text, rest[0].start, rest[-1].end)
+    return ShowTables(rest[0].text)
+
+
+def _describe(rest: list[Token], text: str, catalog: Catalog) -> DescribeTable:
+    parts = tuple(token.text for token in rest[::2])
+    dots = all(token.token_type == TokenType.DOT for token in rest[1::2])
+    names = all(token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) for token in rest[::2])
+    if not rest or not dots or not names or len(rest) % 2 == 0:
+        raise sql_error("DESCRIBE takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
+    ref = catalog.lookup(parts)
+    if ref is None:
+        name = ".".join(parts)
+        message = f"unknown table {name}{did_you_mean(name, catalog.names())}"
+        raise sql_error(message, text, rest[0].start, rest[-1].end)
+    return DescribeTable(ref)
+
+
+def _query(
+    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
+) -> Query:
+    tree = parse_query(tokens, text)
+    gate.check_gate(tree, text)
+    check_roundtrip(tree, tokens, text)
+    bound = parameters.bind_parameters(tree, values, text)
+    tables = bind.look_up(tree, catalog, text)
+    defined = columns.defined_names(tree, tables)
+    gate.check_bare_calls(tree, defined, text)
+    uses_now = fix_now(tree, defined, text)
+    scopes = Scopes(tables)
+    scopes.read(tree, {}, None)
+    bind.check_aliases(scopes, text)
+    bind.shorten_names(scopes)
+    columns.check_columns(tree, scopes, tables, text)
+    filters_of = bind.place_scans(scopes, tables)
+    needed = needed_columns(tree, scopes, filters_of)
+    filters = pushed_filters(scopes, filters_of)
+    scans = []
+    for name, source in filters_of.items():
+        assert source.table is not None
+        scans.append(Scan(name, source.table, needed[name], filters[name]))
+    return Query(tree, tuple(scans), bound, uses_now)

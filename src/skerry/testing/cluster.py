@@ -1,0 +1,121 @@
+"""A whole cluster in this process, on free ports: for tests, notebooks and benchmarks.
+
+    with LocalCluster("skerry.yaml") as cluster:
+        cursor = cluster.connect("oslo").cursor()
+
+All members share one Spark (`engine`, or one made from the first data member's settings).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import msgspec
+
+import skerry
+from skerry.client.dbapi import Connection
+from skerry.config import Config, Role, load
+from skerry.limits import Limits
+from skerry.member.boot import engine_for, new_event_loop
+from skerry.member.server import Member
+from skerry.spark.engine import Engine
+
+T = TypeVar("T")
+_START_S = 120.0
+
+
+class LocalCluster:
+    """Members on one event loop in a thread of its own."""
+
+    def __init__(self, config: Config | str, engine: Engine | None = None, limits: Limits | None = None) -> None:
+        loaded = load(config) if isinstance(config, str) else config
+        ports = iter(_free_ports(len(loaded.members)))
+        members = {
+            name: msgspec.structs.replace(member, address=f"127.0.0.1:{next(ports)}")
+            for name, member in loaded.members.items()
+        }
+        self.config = msgspec.structs.replace(loaded, members=members, limits=limits or loaded.limits)
+        self._given_engine = engine
+        self.engine = engine
+        self.members: dict[str, Member] = {}
+        self._loop = new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="skerry-cluster", daemon=True)
+        self._connections: list[Connection] = []
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        if self.engine is None:
+            first = next(member for member in self.config.members.values() if member.role is Role.DATA)
+            self.engine = engine_for(first, self.config.limits)
+            self.engine.start()
+        self._thread.start()
+        try:
+            for name in self.config.members:
+                self.start_member(name)
+        except BaseException:
+            self.stop()
+            raise
+
+    def start_member(self, name: str) -> Member:
+        """Start one member (again)."""
+        engine = self.engine if self.config.member(name).role is Role.DATA else None
+
+        async def start() -> Member:
+            member = Member(self.config, name, engine)
+            await member.start()
+            return member
+
+        self.members[name] = self.call(start())
+        return self.members[name]
+
+    def stop_member(self, name: str) -> None:
+        self.call(self.members.pop(name).stop())
+
+    def connect(self, member: str = "", **options: Any) -> Connection:
+        """A client's connection to that member (default: the first), closed with the cluster."""
+        name = member or next(iter(self.config.members))
+        connection = skerry.connect(f"skerry://{self.config.member(name).address}", **options)
+        self._connections.append(connection)
+        return connection
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run something on the members' loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_START_S)
+
+    def stop(self) -> None:
+        for connection in self._connections:
+            with contextlib.suppress(skerry.Error):
+                connection.close()
+        if self._thread.is_alive():
+            for name in list(self.members):
+                self.stop_member(name)
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_START_S)
+        self._loop.close()
+        if self._given_engine is None and self.engine is not None:
+            self.engine.stop()
+
+
+def _free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

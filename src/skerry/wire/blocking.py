@@ -1,0 +1,140 @@
+"""Connections over blocking sockets, for clients and for Spark's tasks (docs/protocol.md, 1, 5 and 6)."""
+
+from __future__ import annotations
+
+import contextlib
+import select
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from skerry.errors import PeerError
+from skerry.limits import Limits
+from skerry.wire.address import TcpAddress, parse_address
+from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
+from skerry.wire.messages import Hello, Message, Refused, Welcome
+from skerry.wire.values import error_of
+
+_DEFAULTS = Limits()
+_BUFFERS_AT_ONCE = 64  # far below any system's bound on the buffers of one write
+
+
+class BlockingConnection:
+    """One thread sends and one receives (they may be the same); `close` may be called by any."""
+
+    def __init__(self, sock: socket.socket, peer_name: str, limits: Limits) -> None:
+        self.peer_name = peer_name
+        self.bytes_sent = 0
+        self.bytes_received = 0
+        self._socket = sock
+        self._limits = limits
+        self._reader = FrameReader(limits.frame_bytes)
+        self._frames: deque[Frame] = deque()
+        self._send_lock = threading.Lock()  # a frame's buffers stay together
+
+    @classmethod
+    def connect(cls, address: str, timeout_s: float, limits: Limits = _DEFAULTS) -> BlockingConnection:
+        """Raises OSError (TimeoutError among them); `timeout_s` also bounds each later write."""
+        target = parse_address(address)
+        if isinstance(target, TcpAddress):
+            sock = socket.create_connection((target.host, target.port), timeout_s)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        else:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            try:
+                sock.settimeout(timeout_s)
+                sock.connect(target.path)
+            except BaseException:
+                sock.close()
+                raise
+        return cls(sock, target.where, limits)
+
+    def login(self, hello: Hello, timeout_s: float) -> Welcome:
+        """Say Hello and wait for the answer; raises the error that the member refused with."""
+        self.send(hello)
+        frame = self.receive(timeout_s)
+        match decode(frame) if frame is not None else None:
+            case Welcome() as welcome if welcome.version in hello.versions:
+                return welcome
+            case Refused(failure):
+                raise error_of(failure)
+            case None:
+                raise ConnectionLost(f"{self.peer_name}: the connection ended before the answer to Hello")
+            case other:
+                raise PeerError(f"{self.peer_name}: {type(other).__name__} is no answer to Hello")
+
+    def send(self, message: Message) -> None:
+        """Blocks until the system has taken the message; ConnectionLost, or TimeoutError when the peer reads none."""
+        self.send_parts(encode_message(message))
+
+    def send_parts(self, parts: Sequence[Buffer]) -> None:
+        """Write the buffers of frames, e.g. of `encode_batch_frame`."""
+        with self._send_lock:
+            rest = [memoryview(part).cast("B") for part in parts]
+            try:
+                while rest:
+                    self._advance(rest, self._socket.sendmsg(rest[:_BUFFERS_AT_ONCE]))
+            except TimeoutError:
+                raise
+            except OSError as error:
+                raise self._lost(error) from None
+
+    def _advance(self, rest: list[memoryview], sent: int) -> None:
+        self.bytes_sent += sent
+        while rest and sent >= rest[0].nbytes:
+            sent -= rest.pop(0).nbytes
+        if sent:
+            rest[0] = rest[0][sent:]
+
+    def receive(self, timeout_s: float | None = None) -> Frame | None:
+        """The next frame, None at a clean end; TimeoutError (it may be called again), ConnectionLost, PeerError."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._frames:
+            self._frames.extend(self._reader.frames())  # raises when the stream is broken
+            if self._frames:
+                break
+            count = self._receive_some(deadline)
+            if count == 0:
+                if not self._reader.at_boundary:
+                    raise ConnectionLost(f"{self.peer_name}: the connection ended inside a frame")
+                return None
+            self.bytes_received += count
+            self._reader.buffer_updated(count)
+        return self._frames.popleft()
+
+    def _receive_some(self, deadline: float | None) -> int:
+        try:
+            # Not settimeout: it would bound the writes of another thread as well.
+            if deadline is None:
+                _wait_readable(self._socket, None)
+            elif not _wait_readable(self._socket, max(0.0, deadline - time.monotonic())):
+                raise TimeoutError(f"{self.peer_name}: nothing came in time")
+            return self._socket.recv_into(self._reader.get_buffer())
+        except TimeoutError:
+            raise
+        except (OSError, ValueError) as error:
+            raise self._lost(error) from None
+
+    def _lost(self, error: Exception) -> ConnectionLost:
+        return ConnectionLost(f"{self.peer_name}: the connection was lost: {error}")
+
+    def close(self) -> None:
+        """From any thread; a blocked `receive` of another ends."""
+        with contextlib.suppress(OSError):  # not connected any more
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+    def __enter__(self) -> BlockingConnection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _wait_readable(sock: socket.socket, timeout_s: float | None) -> bool:
+    poll = select.poll()  # not select(): descriptors above 1023 are common in a busy client
+    poll.register(sock, select.POLLIN)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))

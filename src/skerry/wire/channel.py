@@ -1,0 +1,221 @@
+"""One channel, as two state machines (docs/protocol.md, 4): credits, acks and resuming, in totals only (D9).
+
+The sender keeps batches until they are acked; the receiver counts a batch once it is in its spool. Both outlive
+their connections. Messages go in, messages and instructions come out; the shells are in wire/channels.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from enum import Enum
+
+import msgspec
+
+from skerry.errors import PeerError
+from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenChannel
+
+
+class Phase(Enum):
+    """Of a sender: no link yet or any more; may send; done with, for one of the reasons in ChannelEnd."""
+
+    OPENING = "opening"
+    OPEN = "open"
+    ENDED = "ended"
+
+
+class ChannelEnd(Enum):
+    """Why a sender ended: all is acked; the receiver has enough; the query is over at the receiver."""
+
+    FINISHED = "finished"
+    STOPPED = "stopped"
+    GONE = "gone"
+
+
+class ReleaseBatches(msgspec.Struct, frozen=True):
+    """The receiver has all batches below `upto`: they may be forgotten."""
+
+    upto: int
+
+
+class ChannelSender:
+    """The sending end. Batches are numbered from 0; the last one is marked."""
+
+    def __init__(self) -> None:
+        self.phase = Phase.OPENING
+        self.end: ChannelEnd | None = None
+        self.next_seq = 0  # the batch to send next on the present link
+        self.sent_upto = 0  # the highest next_seq there has been
+        self.acked_upto = 0
+        self.credit_upto = 0
+        self.sent_bytes = 0  # decoded bytes of all batches below next_seq
+        self._last_upto: int | None = None  # next_seq once the last batch is sent
+        # sent_bytes as it was before each batch of [acked_upto, sent_upto), to go back to it on resuming.
+        self._bytes_before: deque[int] = deque()
+        self._total_bytes = 0  # sent_bytes at sent_upto
+
+    @property
+    def remaining_credits(self) -> int:
+        return max(0, self.credit_upto - self.sent_bytes)
+
+    def opened(self, answer: ChannelOk | ChannelPending) -> None:
+        """The receiver answered OpenChannel: go on from the batch it asks for."""
+        if self.phase is Phase.ENDED:
+            return
+        if not self.acked_upto <= answer.next_seq <= self.sent_upto:
+            raise PeerError(
+                f"the receiver asks for batch {answer.next_seq}, kept are {self.acked_upto} to {self.sent_upto}"
+            )
+        self.phase = Phase.OPEN
+        self.next_seq = answer.next_seq
+        self.sent_bytes = self._bytes_at(answer.next_seq)
+        self.credit_upto = max(self.credit_upto, answer.credit_upto)
+
+    def may_send(self, decoded_bytes: int) -> bool:
+        """Any batch may go while credit is left (an overdraft of one batch), an empty one always."""
+        return self.phase is Phase.OPEN and not self._last_sent and (decoded_bytes == 0 or self.remaining_credits > 0)
+
+    @property
+    def _last_sent(self) -> bool:
+        return self._last_upto is not None and self.next_seq >= self._last_upto
+
+    def send(self, rows: int, decoded_bytes: int, *, last: bool = False, lane: int = 0) -> Batch:
+        """The header of batch `next_seq`, which is then counted as sent."""
+        assert self.may_send(decoded_bytes)
+        seq = self.next_seq
+        if seq == self.sent_upto:
+            self._bytes_before.append(self._total_bytes)
+            self._total_bytes += decoded_bytes
+            self.sent_upto += 1
+        self.next_seq += 1
+        self.sent_bytes = self._bytes_at(self.next_seq)
+        if last:
+            self._last_upto = self.next_seq
+        return Batch(seq, lane, last, rows, decoded_bytes, self.remaining_credits)
+
+    def granted(self, grant: Grant) -> list[ReleaseBatches]:
+        """Totals: one that is late or said twice changes nothing."""
+        if grant.acked_upto > self.sent_upto:
+            raise PeerError(f"batches up to {grant.acked_upto} are acked, {self.sent_upto} were sent")
+        self.credit_upto = max(self.credit_upto, grant.credit_upto)
+        if grant.acked_upto <= self.acked_upto:
+            return []
+        for _ in range(grant.acked_upto - self.acked_upto):
+            self._bytes_before.popleft()
+        self.acked_upto = grant.acked_upto
+        if self.acked_upto == self._last_upto:
+            self._finish(ChannelEnd.FINISHED)
+        return [ReleaseBatches(self.acked_upto)]
+
+    def unlinked(self) -> None:
+        """The connection is gone; `opened` resumes on a new one."""
+        if self.phase is Phase.OPEN:
+            self.phase = Phase.OPENING
+
+    def stopped(self) -> None:
+        """StopSending came."""
+        self._finish(ChannelEnd.STOPPED)
+
+    def gone(self) -> None:
+        """ChannelGone came."""
+        self._finish(ChannelEnd.GONE)
+
+    def _finish(self, end: ChannelEnd) -> None:
+        if self.phase is not Phase.ENDED:
+            self.phase, self.end = Phase.ENDED, end
+
+    def _bytes_at(self, seq: int) -> int:
+        # Acked batches are forgotten: never go back below acked_upto.
+        assert self.acked_upto <= seq <= self.sent_upto
+        return self._total_bytes if seq == self.sent_upto else self._bytes_before[seq - self.acked_upto]
+
+
+class ChannelReceiver:
+    """The receiving end. `window_bytes` of credit are kept open beyond what was received, or consumed.
+
+    While `pending` (the query is not known here yet) credit stays at the first window.
+    """
+
+    def __init__(
+        self,
+        window_bytes: int,
+        batch_bytes_max: int,
+        *,
+        grant_on_consumption: bool = False,
+        pending: bool = False,
+    ) -> None:
+        assert window_bytes > 0
+        self.window_bytes = window_bytes
+        self.batch_bytes_max = batch_bytes_max
+        self.grant_on_consumption = grant_on_consumption
+        self.pending = pending
+        self.next_seq = 0  # all batches below it are in the spool
+        self.received_bytes = 0
+        self.consumed_bytes = 0
+        self.credit_upto = window_bytes  # as last told
+        self.is_complete = False  # the last batch is in the spool
+        self._bytes_told = 0  # received_bytes when the sender was last told
+
+    def open(self, opening: OpenChannel) -> list[ChannelOk | ChannelPending | Grant]:
+        """A connection for this channel began: say where to go on."""
+        if not 0 <= opening.resume_seq <= self.next_seq:
+            raise PeerError(f"the sender keeps batches from {opening.resume_seq} on, {self.next_seq} is due")
+        self.credit_upto = self._credit()
+        answer = ChannelPending if self.pending else ChannelOk
+        messages: list[ChannelOk | ChannelPending | Grant] = [answer(self.next_seq, self.credit_upto)]
+        if self.next_seq > opening.resume_seq:
+            messages.append(self._grant())
+        return messages
+
+    def is_new(self, header: Batch, body_bytes: int) -> bool:
+        """Whether to append this batch (then call `appended`) or to drop a repeat; PeerError on anything else."""
+        if header.seq < self.next_seq:
+            return False
+        if header.seq > self.next_seq or self.is_complete:
+            due = "none" if self.is_complete else str(self.next_seq)
+            raise PeerError(f"batch {header.seq} came where {due} was due")
+        if header.decoded_bytes < body_bytes:
+            raise PeerError(f"batch {header.seq} counts {header.decoded_bytes} bytes and has {body_bytes}")
+        if header.decoded_bytes > self.batch_bytes_max:
+            raise PeerError(f"batch {header.seq} of {header.decoded_bytes} bytes is over {self.batch_bytes_max}")
+        if header.decoded_bytes > 0 and self.received_bytes >= self.credit_upto:
+            raise PeerError(f"batch {header.seq} came without credit")
+        return True
+
+    def appended(self, header: Batch) -> list[Grant]:
+        """The batch is in the spool: only now it may be acked (D11)."""
+        assert header.seq == self.next_seq
+        self.next_seq += 1
+        self.received_bytes += header.decoded_bytes
+        self.is_complete = header.last
+        if self.is_complete or (self.received_bytes - self._bytes_told) * 4 >= self.window_bytes:
+            return [self._grant()]
+        return self._grant_if_due()
+
+    def consumed(self, decoded_bytes: int) -> list[Grant]:
+        """The query has used so many bytes of what was appended."""
+        self.consumed_bytes += decoded_bytes
+        assert self.consumed_bytes <= self.received_bytes
+        return self._grant_if_due()
+
+    def activate(self) -> list[Grant]:
+        """The query became known: credit follows it from now on."""
+        if not self.pending:
+            return []
+        self.pending = False
+        return [self._grant()]
+
+    def _credit(self) -> int:
+        if self.pending:
+            return max(self.credit_upto, self.window_bytes)
+        used = self.consumed_bytes if self.grant_on_consumption else self.received_bytes
+        return max(self.credit_upto, used + self.window_bytes)
+
+    def _grant_if_due(self) -> list[Grant]:
+        if not self.is_complete and (self._credit() - self.credit_upto) * 4 >= self.window_bytes:
+            return [self._grant()]
+        return []
+
+    def _grant(self) -> Grant:
+        self.credit_upto = self._credit()
+        self._bytes_told = self.received_bytes
+        return Grant(self.next_seq, self.credit_upto)

@@ -1,0 +1,243 @@
+"""Frames (docs/protocol.md, 1): bytes to frames and back, without any socket.
+
+Encoders return lists of buffers, so that a large batch is never copied into its frame.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import NamedTuple, TypeAlias
+
+import msgspec
+import pyarrow as pa
+import xxhash
+
+from skerry.errors import Overloaded, PeerError
+from skerry.wire.messages import KIND_OF, KINDS, Batch, Message
+
+Buffer: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
+
+HEADER = struct.Struct(">IBI")
+HEADER_BYTES = HEADER.size
+BATCH = KIND_OF[Batch]
+# Control messages that are numbered, acked and resent: all of section 2 but the heartbeats.
+NUMBERED = frozenset(kind for kind in KINDS if 12 <= kind < 40)
+
+_SEQ = struct.Struct(">Q")
+_BATCH_PREFIX = struct.Struct(">H")
+_SCRATCH_BYTES = 32 * 1024
+_JOIN_BYTES = 16 * 1024  # below this one copy is cheaper than one more buffer to write
+_ALIGNMENT_BYTES = 64
+
+_encoder = msgspec.msgpack.Encoder()
+_decoders = {kind: msgspec.msgpack.Decoder(message) for kind, message in KINDS.items()}
+# Besides its own errors msgspec lets these through: depth, map keys that cannot be hashed, dates out of range.
+_DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, ValueError, TypeError, OverflowError)
+
+
+class ConnectionLost(PeerError):
+    """The stream was reset or ended inside a frame: what was under way may be resumed on a new connection."""
+
+
+class Frame(NamedTuple):
+    """One frame; `payload` is its own memory and stays valid."""
+
+    kind: int
+    payload: memoryview | bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return HEADER_BYTES + len(self.payload)
+
+
+def checksum(parts: Sequence[Buffer]) -> int:
+    """The low 32 bits of XXH3-64 over all parts."""
+    digest = xxhash.xxh3_64()
+    for part in parts:
+        digest.update(part)
+    return digest.intdigest() & 0xFFFFFFFF
+
+
+def size_of(parts: Sequence[Buffer]) -> int:
+    """Bytes of all parts together."""
+    return sum(memoryview(part).nbytes for part in parts)
+
+
+def encode_frame(kind: int, *parts: Buffer) -> list[Buffer]:
+    """The buffers of one frame, in order; large parts are not copied."""
+    length = size_of(parts)
+    if length > 0xFFFFFFFF:
+        raise Overloaded(f"a frame of {length} bytes is larger than any frame can be")
+    header = HEADER.pack(length, kind, checksum(parts))
+    if length <= _JOIN_BYTES:
+        return [b"".join((header, *parts))]
+    return [header, *parts]
+
+
+def encode_message(message: Message) -> list[Buffer]:
+    """A message without number (all but the control messages, which need `encode_numbered`)."""
+    return encode_frame(KIND_OF[type(message)], _encoder.encode(message))
+
+
+def encode_numbered(seq: int, message: Message) -> list[Buffer]:
+    """A control message with its number."""
+    return encode_frame(KIND_OF[type(message)], _SEQ.pack(seq), _encoder.encode(message))
+
+
+def encode_batch_frame(header: Batch, body: Buffer = b"") -> list[Buffer]:
+    """A batch frame; `body` is one Arrow IPC message, empty when the header says no rows."""
+    head = _encoder.encode(header)
+    prefix = _BATCH_PREFIX.pack(len(head)) + head
+    return encode_frame(BATCH, prefix, body)
+
+
+def decode(frame: Frame) -> Message:
+    """The message in a frame; of a batch frame the header only (see `split_batch`)."""
+    if frame.kind == BATCH:
+        return split_batch(frame)[0]
+    return _decode(frame.kind, frame.payload)
+
+
+def decode_numbered(frame: Frame) -> tuple[int, Message]:
+    """A control message and its number."""
+    if len(frame.payload) < _SEQ.size:
+        raise PeerError(f"{_name(frame.kind)}: the frame ends inside the message's number")
+    (seq,) = _SEQ.unpack_from(frame.payload)
+    return seq, _decode(frame.kind, memoryview(frame.payload)[_SEQ.size :])
+
+
+def split_batch(frame: Frame) -> tuple[Batch, memoryview]:
+    """Header and body of a batch frame; the body is neither copied nor checked (see codec.decode_batch)."""
+    payload = memoryview(frame.payload)
+    if frame.kind != BATCH:
+        raise PeerError(f"a batch was due, {_name(frame.kind)} came")
+    if len(payload) < _BATCH_PREFIX.size:
+        raise PeerError("Batch: the frame ends before its header")
+    (head_bytes,) = _BATCH_PREFIX.unpack_from(payload)
+    body_at = _BATCH_PREFIX.size + head_bytes
+    if body_at > len(payload):
+        raise PeerError(f"Batch: a header of {head_bytes} bytes in a frame of {len(payload)}")
+    header = _decode(BATCH, payload[_BATCH_PREFIX.size : body_at])
+    assert isinstance(header, Batch)
+    if min(header.seq, header.lane, header.rows, header.decoded_bytes) < 0:
+        raise PeerError(f"Batch: a negative number in {header}")
+    body = payload[body_at:]
+    if (header.rows == 0) != (len(body) == 0):
+        raise PeerError(f"Batch: {header.rows} rows in {len(body)} bytes")
+    return header, body
+
+
+class FrameReader:
+    """Cuts a byte stream into frames; large payloads are received straight into their own memory.
+
+    Fill what `get_buffer` returns, say how much with `buffer_updated`, then take `frames()`.
+    """
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.limit_bytes = limit_bytes  # raised after login
+        self.error: PeerError | None = None
+        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._start = 0  # unread bytes are scratch[start:end]
+        self._end = 0
+        self._frames: list[Frame] = []
+        self._large: memoryview | None = None  # a payload being received, from `_filled` on
+        self._filled = 0
+        self._header = (0, 0, 0)
+
+    @property
+    def at_boundary(self) -> bool:
+        """Whether the stream may end here."""
+        return self._large is None and self._start == self._end
+
+    def get_buffer(self, size_hint: int = -1) -> memoryview:
+        """Memory for the next bytes received; never empty."""
+        if self.error is not None:
+            return self._scratch  # for what nobody will look at
+        if self._large is not None:
+            return self._large[self._filled :]
+        return self._scratch[self._end :]
+
+    def buffer_updated(self, count: int) -> None:
+        """`count` bytes were received into the last `get_buffer()`. What is wrong shows in `error`."""
+        if self.error is not None:
+            return  # the rest of a broken stream means nothing
+        try:
+            if self._large is not None:
+                self._filled += count
+                if self._filled == len(self._large):
+                    payload, self._large = self._large, None
+                    self._complete(payload)
+            else:
+                self._end += count
+                self._parse()
+        except PeerError as error:
+            self.error = error
+
+    def frames(self) -> list[Frame]:
+        """Frames completed since the last call. Raises the stream's PeerError once none are left before it."""
+        if not self._frames and self.error is not None:
+            raise self.error
+        frames, self._frames = self._frames, []
+        return frames
+
+    def _parse(self) -> None:
+        while self._large is None and self._end - self._start >= HEADER_BYTES:
+            self._header = length, kind, _ = HEADER.unpack_from(self._scratch, self._start)
+            if kind not in KINDS:
+                raise PeerError(f"frame of unknown kind {kind} (is the other side a Skerry member?)")
+            if length > self.limit_bytes:
+                raise PeerError(f"{_name(kind)}: a frame of {length} bytes is over the limit of {self.limit_bytes}")
+            payload_at = self._start + HEADER_BYTES
+            have = self._end - payload_at
+            if have >= length:
+                self._start = payload_at + length
+                self._complete(bytes(self._scratch[payload_at : self._start]))
+            elif HEADER_BYTES + length <= _SCRATCH_BYTES:
+                break
+            elif kind == BATCH and have < _BATCH_PREFIX.size:
+                break  # where the body begins decides how the payload is aligned
+            else:
+                self._large = self._allocate(kind, length, payload_at)
+                self._large[:have] = self._scratch[payload_at : self._end]
+                self._filled = have
+                self._start = self._end
+        self._compact()
+
+    def _allocate(self, kind: int, length: int, payload_at: int) -> memoryview:
+        """Memory for a large payload, placed so that a batch's Arrow body is aligned and needs no copy later."""
+        lead = 0
+        if kind == BATCH:
+            (head_bytes,) = _BATCH_PREFIX.unpack_from(self._scratch, payload_at)
+            lead = -(_BATCH_PREFIX.size + head_bytes) % _ALIGNMENT_BYTES
+        # Arrow's pool hands out memory without clearing it, and takes it back for the next frame.
+        return memoryview(pa.allocate_buffer(lead + length)).cast("B")[lead:]
+
+    def _compact(self) -> None:
+        """Move the beginning of an unfinished frame to the front, so that the rest of it has room."""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._start > 0:
+            rest = bytes(self._scratch[self._start : self._end])
+            self._scratch[: len(rest)] = rest
+            self._start, self._end = 0, len(rest)
+
+    def _complete(self, payload: memoryview | bytes) -> None:
+        _, kind, stated = self._header
+        found = checksum((payload,))
+        if found != stated:
+            raise PeerError(f"{_name(kind)}: checksum {found:08x} where the frame says {stated:08x}")
+        self._frames.append(Frame(kind, payload))
+
+
+def _name(kind: int) -> str:
+    return KINDS[kind].__name__ if kind in KINDS else f"kind {kind}"
+
+
+def _decode(kind: int, payload: memoryview | bytes) -> Message:
+    try:
+        return _decoders[kind].decode(payload)
+    except KeyError:
+        raise PeerError(f"frame of unknown kind {kind}") from None
+    except _DECODE_ERRORS as error:
+        raise PeerError(f"{_name(kind)}: not a message: {error}") from None

@@ -1,0 +1,177 @@
+"""The listening side: logs connections in and hands them to the handler of their kind (docs/protocol.md, 2)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import stat
+from collections.abc import Awaitable, Callable, Mapping
+
+from skerry.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError
+from skerry.limits import Limits
+from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
+from skerry.wire.frames import ConnectionLost, decode
+from skerry.wire.messages import Hello, Welcome
+from skerry.wire.session import Identity, choose_version
+from skerry.wire.tcp import Connection
+
+log = logging.getLogger("skerry.wire")
+
+# The connection is closed when its handler returns, and refused with the error it raises.
+Handler = Callable[[Connection, Hello], Awaitable[None]]
+
+
+class Listener:
+    """Accepts connections at one address; `handlers` maps the kind of a Hello to who serves it.
+
+    It answers Hello with Welcome, but for "control", whose Welcome holds the session's numbers: Peers.serve answers.
+    """
+
+    def __init__(self, limits: Limits, identity: Identity, handlers: Mapping[str, Handler]) -> None:
+        self.address = ""  # with the real port, once started
+        self._limits = limits
+        self._identity = identity
+        self._handlers = dict(handlers)
+        self._server: asyncio.Server | None = None
+        self._unix_path = ""
+        self._tasks: dict[asyncio.Task[None], Connection] = {}
+        self._stopping = False
+
+    @classmethod
+    async def start(cls, address: str, limits: Limits, identity: Identity, handlers: Mapping[str, Handler]) -> Listener:
+        """Listen at "tcp:host:port" (port 0: any free one) or "unix:path"; ConfigError when that cannot be."""
+        listener = cls(limits, identity, handlers)
+        target = parse_address(address)
+        try:
+            await listener._listen(target)
+        except OSError as error:
+            raise ConfigError(
+                f"cannot listen at {target.where}: {error.strerror or error}",
+                suggestion="is another member running there?",
+            ) from None
+        log.info("%s: listening at %s", identity.member, listener.address)
+        return listener
+
+    async def _listen(self, target: Address) -> None:
+        loop = asyncio.get_running_loop()
+        if isinstance(target, TcpAddress):
+            server = await loop.create_server(self._make, target.host, target.port, reuse_address=True, backlog=512)
+            self.address = str(TcpAddress(target.host, server.sockets[0].getsockname()[1]))
+        else:
+            _remove_stale(target)
+            # Only this user's processes may connect: the socket is made with a closed mask, not opened and then shut.
+            mask = os.umask(0o177)
+            try:
+                server = await loop.create_unix_server(self._make, target.path, backlog=512)
+            finally:
+                os.umask(mask)
+            self.address, self._unix_path = str(target), target.path
+        self._server = server
+
+    @property
+    def connections(self) -> int:
+        """How many connections are served or logging in."""
+        return len(self._tasks)
+
+    async def stop(self) -> None:
+        """Accept nothing more, cancel every handler and wait for their ends."""
+        self._stopping = True
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            _, left = await asyncio.wait(tasks, timeout=self._limits.stop_s)
+            for task in left:
+                log.error("%s: a handler did not end: %s", self._identity.member, task)
+        if self._unix_path:
+            with contextlib.suppress(OSError):
+                os.unlink(self._unix_path)
+
+    def _make(self) -> Connection:
+        return Connection(self._limits, self._limits.frame_bytes_before_login, on_made=self._accept)
+
+    def _accept(self, connection: Connection) -> None:
+        if not connection.peer_name:
+            connection.peer_name = self.address
+        if self._stopping:
+            connection.abort()
+            return
+        if len(self._tasks) >= self._limits.connections:
+            connection.refuse(
+                Overloaded(
+                    f"{self._identity.member} has {len(self._tasks)} connections already",
+                    suggestion="close some, or raise limits.connections",
+                ),
+                self._identity.member,
+            )
+            return
+        task = asyncio.get_running_loop().create_task(self._serve(connection), name=f"serve {connection.peer_name}")
+        self._tasks[task] = connection
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        # Here and not in the task: one that is cancelled before its first step never runs.
+        connection = self._tasks.pop(task)
+        if task.cancelled():
+            connection.abort()
+
+    async def _serve(self, connection: Connection) -> None:
+        try:
+            hello = await self._log_in(connection)
+            if hello is not None:
+                log.debug("%s: %s connection of %s", connection.peer_name, hello.kind, hello.member)
+                await self._handlers[hello.kind](connection, hello)
+            connection.close()
+        except ConnectionLost as error:
+            log.info("%s", error.message)
+            connection.abort()
+        except SkerryError as error:
+            connection.refuse(error, self._identity.member)
+        except Exception as error:
+            log.exception("%s: the handler failed", connection.peer_name)
+            connection.refuse(InternalError(f"internal error: {type(error).__name__}"), self._identity.member)
+
+    async def _log_in(self, connection: Connection) -> Hello | None:
+        """None when the peer went without a word, or said nothing for too long."""
+        try:
+            frame = await connection.receive(self._limits.login_s)
+        except TimeoutError:
+            raise PeerError(f"{connection.peer_name}: no Hello within {self._limits.login_s:g} s") from None
+        if frame is None:
+            return None
+        hello = decode(frame)
+        if not isinstance(hello, Hello):
+            raise PeerError(f"the first frame must be Hello, not {type(hello).__name__}")
+        connection.version = choose_version(hello, self._identity)
+        if hello.kind not in self._handlers:
+            raise PeerError(f"no connections of kind {hello.kind[:100]!r} here")
+        is_client = hello.kind == "client"
+        connection.raise_limit(self._limits.frame_bytes_from_client if is_client else self._limits.frame_bytes)
+        if hello.kind != "control":
+            me = self._identity
+            connection.send(Welcome(connection.version, me.cluster, me.member, me.epoch, release=me.release))
+        return hello
+
+
+def _remove_stale(target: UnixAddress) -> None:
+    """Remove the socket of a listener that was killed; one that still answers is left, and listening then fails."""
+    try:
+        if not stat.S_ISSOCK(os.stat(target.path).st_mode):
+            return
+    except OSError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1.0)
+        try:
+            probe.connect(target.path)
+        except ConnectionRefusedError:
+            os.unlink(target.path)
+        except OSError:
+            pass
+        else:
+            raise OSError(f"a process listens at {target.path}")

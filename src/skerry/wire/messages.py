@@ -1,0 +1,439 @@
+"""Every message, in the field order of docs/protocol.md; a frame's kind says which one it holds.
+
+Messages are msgpack arrays: a peer of a newer release may append fields, which are ignored here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from skerry.catalog.table import Column, TablePart
+from skerry.ids import ChannelId, QueryId
+from skerry.plan.fragment import Plan
+
+PROTOCOL_VERSIONS = (1,)
+
+
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """Base of all messages."""
+
+
+class Value(msgspec.Struct, frozen=True, array_like=True):
+    """A typed value: `type` is Spark's name for it, `value` its msgpack form (see wire/values.py)."""
+
+    type: str
+    value: Any = None
+
+
+class Failure(msgspec.Struct, frozen=True, array_like=True):
+    """An error on the wire (see errors.py for the codes)."""
+
+    code: int
+    message: str
+    member: str = ""
+    suggestion: str = ""
+
+
+class Schema(msgspec.Struct, frozen=True, array_like=True):
+    """Columns as Spark names and types them, and the Arrow schema (one IPC message) of their batches."""
+
+    columns: tuple[Column, ...]
+    arrow: bytes
+
+
+# --- 1. first frames of any connection -----------------------------------------------------------
+class Hello(Message, frozen=True):
+    """kind: "client", "control", "data" or "task". `credentials` is the query's token for "task".
+
+    The rest is for control connections. `received_upto`: the next control message expected, for resending.
+    `session`: which session of the pair this is; `peer_epoch`, `peer_session`: the counterpart it knows, or 0;
+    `links`: how many links the session has had, which tells a new dial from an old one.
+    """
+
+    kind: str
+    versions: tuple[int, ...]
+    cluster: str
+    member: str
+    epoch: int
+    credentials: str = ""
+    received_upto: int = 0
+    release: str = ""
+    session: int = 0
+    peer_epoch: int = 0
+    peer_session: int = 0
+    links: int = 0
+
+
+class Welcome(Message, frozen=True):
+    """The answer to Hello: the version chosen and who answers."""
+
+    version: int
+    cluster: str
+    member: str
+    epoch: int
+    received_upto: int = 0
+    release: str = ""
+    session: int = 0
+    links: int = 0
+
+
+class Refused(Message, frozen=True):
+    """The answer to anything that ends the connection; sent before it is closed."""
+
+    error: Failure
+
+
+class Goodbye(Message, frozen=True):
+    """A clean end of the connection."""
+
+
+# --- 2. control connections ----------------------------------------------------------------------
+class Ping(Message, frozen=True):
+    """Heartbeat; also acks control messages: all below `received_upto` arrived."""
+
+    received_upto: int
+
+
+class Pong(Message, frozen=True):
+    received_upto: int
+
+
+class Execute(Message, frozen=True):
+    """Start these fragments now. Never SQL, always `plan_id`."""
+
+    query: QueryId
+    request_id: str
+    plan_id: str
+    sender: str
+    fragments: tuple[int, ...]
+    parameters: dict[str, Value]
+    virtual_tables: dict[str, bytes]
+    schema_info: dict[str, int]
+    options: dict[str, int | str]
+    participants: tuple[str, ...]
+    timeout_s: float
+
+
+class PlanRequest(Message, frozen=True):
+    query: QueryId
+    request_id: str
+    plan_id: str
+
+
+class PlanReply(Message, frozen=True):
+    """`plan` is None when the initiator no longer has it."""
+
+    query: QueryId
+    request_id: str
+    plan_id: str
+    plan: Plan | None
+
+
+class Cancel(Message, frozen=True):
+    query: QueryId
+    by: str
+    error: Failure
+
+
+class Started(Message, frozen=True):
+    """A fragment runs; `schema` is its output as that site's Spark sees it."""
+
+    query: QueryId
+    member: str
+    fragment: int
+    schema: Schema
+
+
+class FragmentDone(Message, frozen=True):
+    """All of the fragment's rows are in the member's spool, and counted."""
+
+    query: QueryId
+    member: str
+    fragment: int
+    rows: int
+    size_bytes: int
+    seconds: float
+
+
+class Receipt(Message, frozen=True):
+    """Nothing of the query is left at this member."""
+
+    query: QueryId
+    member: str
+
+
+class LinkBytes(msgspec.Struct, frozen=True, array_like=True):
+    """Bytes that crossed one link, as frames, and their rows."""
+
+    sender: str
+    receiver: str
+    size_bytes: int
+    rows: int
+
+
+class FragmentProgress(msgspec.Struct, frozen=True, array_like=True):
+    """state: "waiting", "running", "done" or "failed"."""
+
+    fragment: int
+    member: str
+    state: str
+    rows: int
+    size_bytes: int
+
+
+class Progress(Message, frozen=True):
+    query: QueryId
+    member: str
+    fragments: tuple[FragmentProgress, ...]
+    links: tuple[LinkBytes, ...]
+
+
+class Check(Message, frozen=True):
+    suspected: tuple[QueryId, ...]
+
+
+class CheckResponse(Message, frozen=True):
+    inactive: tuple[QueryId, ...]
+
+
+class Describe(Message, frozen=True):
+    """Which tables have you? Answered with Tables, whatever changed since."""
+
+    request_id: str
+
+
+class Tables(Message, frozen=True):
+    """`broken` maps a table that cannot be read to the reason."""
+
+    request_id: str
+    member: str
+    parts: tuple[TablePart, ...]
+    broken: dict[str, str]
+
+
+# --- 3. data connections -------------------------------------------------------------------------
+class OpenChannel(Message, frozen=True):
+    channel: ChannelId
+    schema: bytes
+    resume_seq: int
+    codec: str = ""
+
+
+class ChannelOk(Message, frozen=True):
+    """Send from `next_seq`, within `credit_upto` (total decoded bytes since the channel began)."""
+
+    next_seq: int
+    credit_upto: int
+
+
+class ChannelPending(Message, frozen=True):
+    """The query is not known here yet: batches within `credit_upto` are retained."""
+
+    next_seq: int
+    credit_upto: int
+
+
+class ChannelGone(Message, frozen=True):
+    """The query ended here: stop."""
+
+
+class StopSending(Message, frozen=True):
+    """Enough: end this channel cleanly."""
+
+
+class Batch(Message, frozen=True):
+    """Header of a batch frame; one Arrow IPC message follows it, uncopied (none when rows is 0)."""
+
+    seq: int
+    lane: int
+    last: bool
+    rows: int
+    decoded_bytes: int
+    remaining_credits: int
+
+
+class Grant(Message, frozen=True):
+    acked_upto: int
+    credit_upto: int
+
+
+# --- 4. task connections (Spark task ↔ its own member) --------------------------------------------
+class SinkOpen(Message, frozen=True):
+    """A Spark task begins to hand over one partition of a fragment."""
+
+    query: QueryId
+    fragment: int
+    partition: int
+    attempt: int
+
+
+class SinkEnd(Message, frozen=True):
+    """The partition is complete; the same counts return through Spark's driver (D8)."""
+
+    batches: int
+    rows: int
+    checksum: int
+
+
+class SinkTaken(Message, frozen=True):
+    """The member has all of the partition: the task may end."""
+
+    batches: int
+
+
+class SourceOpen(Message, frozen=True):
+    """A Spark task reads share `partition` of `partitions` of an edge, from its start."""
+
+    query: QueryId
+    edge: int
+    partition: int
+    partitions: int
+
+
+class SourceEnd(Message, frozen=True):
+    """End mark: end of file without it is an error, never an end."""
+
+    batches: int
+    rows: int
+
+
+# --- 5. client connections -----------------------------------------------------------------------
+class ClientExecute(Message, frozen=True):
+    """expected: "any", "rows" or "count"."""
+
+    request: int
+    query: QueryId
+    sql: str
+    parameters: list[Value] | dict[str, Value]
+    timeout_s: float
+    page_rows: int
+    schema_name: str
+    expected: str = "any"
+    page_bytes: int = 0
+
+
+class Page(msgspec.Struct, frozen=True, array_like=True):
+    """`batches` are Arrow IPC record batch messages. The last page closes the cursor."""
+
+    number: int
+    batches: tuple[bytes, ...]
+    rows: int
+    is_last: bool
+
+
+class ClientResult(Message, frozen=True):
+    """Either schema and first page, or an update count, or an error."""
+
+    request: int
+    schema: Schema | None = None
+    page: Page | None = None
+    update_count: int = -1
+    error: Failure | None = None
+
+
+class ClientFetch(Message, frozen=True):
+    request: int
+    query: QueryId
+    page_number: int
+    page_rows: int
+    page_bytes: int = 0
+
+
+class ClientPage(Message, frozen=True):
+    request: int
+    page: Page | None = None
+    error: Failure | None = None
+
+
+class ClientClose(Message, frozen=True):
+    request: int
+    query: QueryId
+
+
+class ClientClosed(Message, frozen=True):
+    request: int
+
+
+class ClientStatus(Message, frozen=True):
+    """How does this query do? Also answered for a while after its end."""
+
+    request: int
+    query: QueryId
+
+
+class ClientStatusReply(Message, frozen=True):
+    """state: "unknown", "planning", "running", "done", "failed" or "cancelled"."""
+
+    request: int
+    state: str
+    seconds: float
+    fragments: tuple[FragmentProgress, ...] = ()
+    links: tuple[LinkBytes, ...] = ()
+    plan: str = ""
+
+
+class ClientMembers(Message, frozen=True):
+    request: int
+
+
+class MemberState(msgspec.Struct, frozen=True, array_like=True):
+    """state: "starting", "up" or "down"."""
+
+    name: str
+    address: str
+    role: str
+    state: str
+    detail: str = ""
+
+
+class ClientMembersReply(Message, frozen=True):
+    request: int
+    members: tuple[MemberState, ...]
+
+
+# A frame's kind byte. Numbers are never used again for something else.
+KINDS: dict[int, type[Message]] = {
+    1: Hello,
+    2: Welcome,
+    3: Refused,
+    4: Goodbye,
+    10: Ping,
+    11: Pong,
+    12: Execute,
+    13: PlanRequest,
+    14: PlanReply,
+    15: Cancel,
+    16: Started,
+    17: FragmentDone,
+    18: Receipt,
+    19: Progress,
+    20: Check,
+    21: CheckResponse,
+    22: Describe,
+    23: Tables,
+    40: OpenChannel,
+    41: ChannelOk,
+    42: ChannelPending,
+    43: ChannelGone,
+    44: StopSending,
+    45: Batch,
+    46: Grant,
+    60: SinkOpen,
+    61: SinkEnd,
+    62: SinkTaken,
+    63: SourceOpen,
+    64: SourceEnd,
+    80: ClientExecute,
+    81: ClientResult,
+    82: ClientFetch,
+    83: ClientPage,
+    84: ClientClose,
+    85: ClientClosed,
+    86: ClientStatus,
+    87: ClientStatusReply,
+    88: ClientMembers,
+    89: ClientMembersReply,
+}
+KIND_OF: dict[type[Message], int] = {message: kind for kind, message in KINDS.items()}

@@ -1,0 +1,321 @@
+"""The control traffic of one member pair, as a state machine (docs/protocol.md, 3): handshake, heartbeats, resending.
+
+A Session lives at each end and outlives its links: control messages are numbered, acked by totals, resent after a
+reconnect, and delivered once. A peer that restarted or forgot the session is lost, and so is the session.
+Frames and `now` go in, instructions come out; the shell is wire/peers.py.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from skerry.errors import PeerError, SiteError, SkerryError, VersionError
+from skerry.limits import Limits
+from skerry.wire.frames import (
+    NUMBERED,
+    Buffer,
+    Frame,
+    decode,
+    decode_numbered,
+    encode_message,
+    encode_numbered,
+    size_of,
+)
+from skerry.wire.messages import PROTOCOL_VERSIONS, Goodbye, Hello, Message, Ping, Pong, Refused, Welcome
+from skerry.wire.values import error_of
+
+# A receiver acks at the latest after so many messages, long before the sender's bound is reached.
+_ACK_EVERY = 128
+
+
+class Identity(msgspec.Struct, frozen=True):
+    """Who a member is: `epoch` is new at each start of the process."""
+
+    cluster: str
+    member: str
+    epoch: int
+    release: str = ""
+
+
+class Transmit(msgspec.Struct, frozen=True):
+    """Write these buffers to the present link."""
+
+    parts: Sequence[Buffer]
+
+
+class Deliver(msgspec.Struct, frozen=True):
+    """A control message arrived, for the first and only time."""
+
+    message: Message
+
+
+class PeerUp(msgspec.Struct, frozen=True):
+    """The session has a link and had none since it began."""
+
+    epoch: int
+
+
+class Unlink(msgspec.Struct, frozen=True):
+    """The present link is of no use: abort it and dial again."""
+
+    reason: str
+
+
+class PeerLost(msgspec.Struct, frozen=True):
+    """The session is over: forget it."""
+
+    error: SiteError
+
+
+Instruction = Transmit | Deliver | PeerUp | Unlink | PeerLost
+
+
+def make_hello(identity: Identity, kind: str, credentials: str = "") -> Hello:
+    """The first frame of a connection that is not a control connection."""
+    return Hello(
+        kind, PROTOCOL_VERSIONS, identity.cluster, identity.member, identity.epoch, credentials, 0, identity.release
+    )
+
+
+def choose_version(hello: Hello, identity: Identity) -> int:
+    """The newest version in common; raises what to refuse the connection with."""
+    # A client is told whom it reached; it need not know the cluster's name beforehand.
+    if hello.cluster != identity.cluster and (hello.cluster or hello.kind != "client"):
+        raise PeerError(f"this is a member of cluster {identity.cluster!r}, not of {hello.cluster[:100]!r}")
+    common = set(hello.versions) & set(PROTOCOL_VERSIONS)
+    if not common:
+        raise VersionError(
+            f"{hello.member[:100]} speaks protocol versions {_listed(hello.versions)} and"
+            f" {identity.member} {_listed(PROTOCOL_VERSIONS)}",
+            suggestion="update the older of the two",
+        )
+    return max(common)
+
+
+def _listed(versions: Sequence[int]) -> str:
+    return ", ".join(map(str, versions[:10])) or "none"
+
+
+class Session:
+    """`number` tells this session from earlier ones of the pair within the epoch of this member."""
+
+    def __init__(self, identity: Identity, peer: str, number: int, limits: Limits, now: float) -> None:
+        self.identity = identity
+        self.peer = peer
+        self.number = number
+        self.limits = limits
+        self.peer_epoch = 0  # 0 until the first handshake
+        self.peer_number = 0
+        self.links = 0  # links this session has had, as agreed in handshakes
+        self.is_linked = False
+        self.is_over = False
+        self.link_is_mine = False  # this side dialled the present link
+        self.next_seq = 0
+        self.acked_upto = 0
+        self.received_upto = 0
+        self._unacked: deque[list[Buffer]] = deque()  # frames of [acked_upto, next_seq)
+        self._unacked_bytes = 0
+        self._ack_told = 0
+        self._since = now  # linked or unlinked since
+        self._heard = now
+        self._ping_at = now
+
+    # --- handshake ---------------------------------------------------------------------------
+    def hello(self) -> Hello:
+        """The first frame of a link that this side dials."""
+        return Hello(
+            kind="control",
+            versions=PROTOCOL_VERSIONS,
+            cluster=self.identity.cluster,
+            member=self.identity.member,
+            epoch=self.identity.epoch,
+            received_upto=self.received_upto,
+            release=self.identity.release,
+            session=self.number,
+            peer_epoch=self.peer_epoch,
+            peer_session=self.peer_number,
+            links=self.links,
+        )
+
+    def is_other(self, hello: Hello) -> bool:
+        """Whether the peer restarted or forgot this session: then lose it, and accept with a new one."""
+        return self.peer_epoch != 0 and (hello.epoch, hello.session) != (self.peer_epoch, self.peer_number)
+
+    def is_stale(self, hello: Hello) -> bool:
+        """Whether the peer still holds a session that this side has forgotten: a Welcome tells it so, no link."""
+        known = (hello.peer_epoch, hello.peer_session)
+        return known != (0, 0) and known != (self.identity.epoch, self.number)
+
+    def yields_to(self, hello: Hello, is_greeting: bool) -> bool:
+        """Whether the peer's new link replaces what this side has; `is_greeting`: its own Hello is out (3.2)."""
+        if self.is_linked and self.link_is_mine:
+            # The peer has seen the present link and dials all the same: it lost it. Else its Hello is older.
+            return hello.links >= self.links
+        if is_greeting:
+            return self.peer < self.identity.member
+        return True
+
+    def welcome(self, version: int) -> Welcome:
+        """What this side answers, before `accept`."""
+        return Welcome(
+            version=version,
+            cluster=self.identity.cluster,
+            member=self.identity.member,
+            epoch=self.identity.epoch,
+            received_upto=self.received_upto,
+            release=self.identity.release,
+            session=self.number,
+            links=self.links,
+        )
+
+    def accept(self, hello: Hello, version: int, now: float) -> list[Instruction]:
+        """The peer dialled: answer, then resend what it has not got."""
+        assert not self.is_other(hello)
+        assert not self.is_stale(hello)
+        self.links = max(self.links, hello.links) + 1
+        welcome = Transmit(encode_message(self.welcome(version)))
+        return [welcome, *self._link(hello.epoch, hello.session, hello.received_upto, now, mine=False)]
+
+    def welcomed(self, welcome: Welcome, now: float) -> list[Instruction]:
+        """The peer answered the link that this side dialled."""
+        if welcome.cluster != self.identity.cluster or welcome.member != self.peer:
+            where = f"{welcome.member[:100]!r} of cluster {welcome.cluster[:100]!r}"
+            return self._lose(f"its address answers as {where}")
+        if self.peer_epoch and (welcome.epoch, welcome.session) != (self.peer_epoch, self.peer_number):
+            return self._lose("it restarted" if welcome.epoch != self.peer_epoch else "it gave up waiting")
+        self.links = max(self.links, welcome.links)
+        return self._link(welcome.epoch, welcome.session, welcome.received_upto, now, mine=True)
+
+    def _link(self, epoch: int, number: int, received_upto: int, now: float, *, mine: bool) -> list[Instruction]:
+        first = self.peer_epoch == 0
+        self.peer_epoch, self.peer_number = epoch, number
+        self.is_linked, self.link_is_mine = True, mine
+        self._since = self._heard = now
+        self._ping_at = now + self.limits.heartbeat_s
+        try:
+            self._acked(received_upto)
+        except PeerError as error:
+            return self._lose(error.message)
+        self._ack_told = self.received_upto
+        up: list[Instruction] = [PeerUp(epoch)] if first else []
+        return [*up, *(Transmit(parts) for parts in self._unacked)]
+
+    # --- traffic -----------------------------------------------------------------------------
+    def send(self, message: Message) -> list[Instruction]:
+        """Number a control message and keep it until it is acked."""
+        if self.is_over:
+            return []
+        parts = encode_numbered(self.next_seq, message)
+        size_bytes = size_of(parts)
+        if size_bytes > self.limits.frame_bytes:
+            return self._lose(f"a {type(message).__name__} of {size_bytes} bytes is over the frame limit")
+        self.next_seq += 1
+        self._unacked.append(parts)
+        self._unacked_bytes += size_bytes
+        if len(self._unacked) > self.limits.control_unacked_messages:
+            return self._lose(f"{len(self._unacked)} control messages are waiting for it")
+        if self._unacked_bytes > self.limits.control_unacked_bytes:
+            return self._lose(f"{self._unacked_bytes} bytes of control messages are waiting for it")
+        return [Transmit(parts)] if self.is_linked else []
+
+    def receive(self, frame: Frame, now: float) -> list[Instruction]:
+        """A frame came over the present link. PeerError: refuse the link, and call `broke`."""
+        self._heard = now
+        if frame.kind in NUMBERED:
+            return self._receive_numbered(frame)
+        match decode(frame):
+            case Ping(received_upto):
+                self._acked(received_upto)
+                return [self._ack()]
+            case Pong(received_upto):
+                self._acked(received_upto)
+                return []
+            case Goodbye():
+                return self._lose("it is stopping", f"site {self.peer} is stopping")
+            case Refused(failure):
+                return self.broke(error_of(failure))
+            case other:
+                raise PeerError(f"{type(other).__name__} does not belong on a control connection")
+
+    def _receive_numbered(self, frame: Frame) -> list[Instruction]:
+        seq, message = decode_numbered(frame)
+        if seq > self.received_upto:
+            raise PeerError(f"control message {seq} came where {self.received_upto} was due")
+        if seq < self.received_upto:
+            return []
+        self.received_upto += 1
+        if self.received_upto - self._ack_told >= _ACK_EVERY:
+            return [Deliver(message), self._ack()]
+        return [Deliver(message)]
+
+    def _ack(self) -> Transmit:
+        self._ack_told = self.received_upto
+        return Transmit(encode_message(Pong(self.received_upto)))
+
+    def _acked(self, upto: int) -> None:
+        if upto > self.next_seq:
+            raise PeerError(f"control messages up to {upto} are acked, {self.next_seq} were sent")
+        while self.acked_upto < upto:
+            self._unacked_bytes -= size_of(self._unacked.popleft())
+            self.acked_upto += 1
+
+    # --- time and loss -----------------------------------------------------------------------
+    @property
+    def deadline(self) -> float:
+        """When to call `tick`."""
+        if self.is_linked:
+            return min(self._ping_at, self._silent_at)
+        return self._since + self.limits.wait_s
+
+    @property
+    def _silent_at(self) -> float:
+        return self._heard + self.limits.heartbeat_s * self.limits.heartbeats_missed
+
+    def tick(self, now: float) -> list[Instruction]:
+        """Heartbeats, and the end of waiting."""
+        if self.is_over:
+            return []
+        if not self.is_linked:
+            if now >= self._since + self.limits.wait_s:
+                return self._lose(f"no connection for {self.limits.wait_s:g} s")
+            return []
+        if now > self.deadline + self.limits.heartbeat_s:
+            # It was this side that slept: what the peer sent meanwhile is still unread.
+            self._heard = max(self._heard, now - self.limits.heartbeat_s * (self.limits.heartbeats_missed - 1))
+        if now >= self._silent_at:
+            self.unlinked(now)
+            return [Unlink(f"silent for {self.limits.heartbeats_missed} heartbeats")]
+        if now >= self._ping_at:
+            self._ping_at = now + self.limits.heartbeat_s
+            self._ack_told = self.received_upto
+            return [Transmit(encode_message(Ping(self.received_upto)))]
+        return []
+
+    def unlinked(self, now: float) -> None:
+        """The link was reset, ended, or is silent; a new one may resume."""
+        if self.is_linked:
+            self.is_linked = False
+            self._since = now
+
+    def refused(self, where: str) -> list[Instruction]:
+        """Nobody listens at the peer's address."""
+        return self._lose(f"connection refused at {where}")
+
+    def broke(self, error: SkerryError) -> list[Instruction]:
+        """One of the two broke the protocol or refuses the other: trying again would only end so again."""
+        return self._lose("", f"site {self.peer} cannot be used: {error.message}")
+
+    def restarted(self, hello: Hello) -> list[Instruction]:
+        """`is_other(hello)`: the session is lost."""
+        return self._lose("it restarted" if hello.epoch != self.peer_epoch else "it gave up waiting")
+
+    def _lose(self, reason: str, message: str = "") -> list[Instruction]:
+        if self.is_over:
+            return []
+        self.is_over = True
+        self.is_linked = False
+        self._unacked.clear()
+        return [PeerLost(SiteError(message or f"site {self.peer} is down: {reason}", member=self.identity.member))]

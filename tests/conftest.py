@@ -1,0 +1,155 @@
+"""What every test gets: a private temp folder, a leak check, Hypothesis profiles, and TPC-H data made once."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+if TYPE_CHECKING:
+    from skerry.spark.engine import Engine
+
+# Machines differ in speed, so no wall-clock deadlines; `make sim` looks at SEEDS examples of each property.
+settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "sim", settings.get_profile("default"), max_examples=int(os.environ.get("SEEDS", "2000")), stateful_step_count=100
+)
+settings.load_profile("default")
+
+# These hold sockets, threads and files on purpose (Spark's gateway, processes): they check their own leaks.
+UNCHECKED = ("spark", "sail", "e2e")
+# A thread or a socket that is on its way out may need a moment; a leak stays.
+GRACE_S = 2.0
+
+PRIVATE_TEMP = pytest.StashKey[Path]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Other runs on this machine must not look like leaks of this one: temp files go to a folder of its own."""
+    usual = tempfile.gettempdir()
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", usual)  # tmp_path of failed tests is kept, as always
+    # A short name: paths of Unix sockets end at 108 bytes.
+    private = Path(tempfile.mkdtemp(prefix="t", dir=usual))
+    config.stash[PRIVATE_TEMP] = private
+    os.environ["TMPDIR"] = tempfile.tempdir = str(private)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    private = config.stash.get(PRIVATE_TEMP, None)
+    if private is not None:
+        shutil.rmtree(private, ignore_errors=True)
+
+
+class LostTasks(logging.Handler):
+    """Tasks that nobody ended: asyncio cancels them at the end of `run`, or logs that they were destroyed."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.seen: set[str] = set()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.seen.add(f"asyncio: {record.getMessage()}")
+
+    def watch_runner(self) -> None:
+        """asyncio has no public way to say which tasks `run` had to cancel, so its own function is wrapped."""
+        cancel_all = asyncio.runners._cancel_all_tasks  # type: ignore[attr-defined]
+
+        def recorded(loop: asyncio.AbstractEventLoop) -> None:
+            self.seen |= {f"task {task.get_coro()}" for task in asyncio.all_tasks(loop)}
+            cancel_all(loop)
+
+        asyncio.runners._cancel_all_tasks = recorded  # type: ignore[attr-defined]
+
+
+LOST_TASKS = LostTasks()
+LOST_TASKS.watch_runner()
+logging.getLogger("asyncio").addHandler(LOST_TASKS)
+
+
+def _sockets() -> set[str]:
+    found = set()
+    for name in os.listdir("/dev/fd"):
+        try:
+            status = os.fstat(int(name))
+        except OSError:
+            continue  # the listing's own descriptor
+        if stat.S_ISSOCK(status.st_mode):
+            found.add(f"socket {status.st_ino} (descriptor {name})")
+    return found
+
+
+def _threads() -> set[str]:
+    return {f"thread {thread.name} ({thread.ident})" for thread in threading.enumerate() if not thread.daemon}
+
+
+def _temp_files() -> set[str]:
+    return {entry.path for entry in os.scandir(tempfile.gettempdir()) if entry.name.startswith("skerry")}
+
+
+def _held() -> set[str]:
+    return _sockets() | _threads() | _temp_files() | LOST_TASKS.seen
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nothing that a test opened outlives it. What wider fixtures hold is there before, and does not count."""
+    if any(request.node.get_closest_marker(name) for name in UNCHECKED):
+        yield
+        return
+    before = _held()
+    yield
+    leaked = _held() - before
+    give_up = time.monotonic() + GRACE_S
+    while leaked and time.monotonic() < give_up:
+        gc.collect()
+        time.sleep(0.01)
+        leaked = _held() - before
+    if leaked:
+        pytest.fail("left behind by this test:\n  " + "\n  ".join(sorted(leaked)), pytrace=False)
+
+
+@pytest.fixture(scope="session")
+def tpch(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the eight TPC-H tables at scale 0.01 as Parquet files (60,175 rows of lineitem)."""
+    folder = tmp_path_factory.mktemp("tpch")
+    command = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
+    made = subprocess.run(
+        [command, "parquet", "-s", "0.01", "--output-dir", folder], capture_output=True, text=True, timeout=100
+    )
+    assert made.returncode == 0, f"{command} on {sys.platform}: {made.stderr}"
+    return folder
+
+
+@pytest.fixture(scope="session")
+def spark_engine() -> Iterator[Engine]:
+    """The one Apache Spark of this run: a process can have no second one."""
+    from skerry.spark import SparkSettings, start_engine
+
+    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g"}))
+    yield engine
+    engine.stop()
+
+
+@pytest.fixture(scope="session")
+def sail_engine() -> Iterator[Engine]:
+    """One Sail for all tests of this run that need no other."""
+    from skerry.spark import SparkSettings, start_engine
+
+    engine = start_engine(SparkSettings(sail=True))
+    yield engine
+    engine.stop()

@@ -1,0 +1,102 @@
+"""Three sites that share one Spark, and that same Spark alone as the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from skerry.spark.engine import Engine
+from skerry.testing.cluster import LocalCluster
+from skerry.testing.corpus import part_view
+from skerry.testing.nasty import SampleTable, make_nasty
+from skerry.testing.oracle import SparkOracle, make_tpch
+from skerry.testing.sites import tpch_tables, write_config
+
+Ask = Callable[..., pa.Table]
+
+# One row a batch and one byte of credit: every batch waits for its own grant.
+TINY = {"batch_rows": 1, "first_credits_bytes": 1, "page_rows": 3}
+
+
+@pytest.fixture(scope="session")
+def data_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sites")
+
+
+@pytest.fixture(scope="session")
+def sample_tables(data_root: Path) -> tuple[SampleTable, ...]:
+    """TPC-H at scale 0.01 and the nasty tables."""
+    return (*tpch_tables(make_tpch(data_root / "tpch", 0.01)), *make_nasty(data_root))
+
+
+@pytest.fixture(scope="session")
+def oracle(spark_engine: Any, sample_tables: tuple[SampleTable, ...]) -> SparkOracle:
+    """Every table whole by its name, and each part by its site's name too."""
+    oracle = SparkOracle(spark_engine.session)
+    for name in {table.name: None for table in sample_tables}:
+        parts = [table for table in sample_tables if table.name == name]
+        _add(oracle, name, parts)
+        for part in parts:
+            _add(oracle, part_view(part.site, name), [part])
+    return oracle
+
+
+@pytest.fixture(scope="session")
+def cluster(spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]) -> Iterator[LocalCluster]:
+    path = write_config(data_root / "skerry.yaml", data_root, sample_tables)
+    with LocalCluster(str(path), engine=spark_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def tiny_cluster(
+    spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
+) -> Iterator[LocalCluster]:
+    """The same sites with the smallest batches, credits and pages that are allowed."""
+    path = write_config(data_root / "tiny.yaml", data_root, sample_tables, limits=TINY)
+    with LocalCluster(str(path), engine=spark_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def sail_cluster(
+    sail_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
+) -> Iterator[LocalCluster]:
+    """The same sites on Sail: no JVM."""
+    path = write_config(data_root / "sail.yaml", data_root, sample_tables, spark={"sail": True})
+    with LocalCluster(str(path), engine=sail_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def ask(cluster: LocalCluster) -> Ask:
+    """ask(sql, parameters=None, at="oslo") → the whole result."""
+    return _asker(cluster)
+
+
+@pytest.fixture(scope="session")
+def ask_tiny(tiny_cluster: LocalCluster) -> Ask:
+    return _asker(tiny_cluster)
+
+
+@pytest.fixture(scope="session")
+def ask_sail(sail_cluster: LocalCluster) -> Ask:
+    return _asker(sail_cluster)
+
+
+def _asker(cluster: LocalCluster) -> Ask:
+    def ask(sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None, at: str = "oslo") -> pa.Table:
+        with cluster.connect(at) as connection, connection.cursor() as cursor:
+            return cursor.execute(sql, parameters).fetch_arrow_table()
+
+    return ask
+
+
+def _add(oracle: SparkOracle, name: str, parts: list[SampleTable]) -> None:
+    first = parts[0]
+    ddl = ", ".join(f"`{column}` {kind}" for column, kind in first.columns)
+    oracle.add_table(name, [part.path for part in parts], first.format, ddl, first.options)

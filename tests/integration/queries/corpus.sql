@@ -1,0 +1,565 @@
+-- Queries that differ in kind. Each starts with a line of flags:
+--   name     unique
+--   ordered  no: rows in any order | yes: in this order | ties a, b: ordered by these columns, equal ones in any order
+--   error    the error class that Spark must answer with, instead of rows
+--   for      what it is there to catch
+-- A line `-- oracle:` starts the text that the oracle runs where it differs. By itself the oracle reads
+-- `oslo.orders` as the part of `orders` at oslo. Parameters are in test_corpus.py, by name.
+--
+-- oslo: orders, lineitem, words (CSV); bergen: customer, nation, region, nasty; tromso: part, partsupp, supplier,
+-- empty, notes (JSON); events has a part at each.
+
+-- ============================================================ windows
+
+-- name: window_rank | ordered: ties o_custkey, place | for: ranking needs whole partitions, so a window cannot be cut
+SELECT o_custkey, o_orderkey, rank() OVER (PARTITION BY o_custkey ORDER BY o_orderpriority) AS place,
+       dense_rank() OVER (PARTITION BY o_custkey ORDER BY o_orderpriority) AS dense,
+       row_number() OVER (PARTITION BY o_custkey ORDER BY o_orderdate, o_orderkey) AS number,
+       percent_rank() OVER (PARTITION BY o_custkey ORDER BY o_totalprice) AS share,
+       cume_dist() OVER (PARTITION BY o_custkey ORDER BY o_totalprice) AS dist,
+       ntile(3) OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS third
+FROM orders WHERE o_custkey < 100 ORDER BY o_custkey, place;
+
+-- name: window_frames | ordered: yes | for: ROWS, RANGE over days and unbounded frames side by side
+SELECT o_custkey, o_orderkey, o_orderdate,
+       sum(o_totalprice) OVER (PARTITION BY o_custkey ORDER BY o_orderdate, o_orderkey ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) AS last3,
+       count(*) OVER (PARTITION BY o_custkey ORDER BY o_orderdate RANGE BETWEEN INTERVAL 90 DAYS PRECEDING AND CURRENT ROW) AS quarter,
+       max(o_totalprice) OVER (PARTITION BY o_custkey ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS most,
+       sum(o_totalprice) OVER (PARTITION BY o_custkey ORDER BY o_orderdate, o_orderkey ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING) AS next2
+FROM orders WHERE o_custkey BETWEEN 10 AND 60 ORDER BY o_custkey, o_orderdate, o_orderkey;
+
+-- name: window_named | ordered: yes | for: a named window used twice, one window built on another
+SELECT n_name, n_regionkey, row_number() OVER w AS number, lag(n_name) OVER w AS before, lead(n_name, 2, 'none') OVER w AS after,
+       count(*) OVER (PARTITION BY n_regionkey) AS many
+FROM nation WINDOW w AS (PARTITION BY n_regionkey ORDER BY n_name) ORDER BY n_regionkey, number;
+
+-- name: window_ignore_nulls | ordered: yes | for: IGNORE NULLS of lag, first, last and nth over a table in parts
+SELECT id, kind, lag(kind) IGNORE NULLS OVER (ORDER BY id) AS before, first_value(kind) IGNORE NULLS OVER w AS first_kind,
+       last_value(kind) RESPECT NULLS OVER w AS last_kind, nth_value(kind, 2) IGNORE NULLS OVER w AS second_kind
+FROM events WHERE id < 400 WINDOW w AS (ORDER BY id ROWS BETWEEN 3 PRECEDING AND 3 FOLLOWING) ORDER BY id;
+
+-- name: window_over_groups | ordered: yes | for: a window over the result of GROUP BY, across two sites
+SELECT n_name, o_orderpriority, count(*) AS many, rank() OVER (PARTITION BY n_name ORDER BY count(*) DESC, o_orderpriority) AS place,
+       sum(sum(o_totalprice)) OVER (PARTITION BY n_name) AS of_nation
+FROM orders JOIN customer ON o_custkey = c_custkey JOIN nation ON c_nationkey = n_nationkey
+WHERE n_regionkey = 3 GROUP BY n_name, o_orderpriority ORDER BY n_name, place;
+
+-- name: window_filtered_outside | ordered: yes | for: a filter on a window's result must not be pushed below it
+SELECT * FROM (SELECT o_custkey, o_orderkey, row_number() OVER (PARTITION BY o_custkey ORDER BY o_totalprice DESC, o_orderkey) AS n FROM orders) AS t
+WHERE n = 1 AND o_orderkey % 7 = 0 ORDER BY o_custkey;
+
+-- name: window_doubles_nan | ordered: yes | for: NaN is the greatest in a window's order, NULL the least
+SELECT id, f64, row_number() OVER (ORDER BY f64, id) AS place, max(f64) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) AS most FROM nasty ORDER BY id;
+
+-- ============================================================ subqueries
+
+-- name: scalar_correlated | ordered: yes | for: a correlated scalar subquery whose table is at another site
+SELECT c_custkey, c_name, (SELECT max(o_totalprice) FROM orders WHERE o_custkey = c_custkey) AS most FROM customer WHERE c_custkey <= 200 ORDER BY c_custkey;
+
+-- name: scalar_uncorrelated | ordered: no | for: a scalar subquery used as a value in WHERE and in SELECT
+SELECT o_orderkey, o_totalprice - (SELECT avg(o_totalprice) FROM orders) AS above FROM orders WHERE o_totalprice > (SELECT avg(c_acctbal) * 80 FROM customer);
+
+-- name: scalar_empty | ordered: no | for: a scalar subquery over no rows is NULL, a count over none is 0
+SELECT r_name, (SELECT max(amount) FROM empty) AS nothing, (SELECT count(*) FROM empty WHERE id = r_regionkey) AS zero FROM region;
+
+-- name: exists_correlated | ordered: yes | for: EXISTS (SELECT *) must not bring every column
+SELECT c_custkey FROM customer WHERE EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey AND o_orderstatus = 'P') ORDER BY c_custkey;
+
+-- name: not_exists_two_sites | ordered: no | for: an anti join on a condition that is not an equality
+SELECT s_suppkey, s_name FROM supplier WHERE NOT EXISTS (SELECT 1 FROM customer WHERE c_nationkey = s_nationkey AND c_acctbal > s_acctbal + 1000);
+
+-- name: in_subquery | ordered: no | for: IN over three sites, nested twice
+SELECT o_orderkey, o_custkey FROM orders WHERE o_custkey IN (SELECT c_custkey FROM customer WHERE c_nationkey IN (SELECT s_nationkey FROM supplier WHERE s_acctbal < 0));
+
+-- name: in_pair | ordered: no | for: IN with several columns
+SELECT l_orderkey, l_linenumber FROM lineitem WHERE (l_partkey, l_suppkey) IN (SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_availqty > 9900);
+
+-- name: not_in_nulls | ordered: no | for: NOT IN over a set that holds NULL is never true
+SELECT n_name FROM nation WHERE n_nationkey NOT IN (SELECT i32 FROM nasty);
+
+-- name: not_in_null_side | ordered: no | for: NULL on the left of NOT IN, and NOT IN over nothing
+SELECT id, i32 FROM nasty WHERE i32 NOT IN (SELECT n_nationkey FROM nation) AND i32 NOT IN (SELECT id FROM empty);
+
+-- name: exists_in_select | ordered: yes | for: EXISTS and IN as values, under OR
+SELECT n_nationkey, EXISTS (SELECT 1 FROM supplier WHERE s_nationkey = n_nationkey) AS has_supplier,
+       n_regionkey IN (SELECT r_regionkey FROM region WHERE r_name LIKE 'A%') AS in_a
+FROM nation WHERE n_nationkey < 5 OR EXISTS (SELECT 1 FROM customer WHERE c_nationkey = n_nationkey AND c_acctbal < -900) ORDER BY 1;
+
+-- name: derived_table_column_aliases | ordered: yes | for: a derived table that renames its columns
+SELECT t.k, t.total FROM (SELECT o_orderpriority, sum(o_totalprice) FROM orders GROUP BY o_orderpriority) AS t (k, total) ORDER BY k;
+
+-- name: correlated_in_having | ordered: no | for: a subquery in HAVING that reads another site
+SELECT o_custkey, count(*) AS many FROM orders GROUP BY o_custkey HAVING count(*) > (SELECT count(*) FROM nation WHERE n_regionkey = 1) * 6;
+
+-- ============================================================ common table expressions
+
+-- name: cte_twice | ordered: yes | for: a CTE named twice is read by both
+WITH spent AS (SELECT o_custkey AS k, sum(o_totalprice) AS total FROM orders GROUP BY o_custkey)
+SELECT a.k, a.total FROM spent AS a WHERE a.total > (SELECT 2 * avg(b.total) FROM spent AS b) ORDER BY a.k;
+
+-- name: cte_nested | ordered: yes | for: a CTE inside a CTE, and one that uses an earlier one
+WITH a AS (WITH inner_cte AS (SELECT n_nationkey AS k, n_name FROM nation) SELECT * FROM inner_cte WHERE k < 10),
+     b (key, customers) AS (SELECT c_nationkey, count(*) FROM customer WHERE c_nationkey IN (SELECT k FROM a) GROUP BY c_nationkey)
+SELECT a.n_name, b.customers FROM a LEFT JOIN b ON a.k = b.key ORDER BY a.n_name;
+
+-- name: cte_shadows_table | ordered: yes | for: a CTE that has a table's name hides the table
+WITH orders AS (SELECT r_regionkey AS o_orderkey, r_name AS what FROM region) SELECT * FROM orders ORDER BY o_orderkey;
+
+-- name: cte_shadows_and_reads | ordered: yes | for: inside its own CTE the name still means the table
+WITH nation AS (SELECT n_nationkey, upper(n_name) AS n_name FROM nation WHERE n_nationkey < 3) SELECT n.n_name, count(c_custkey) AS many
+FROM nation AS n LEFT JOIN customer ON c_nationkey = n.n_nationkey GROUP BY n.n_name ORDER BY n.n_name;
+
+-- name: cte_unused | ordered: no | for: a CTE nobody reads changes nothing
+WITH unused AS (SELECT * FROM lineitem), used AS (SELECT count(*) AS n FROM supplier) SELECT n FROM used;
+
+-- ============================================================ set operations
+
+-- name: union_distinct | ordered: no | for: UNION removes duplicates across sites
+SELECT c_nationkey AS k FROM customer UNION SELECT s_nationkey FROM supplier UNION SELECT n_nationkey FROM nation;
+
+-- name: union_all_types | ordered: no | for: UNION ALL widens types: int, bigint and decimal become one
+SELECT p_size AS v, 'part' AS src FROM part WHERE p_partkey < 50 UNION ALL SELECT n_nationkey, 'nation' FROM nation
+UNION ALL SELECT c_acctbal, 'customer' FROM customer WHERE c_custkey < 20 UNION ALL SELECT NULL, NULL;
+
+-- name: intersect_sites | ordered: no | for: INTERSECT compares NULLs as equal
+SELECT i32 AS v FROM nasty INTERSECT SELECT CAST(NULL AS INT) UNION ALL SELECT 7;
+
+-- name: intersect_all | ordered: no | for: INTERSECT ALL keeps the lesser count
+SELECT c_nationkey FROM customer WHERE c_custkey < 300 INTERSECT ALL SELECT s_nationkey FROM supplier;
+
+-- name: except_distinct | ordered: no | for: EXCEPT across sites
+SELECT c_custkey FROM customer EXCEPT SELECT o_custkey FROM orders;
+
+-- name: except_all | ordered: no | for: EXCEPT ALL subtracts counts
+SELECT s_nationkey FROM supplier EXCEPT ALL SELECT n_nationkey FROM nation;
+
+-- name: set_operations_mixed | ordered: yes | for: precedence of INTERSECT, ORDER BY and LIMIT over the whole
+(SELECT n_nationkey AS k FROM nation WHERE n_nationkey < 12) UNION SELECT s_nationkey FROM supplier WHERE s_suppkey < 40
+INTERSECT SELECT c_nationkey FROM customer WHERE c_acctbal < 0 ORDER BY k DESC LIMIT 9;
+
+-- name: union_in_subquery | ordered: yes | for: aggregates over a union of sites
+SELECT src, count(*) AS many, sum(bal) AS total FROM (SELECT 'c' AS src, c_acctbal AS bal FROM customer UNION ALL SELECT 's', s_acctbal FROM supplier) AS u GROUP BY src ORDER BY src;
+
+-- ============================================================ grouping
+
+-- name: grouping_sets | ordered: yes | for: GROUPING SETS and grouping_id
+SELECT o_orderstatus, o_orderpriority, grouping_id() AS level, grouping(o_orderstatus) AS g, count(*) AS many, sum(o_totalprice) AS total
+FROM orders GROUP BY GROUPING SETS ((o_orderstatus, o_orderpriority), (o_orderstatus), ()) ORDER BY level, o_orderstatus NULLS LAST, o_orderpriority NULLS LAST;
+
+-- name: cube_sites | ordered: yes | for: CUBE over a join of two sites
+SELECT r_name, c_mktsegment, count(*) AS many, grouping_id(r_name, c_mktsegment) AS level
+FROM customer JOIN nation ON c_nationkey = n_nationkey JOIN region ON n_regionkey = r_regionkey GROUP BY CUBE (r_name, c_mktsegment) ORDER BY level, r_name, c_mktsegment;
+
+-- name: rollup_nulls | ordered: no | for: ROLLUP's NULL beside a NULL of the data
+SELECT kind, date_trunc('HOUR', ts) AS hour, count(*) AS many, grouping(kind) AS all_kinds FROM events GROUP BY ROLLUP (kind, date_trunc('HOUR', ts));
+
+-- name: group_by_expression | ordered: yes | for: grouping by expression, by position and by alias
+SELECT year(o_orderdate) AS y, o_orderstatus, count(*) AS n FROM orders GROUP BY 1, o_orderstatus ORDER BY y, 2;
+
+-- name: group_by_all | ordered: yes | for: GROUP BY ALL and ORDER BY ALL
+SELECT o_orderstatus, o_shippriority, max(o_orderdate) AS latest FROM orders GROUP BY ALL ORDER BY ALL;
+
+-- name: having_alias | ordered: yes | for: HAVING on an alias and on an aggregate that is not in the output
+SELECT c_nationkey, avg(c_acctbal) AS mean FROM customer GROUP BY c_nationkey HAVING mean > 4500 AND max(c_custkey) > 1400 ORDER BY c_nationkey;
+
+-- name: aggregate_kinds | ordered: no | for: aggregates that cannot be summed from parts, FILTER and DISTINCT among them
+SELECT count(*) AS n, count(value) AS v, count(DISTINCT kind) AS kinds, count(DISTINCT kind, tags) AS pairs, sum(amount) AS total, avg(amount) AS mean,
+       min(value) AS least, max(value) AS most, min(ts) AS first_ts, stddev_samp(amount) AS dev, var_pop(amount) AS var, corr(amount, id) AS c,
+       count(*) FILTER (WHERE kind = 'buy') AS buys, sum(DISTINCT CAST(amount AS INT) % 10) AS d, bool_or(kind IS NULL) AS some, median(id) AS mid,
+       max_by(kind, id) AS last_kind, percentile(id, 0.25) AS quarter, count_if(isnan(value)) AS nans, bit_xor(id) AS x
+FROM events;
+
+-- name: aggregate_collected | ordered: yes | for: collected arrays, sorted so that they have one answer
+SELECT kind, sort_array(collect_set(size(tags))) AS sizes, array_size(collect_list(id)) AS many, array_join(slice(sort_array(collect_list(CAST(id AS STRING))), 1, 5), '-') AS ids
+FROM events GROUP BY kind ORDER BY kind NULLS FIRST;
+
+-- name: distinct_rows | ordered: no | for: DISTINCT over parts of one table, NULL and arrays included
+SELECT DISTINCT kind, tags FROM events;
+
+-- name: distinct_count_by_group | ordered: yes | for: count(DISTINCT) by group over a join of sites
+SELECT c_mktsegment, count(DISTINCT o_orderpriority) AS p, count(DISTINCT o_custkey) AS c, count(*) AS n FROM customer JOIN orders ON c_custkey = o_custkey GROUP BY c_mktsegment ORDER BY c_mktsegment;
+
+-- name: global_aggregate | ordered: no | for: a result of one row
+SELECT count(*) FROM lineitem;
+
+-- ============================================================ generators and lateral
+
+-- name: lateral_view_explode | ordered: no | for: LATERAL VIEW drops rows without elements
+SELECT id, tag FROM events LATERAL VIEW explode(tags) t AS tag WHERE id < 300;
+
+-- name: lateral_view_outer | ordered: no | for: OUTER keeps them, posexplode numbers the elements
+SELECT id, pos, tag FROM events LATERAL VIEW OUTER posexplode(tags) t AS pos, tag WHERE id % 11 = 0;
+
+-- name: lateral_view_twice | ordered: no | for: two LATERAL VIEWs, one over the other, and a map
+SELECT id, k, v, e FROM nasty LATERAL VIEW explode(m) kv AS k, v LATERAL VIEW OUTER explode(arr) a AS e;
+
+-- name: explode_in_select | ordered: no | for: a generator in SELECT, and inline over structs
+SELECT id, inline(nested) FROM nasty WHERE id < 40;
+
+-- name: lateral_subquery | ordered: yes | for: LATERAL reads the row before it, at another site
+SELECT n_name, top.c_name, top.c_acctbal FROM nation, LATERAL (SELECT c_name, c_acctbal FROM customer WHERE c_nationkey = n_nationkey ORDER BY c_acctbal DESC, c_custkey LIMIT 2) AS top
+WHERE n_regionkey = 2 ORDER BY n_name, top.c_acctbal DESC;
+
+-- ============================================================ joins
+
+-- name: left_join_on_filter | ordered: ties c_custkey | for: a filter in ON of an outer join keeps the row
+SELECT c_custkey, o_orderkey FROM customer LEFT JOIN orders ON c_custkey = o_custkey AND o_orderstatus = 'F' WHERE c_custkey < 120 ORDER BY c_custkey;
+
+-- name: left_join_where_filter | ordered: ties c_custkey | for: the same filter in WHERE drops it
+SELECT c_custkey, o_orderkey FROM customer LEFT JOIN orders ON c_custkey = o_custkey WHERE c_custkey < 120 AND o_orderstatus = 'F' ORDER BY c_custkey;
+
+-- name: left_join_missing | ordered: yes | for: WHERE … IS NULL after an outer join is an anti join
+SELECT c_custkey FROM customer LEFT JOIN orders ON c_custkey = o_custkey WHERE o_orderkey IS NULL AND c_custkey < 400 ORDER BY c_custkey;
+
+-- name: right_join | ordered: no | for: the side that is kept is on the right, with a filter on its own columns in ON
+SELECT s_name, n_name FROM supplier RIGHT JOIN nation ON s_nationkey = n_nationkey AND n_regionkey <> 1 AND s_acctbal > 5000;
+
+-- name: full_join_nulls | ordered: no | for: NULL keys match nothing and appear on both sides
+SELECT a.id AS a_id, a.i32 AS a_key, b.id AS b_id, b.stars FROM nasty AS a FULL OUTER JOIN notes AS b ON a.i32 = b.word_id + 6;
+
+-- name: full_join_null_safe | ordered: no | for: <=> matches NULL with NULL
+SELECT a.id AS a_id, b.id AS b_id FROM nasty AS a FULL OUTER JOIN notes AS b ON a.i16 <=> b.word_id;
+
+-- name: semi_join | ordered: yes | for: LEFT SEMI gives each row once
+SELECT n_name FROM nation LEFT SEMI JOIN supplier ON n_nationkey = s_nationkey ORDER BY n_name;
+
+-- name: anti_join | ordered: yes | for: LEFT ANTI with a condition on both sides
+SELECT p_partkey FROM part LEFT ANTI JOIN lineitem ON p_partkey = l_partkey AND l_quantity > 40 AND p_size < 30 WHERE p_partkey < 400 ORDER BY p_partkey;
+
+-- name: cross_join | ordered: no | for: a product of two sites
+SELECT r_name, n.k FROM region CROSS JOIN (SELECT p_partkey AS k FROM part WHERE p_partkey <= 7) AS n;
+
+-- name: self_join | ordered: yes | for: one table under two names
+SELECT a.n_name AS one, b.n_name AS other FROM nation AS a JOIN nation AS b ON a.n_regionkey = b.n_regionkey AND a.n_nationkey < b.n_nationkey ORDER BY one, other;
+
+-- name: natural_join | ordered: yes | for: NATURAL joins by the names in common and gives them once
+SELECT * FROM (SELECT n_regionkey AS r_regionkey, n_name FROM nation) AS n NATURAL JOIN region ORDER BY n_name;
+
+-- name: using_join | ordered: no | for: USING over a full join coalesces the key
+SELECT k, a.x, b.y FROM (SELECT n_nationkey AS k, n_name AS x FROM nation WHERE n_nationkey < 15) AS a FULL JOIN (SELECT s_suppkey AS k, s_name AS y FROM supplier WHERE s_suppkey BETWEEN 10 AND 20) AS b USING (k);
+
+-- name: three_site_join | ordered: yes | for: a table of every site in one join
+SELECT n_name, p_brand, sum(l_extendedprice * (1 - l_discount)) AS revenue, count(*) AS n
+FROM lineitem JOIN orders ON l_orderkey = o_orderkey JOIN customer ON o_custkey = c_custkey JOIN nation ON c_nationkey = n_nationkey
+JOIN part ON l_partkey = p_partkey WHERE p_size = 10 AND n_regionkey IN (0, 4) GROUP BY n_name, p_brand ORDER BY n_name, p_brand;
+
+-- name: range_join | ordered: no | for: a join without equality
+SELECT r_name, p_partkey FROM region JOIN part ON p_size BETWEEN r_regionkey * 10 AND r_regionkey * 10 + 1 WHERE p_partkey < 200;
+
+-- name: join_star | ordered: ties n_nationkey | for: SELECT * of a join: all columns, in Spark's order
+SELECT * FROM nation JOIN region ON n_regionkey = r_regionkey ORDER BY n_nationkey;
+
+-- name: join_qualified_star | ordered: yes | for: one side's star beside a single column
+SELECT r.*, n.n_name AS nation FROM nation n JOIN region r ON n.n_regionkey = r.r_regionkey ORDER BY nation;
+
+-- name: join_or_condition | ordered: no | for: OR between sites' columns cannot be pushed to either
+SELECT s_suppkey, c_custkey FROM supplier JOIN customer ON s_nationkey = c_nationkey WHERE (s_acctbal < -500 OR c_acctbal > 9900) AND c_custkey < 700;
+
+-- name: full_join_where | ordered: no | for: a WHERE that refuses NULLs makes a full join a half one
+SELECT c_custkey, s_suppkey FROM customer FULL OUTER JOIN supplier ON c_custkey = s_suppkey * 20 WHERE coalesce(c_acctbal, -1) > 9000 OR s_suppkey IS NOT NULL;
+
+-- ============================================================ empty tables, names, stars
+
+-- name: empty_scan | ordered: no | for: no rows, yet names and types
+SELECT * FROM empty;
+
+-- name: empty_aggregate | ordered: no | for: aggregates of nothing: one row
+SELECT count(*) AS n, sum(amount) AS total, max(name) AS last_name FROM empty;
+
+-- name: empty_group | ordered: no | for: groups of nothing: no row
+SELECT name, count(*) AS n FROM empty GROUP BY name;
+
+-- name: empty_join | ordered: yes | for: outer join and union with a table of no rows at another site
+SELECT r_name, amount FROM region LEFT JOIN empty ON r_regionkey = id UNION ALL SELECT name, amount FROM empty ORDER BY r_name;
+
+-- name: empty_by_filter | ordered: no | for: a filter that is never true
+SELECT o_orderkey, o_comment FROM orders WHERE 1 = 0;
+
+-- name: qualified_table | ordered: yes | for: a table named with its site
+SELECT o_orderkey, o_totalprice FROM oslo.orders WHERE o_orderkey < 100 ORDER BY o_orderkey;
+
+-- name: qualified_columns | ordered: yes | for: columns named with table, and with site and table
+SELECT orders.o_orderkey, oslo.orders.o_custkey FROM oslo.orders WHERE orders.o_orderkey < 50 ORDER BY orders.o_orderkey;
+-- oracle:
+SELECT orders.o_orderkey, orders.o_custkey FROM orders WHERE orders.o_orderkey < 50 ORDER BY orders.o_orderkey;
+
+-- name: duplicate_names | ordered: yes | for: two columns of one name
+SELECT n_name, n_name, n_nationkey AS n_name, 1 AS a, 2 AS a FROM nation ORDER BY n_nationkey;
+
+-- name: unaliased_expressions | ordered: no | for: columns named as Spark names them
+SELECT count(*), sum(o_totalprice), sum(o_totalprice * 2), max(o_orderdate) - min(o_orderdate), avg(o_totalprice) > 1000, 1 + 1, 'x', upper(min(o_clerk)),
+       CAST(count(*) AS INT), CASE WHEN count(*) > 3 THEN 'many' ELSE 'few' END, count(DISTINCT o_custkey), sum(o_totalprice) FILTER (WHERE o_orderstatus = 'F'),
+       -max(o_custkey), NOT bool_and(o_custkey > 0), max(o_orderkey) % 7, DATE '2024-01-01', 1.50, concat('a', 'b'), NULL
+FROM orders;
+
+-- name: unaliased_rows | ordered: no | for: names of expressions over rows
+SELECT s LIKE 'p%', s || '!', i32 IS NULL, i32 IN (7, 8), i32 BETWEEN 0 AND 9, st.x, arr[0], m['a'], coalesce(i32, 0), substring(s, 1, 2), d + INTERVAL 1 DAY, id <=> i16, EXTRACT(YEAR FROM d)
+FROM nasty WHERE id IN (3, 11, 20, 60) AND d > DATE '1000-01-01' AND d < DATE '9000-01-01';
+
+-- name: names_unicode | ordered: yes | for: identifiers in quotes: other letters, spaces, capitals, a quote
+SELECT `größe`, `odd name` AS `et navn`, id AS `ключ`, nasty.`odd name` AS `back``tick`, ID AS `Id` FROM nasty WHERE `größe` > 0 ORDER BY `ключ`;
+
+-- name: names_case | ordered: yes | for: names in other case: found, and named as they were written
+SELECT N_NAME, n_Name AS Upper, Nation.N_NationKey FROM NATION WHERE N_REGIONKEY = 1 ORDER BY N_nationkey;
+
+-- name: select_star | ordered: no | for: every column of every type
+SELECT * FROM nasty;
+
+-- name: star_except | ordered: yes | for: a star without some columns
+SELECT * EXCEPT (c_comment, c_address) FROM customer WHERE c_custkey < 30 ORDER BY c_custkey;
+
+-- name: alias_reused | ordered: no | for: a later column that uses an earlier one's alias
+SELECT l_quantity * 2 AS twice, twice + 1 AS more FROM lineitem WHERE l_orderkey < 40;
+
+-- ============================================================ order and limit
+
+-- name: order_nulls | ordered: yes | for: NULLS FIRST and LAST, ascending and descending, several keys
+SELECT id, i16, dec5 FROM nasty ORDER BY i16 ASC NULLS LAST, dec5 DESC NULLS FIRST, id DESC;
+
+-- name: order_nulls_default | ordered: yes | for: Spark puts NULL first when ascending, last when descending
+SELECT id, s, flag FROM nasty ORDER BY flag DESC, s, id;
+
+-- name: order_doubles | ordered: yes | for: NaN is greatest, -0.0 ties with 0.0
+SELECT id, f64, f32 FROM nasty ORDER BY f64 DESC NULLS FIRST, f32, id;
+
+-- name: order_by_hidden | ordered: yes | for: an expression that is not in the output
+SELECT c_name FROM customer WHERE c_nationkey = 7 ORDER BY abs(c_acctbal - 5000), c_custkey;
+
+-- name: order_by_position | ordered: yes | for: ORDER BY position and alias
+SELECT s_nationkey AS k, s_name, -s_acctbal AS debt FROM supplier ORDER BY 1 DESC, debt, 2;
+
+-- name: order_by_aggregate | ordered: yes | for: ORDER BY an aggregate that is not in the output
+SELECT o_orderpriority FROM orders GROUP BY o_orderpriority ORDER BY sum(o_totalprice) DESC;
+
+-- name: order_nested_types | ordered: yes | for: ORDER BY array, struct and binary
+SELECT id FROM nasty ORDER BY arr DESC, st, bin NULLS LAST, id;
+
+-- name: order_decimals_dates | ordered: yes | for: extreme decimals, dates and times in order
+SELECT id, dec38, d, ts FROM nasty ORDER BY dec38, d DESC, ts, id;
+
+-- name: order_text | ordered: yes | for: text is ordered by its bytes
+SELECT id, s FROM nasty ORDER BY s DESC, id;
+
+-- name: order_large | ordered: yes | for: every row of a large table in order
+SELECT l_orderkey, l_linenumber, l_shipdate FROM lineitem ORDER BY l_shipdate DESC, l_orderkey, l_linenumber;
+
+-- name: limit_offset | ordered: yes | for: LIMIT with OFFSET after an order
+SELECT o_orderkey, o_totalprice FROM orders ORDER BY o_totalprice DESC, o_orderkey LIMIT 10 OFFSET 25;
+
+-- name: limit_zero | ordered: no | for: LIMIT 0 gives names and types
+SELECT * FROM lineitem LIMIT 0;
+
+-- name: offset_beyond | ordered: no | for: OFFSET beyond the end
+SELECT r_name FROM region ORDER BY r_name LIMIT 10 OFFSET 100;
+
+-- name: limit_large | ordered: yes | for: a limit of more than one page
+SELECT l_orderkey, l_linenumber FROM lineitem ORDER BY l_orderkey, l_linenumber LIMIT 9000;
+
+-- name: limit_in_subquery | ordered: no | for: a limit inside counts before the join outside
+SELECT count(*) AS n, sum(o_totalprice) AS total FROM (SELECT o_custkey, o_totalprice FROM orders ORDER BY o_orderkey LIMIT 500) AS t JOIN customer ON o_custkey = c_custkey WHERE c_nationkey < 12;
+
+-- name: limit_all_filter_outside | ordered: no | for: a filter outside must not pass a limit inside
+SELECT count(*) AS n FROM (SELECT p_partkey FROM part ORDER BY p_partkey LIMIT 100) AS t WHERE p_partkey % 2 = 0;
+
+-- ============================================================ decimals and numbers
+
+-- name: decimal_full | ordered: yes | for: 38 digits pass unharmed, and their arithmetic has Spark's types
+SELECT id, dec38, dec38s, dec18 * dec5 AS product, dec18 / dec5 AS quotient, dec5 + dec18 AS added, CAST(dec38 AS STRING) AS text, CAST(dec38s AS DECIMAL(38, 2)) AS rounded
+FROM nasty WHERE dec5 <> 0 ORDER BY id;
+
+-- name: decimal_sums | ordered: no | for: sums and averages of decimals: exact, in wider types
+SELECT sum(l_extendedprice * (1 - l_discount) * (1 + l_tax)) AS charge, avg(l_discount) AS d, sum(l_tax) AS t, avg(l_extendedprice * l_quantity) AS big FROM lineitem;
+
+-- name: decimal_overflow | ordered: no | error: NUMERIC_VALUE_OUT_OF_RANGE | for: overflow is an error, never a wrapped number
+SELECT dec38 * 10 AS too_much FROM nasty;
+
+-- name: decimal_try | ordered: yes | for: the try_ functions give NULL instead
+SELECT id, try_multiply(dec38, 10) AS a, try_add(i64, i64) AS b, try_divide(1, i32) AS c, try_cast(s AS INT) AS d FROM nasty ORDER BY id;
+
+-- name: bigint_overflow | ordered: no | error: ARITHMETIC_OVERFLOW | for: a sum over int64 is an error
+SELECT i64 + 1 AS too_much FROM nasty WHERE i64 > 100;
+
+-- name: divide_by_zero | ordered: no | error: DIVIDE_BY_ZERO | for: an error of one row at another site
+SELECT r_regionkey / (r_regionkey - 1) AS bad FROM region;
+
+-- name: invalid_cast | ordered: no | error: CAST_INVALID_INPUT | for: text that is no number
+SELECT CAST(s AS INT) AS bad FROM nasty WHERE s = 'plain';
+
+-- name: literals | ordered: no | for: every form of literal keeps its type
+SELECT 1Y AS a, 2S AS b, 3 AS c, 4L AS d, 1.5 AS e, 1.5D AS f, 1.5F AS g, 1.50BD AS h, 1e3 AS i, 'it''s' AS j, "double" AS k, X'1F00' AS l, DATE '2024-02-29' AS m,
+       TIMESTAMP '2024-03-31 01:30:00' AS n, TIMESTAMP_NTZ '2024-03-31 02:30:00.000001' AS o, TRUE AS p, NULL AS q, INTERVAL '1 02:03:04.5' DAY TO SECOND AS r,
+       99999999999999999999999999999999999999 AS s, -9223372036854775808 AS t, 0.1 + 0.2 AS u, 5 DIV 2 AS v, 5 / 2 AS w, -7 % 3 AS x, 1 = 1.0 AS y, '' AS z;
+
+-- name: doubles_grouped | ordered: no | for: NaN is one group, -0.0 and 0.0 another
+SELECT f64, count(*) AS many, min(id) AS first_id FROM nasty GROUP BY f64;
+
+-- name: doubles_compared | ordered: yes | for: NaN equals itself and is above infinity
+SELECT id, f64 = f64 AS same, f64 > CAST('Infinity' AS DOUBLE) AS above, f64 <=> f32 AS alike, isnan(f64) AS nan, nanvl(f64, 1) AS replaced FROM nasty ORDER BY id;
+
+-- name: doubles_joined | ordered: no | for: NaN joins with NaN, -0.0 with 0.0
+SELECT a.id AS a_id, b.id AS b_id FROM nasty AS a JOIN events AS b ON a.f64 = b.value WHERE b.id < 500;
+
+-- name: doubles_distinct | ordered: no | for: DISTINCT over parts with NaN and both zeros
+SELECT DISTINCT value FROM events WHERE value IS NULL OR isnan(value) OR value = 0 OR value > 1000;
+
+-- ============================================================ text, time, nested types
+
+-- name: text_escapes | ordered: no | for: quotes, backslashes, newlines and percent signs in literals
+SELECT id, s FROM nasty WHERE s IN ('it''s', 'say "hi"', "back\\slash", 'two\nlines\tand a tab', '100%_sure', '${env:HOME}', '日本語') OR s LIKE '100\%\_%' OR s LIKE 'b#_ck%' ESCAPE '#' OR s RLIKE '^\\s';
+
+-- name: text_raw | ordered: no | for: raw strings and unicode escapes
+SELECT r'a\nb' AS raw, '\u00e6\U0001F3DD' AS letters, 'tab\there' AS tab, 'a' 'b' AS joined, length('🏝️') AS n, 'x\\y' AS slash, '\%' AS percent, '"' AS q, "'" AS p, '--not a comment' AS c, '/* nor this */' AS d;
+
+-- name: text_functions | ordered: yes | for: functions over text of many scripts
+SELECT id, length(s) AS n, octet_length(s) AS bytes, upper(s) AS up, reverse(s) AS back, trim(s) AS t, lpad(s, 5, '*') AS l, split(s, ' ') AS parts, regexp_replace(s, '[aeiou]', '_') AS r,
+       instr(s, 'l') AS place, concat_ws('|', s, `odd name`) AS c, s || NULL AS nothing, md5(s) AS hash, translate(s, 'abc', 'xyz') AS tr, initcap(s) AS ini, replace(s, '\\', '/') AS sl
+FROM nasty ORDER BY id;
+
+-- name: like_forms | ordered: yes | for: LIKE, NOT LIKE, ILIKE, LIKE ANY and ALL
+SELECT p_partkey, p_name FROM part WHERE p_name LIKE '%green%' AND p_name NOT LIKE 'a%' AND p_type ILIKE '%brass' OR p_name LIKE ANY ('sky%', '%olive') AND p_name LIKE ALL ('%e%', '%o%') ORDER BY p_partkey;
+
+-- name: csv_table | ordered: yes | for: a table of CSV: quotes, newlines and empty fields
+SELECT id, word, lang, meaning, length(meaning) AS n FROM words ORDER BY id;
+
+-- name: csv_json_join | ordered: yes | for: CSV at one site with JSON at another
+SELECT w.word, n.stars, n.by.name AS author, size(n.by.roles) AS roles FROM words AS w LEFT JOIN notes AS n ON w.id = n.word_id ORDER BY w.id, n.id;
+
+-- name: dates_and_times | ordered: yes | for: arithmetic of dates, times and intervals
+SELECT id, d + 1 AS a, date_add(d, -1) AS b, datediff(d, DATE '2000-01-01') AS c, add_months(d, 1) AS e, last_day(d) AS f, ts + INTERVAL 1 HOUR AS g, ts - INTERVAL '1 00:00:01' DAY TO SECOND AS h,
+       tsn - TIMESTAMP_NTZ '2000-01-01 00:00:00' AS i, date_trunc('MONTH', ts) AS j, EXTRACT(DOW FROM d) AS k, date_format(ts, 'yyyy-MM-dd HH:mm:ss.SSSSSS') AS l, unix_micros(ts) AS m,
+       months_between(ts, tsn) AS n, to_date('2024-02-29') AS o, make_date(2024, 2, 29) AS p, weekofyear(d) AS q, CAST(ts AS STRING) AS r, CAST(d AS TIMESTAMP) AS u, tsn > ts AS v
+FROM nasty WHERE d BETWEEN DATE '1500-01-01' AND DATE '2500-01-01' AND (ts IS NULL OR ts BETWEEN TIMESTAMP '1500-01-01 00:00:00' AND TIMESTAMP '2500-01-01 00:00:00') ORDER BY id;
+
+-- name: intervals | ordered: no | for: intervals made, multiplied and summed
+SELECT max(o_orderdate) + INTERVAL '1-2' YEAR TO MONTH AS a, INTERVAL 3 DAYS * 2 AS b, TIMESTAMP '2024-03-31 01:30:00' - TIMESTAMP '2024-03-30 00:00:00' AS c,
+       sum(INTERVAL 1 HOUR) AS d, make_dt_interval(1, 2, 3, 4.5) AS e, min(o_orderdate) - INTERVAL 1 MONTH AS f FROM orders WHERE o_orderkey < 1000;
+
+-- name: time_is_fixed | ordered: no | for: now() is one moment in the whole query, at every site
+SELECT count(DISTINCT t) AS moments, count(DISTINCT d) AS days FROM (SELECT now() AS t, current_date() AS d FROM events UNION ALL SELECT current_timestamp(), current_date FROM nation) AS x;
+
+-- name: binary_values | ordered: yes | for: bytes that are no text
+SELECT id, bin, hex(bin) AS h, length(bin) AS n, bin = X'616263' AS abc, base64(bin) AS b, sha2(bin, 256) AS sha FROM nasty ORDER BY bin, id;
+
+-- name: struct_fields | ordered: yes | for: fields of structs, structs made, and stars of structs
+SELECT id, st.x, st.y AS why, st.*, named_struct('a', id, 'b', s) AS made, struct(id, s) AS pair, nested[0].k AS k, nested.k AS ks FROM nasty WHERE st IS NOT NULL AND size(nested) > 0 ORDER BY id;
+
+-- name: arrays | ordered: yes | for: arrays: elements, slices, sets, and NULLs inside
+SELECT id, try_element_at(arr, 1) AS first_one, get(arr, 5) AS sixth, size(arr) AS n, array_contains(arr, 5) AS has5, array_distinct(arr) AS distinct_ones, sort_array(arr, FALSE) AS sorted,
+       array_union(arr, array(1, NULL)) AS united, concat(arr, array(0)) AS longer, array_position(arr, 3) AS place, flatten(array(arr, array(9))) AS flat, sequence(1, 3) AS seq, arr = array(3, 1, 2) AS same
+FROM nasty ORDER BY id;
+
+-- name: higher_order | ordered: yes | for: lambdas: their variables are no columns
+SELECT id, transform(arr, x -> x * 2L) AS doubled, filter(arr, x -> x > id % 4) AS some, aggregate(arr, 0L, (acc, x) -> acc + coalesce(x, 0)) AS total, exists(arr, x -> x IS NULL) AS has_null,
+       forall(arrs, w -> length(w) < 5) AS short, transform(arrs, (w, i) -> concat(i, ':', w)) AS numbered, zip_with(arr, arrs, (a, b) -> named_struct('a', a, 'b', b)) AS zipped, transform(arr, id -> id + 1L) AS shadowed
+FROM nasty ORDER BY id;
+
+-- name: maps | ordered: yes | for: maps: keys, values, made from arrays, and lambdas over them
+SELECT id, m['a'] AS a, element_at(m, 'ключ') AS k, map_keys(m) AS keys, map_values(m) AS vals, size(m) AS n, transform_values(m, (k, v) -> v + 1) AS more, map_filter(m, (k, v) -> v IS NOT NULL) AS kept,
+       map('x', id) AS made, map_from_arrays(array('p', 'q'), array(1, 2)) AS from_arrays, map_contains_key(m, 'b') AS has_b
+FROM nasty ORDER BY id;
+
+-- name: json_text | ordered: yes | for: functions that read and write JSON
+SELECT id, to_json(st) AS j, get_json_object('{"a":{"b":[1,2]}}', '$.a.b[1]') AS g, from_json('{"a":1,"b":"x"}', 'a INT, b STRING') AS f FROM nasty WHERE id < 9 ORDER BY id;
+
+-- ============================================================ conditions and forms
+
+-- name: conditions | ordered: yes | for: CASE, IF, NULLIF, IN, BETWEEN, <=>, and NULL in each
+SELECT id, CASE WHEN i32 > 0 THEN 'up' WHEN i32 < 0 THEN 'down' END AS a, CASE flag WHEN TRUE THEN 1 WHEN FALSE THEN 0 ELSE -1 END AS b, if(i16 IS NULL, 'none', 'some') AS c, nullif(i32, 7) AS d,
+       i32 IN (7, NULL) AS e, i16 NOT IN (0, 1) AS f, i8 BETWEEN -1 AND 127 AS g, i8 NOT BETWEEN 0 AND i16 AS h, i32 <=> NULL AS i, NOT flag AS j, flag AND NULL AS k, flag OR NULL AS l,
+       flag IS NOT TRUE AS m, i32 IS DISTINCT FROM 7 AS n, nvl2(s, 1, 2) AS o, greatest(i8, i16, 0) AS p, least(f64, f32) AS q, decode(i32, 7, 'seven', 'other') AS r
+FROM nasty ORDER BY id;
+
+-- name: filter_precedence | ordered: yes | for: AND, OR and NOT keep their places, through NULL
+SELECT id FROM nasty WHERE NOT (flag OR i32 = 7) AND i8 = 127 OR i16 IS NULL AND NOT flag OR (s > 'm') = (i8 > 0) ORDER BY id;
+
+-- name: pivot | ordered: yes | for: PIVOT makes columns of values
+SELECT * FROM (SELECT o_orderstatus, o_orderpriority, o_totalprice FROM orders) PIVOT (sum(o_totalprice) AS total, count(*) AS n FOR o_orderstatus IN ('F' AS done, 'O' AS open, 'P')) ORDER BY o_orderpriority;
+
+-- name: unpivot | ordered: yes | for: UNPIVOT makes rows of columns, and drops NULLs
+SELECT * FROM (SELECT id, CAST(i8 AS INT) AS i8, CAST(i16 AS INT) AS i16, i32 FROM nasty) UNPIVOT (v FOR src IN (i8, i16 AS small, i32)) ORDER BY id, src;
+
+-- name: values_table | ordered: yes | for: VALUES as a table, joined with a site's
+SELECT v.label, n_name FROM (VALUES (1, 'one'), (2, 'two'), (NULL, 'none')) AS v (k, label) LEFT JOIN nation ON n_nationkey = v.k ORDER BY v.label;
+
+-- name: values_alone | ordered: yes | for: VALUES as the whole statement
+VALUES (2, 'b', NULL), (1, 'a', 1.5) ORDER BY 1;
+
+-- name: select_without_from | ordered: no | for: no table at all
+SELECT 1 AS one, 'two' AS two, array(1, 2) AS three WHERE 1 < 2;
+
+-- name: from_first | ordered: no | for: only constants of a table's rows
+SELECT 1 AS one FROM region;
+
+-- name: comments_and_layout | ordered: yes | for: comments inside and keywords in any case
+select /* a comment */ N_name -- and one more
+  , /* nested /* inside */ */ n_regionkey as K from nation Where n_nationkey <= 4 oRdEr By n_name;
+
+-- name: keywords_as_names | ordered: yes | for: names that are keywords elsewhere
+SELECT n_nationkey AS `order`, n_name AS date, n_regionkey AS `select`, 1 AS value, 2 AS `from` FROM nation AS `table` WHERE n_nationkey < 4 ORDER BY `order`;
+
+-- ============================================================ parameters
+
+-- name: parameters_positional | ordered: yes | for: ? in WHERE, IN and SELECT
+SELECT o_orderkey, ? AS label FROM orders WHERE o_totalprice > ? AND o_orderstatus IN (?, ?) AND o_orderdate < ? ORDER BY o_orderkey;
+
+-- name: parameters_named | ordered: yes | for: :name used twice, at two sites, also in LIMIT
+SELECT c_custkey, o_orderkey, :label AS label FROM customer JOIN orders ON c_custkey = o_custkey WHERE c_nationkey = :nation AND o_totalprice > :least OR c_custkey = :nation ORDER BY c_custkey, o_orderkey LIMIT :many;
+
+-- name: parameters_types | ordered: no | for: every type a client can send, NULL among them
+SELECT :t AS t, :i AS i, :big AS big, :f AS f, :nan AS nan, :dec AS dec, :s AS s, :b AS b, :d AS d, :ts AS ts, :tsn AS tsn, :none AS none, :arr AS arr;
+-- oracle:
+SELECT TRUE AS t, 42 AS i, 1099511627776L AS big, 1.5D AS f, CAST('NaN' AS DOUBLE) AS nan, 123.4500BD AS dec, 'it''s ?' AS s, X'00FF' AS b, DATE '2024-02-29' AS d,
+       TIMESTAMP '2024-03-31 01:30:00' AS ts, TIMESTAMP_NTZ '2024-03-31 02:30:00.000001' AS tsn, NULL AS none, array(1, 2, NULL) AS arr;
+
+-- name: parameters_hostile | ordered: no | for: a parameter's text is never SQL
+SELECT count(*) AS n, ? AS text FROM nation WHERE n_name = ?;
+
+-- ============================================================ a table with parts at every site
+
+-- name: parts_scan | ordered: no | for: all parts, each row once
+SELECT * FROM events;
+
+-- name: parts_one | ordered: yes | for: one part by its site's name
+SELECT id, ts, kind FROM bergen.events ORDER BY id;
+
+-- name: parts_compared | ordered: no | for: parts of one table named apart in one query
+SELECT 'oslo' AS site, count(*) AS n, sum(amount) AS total FROM oslo.events UNION ALL SELECT 'bergen', count(*), sum(amount) FROM bergen.events UNION ALL SELECT 'tromso', count(*), sum(amount) FROM tromso.events;
+
+-- name: parts_filter | ordered: no | for: a filter goes to each part
+SELECT id, value FROM events WHERE kind = 'buy' AND value > 10;
+
+-- name: parts_count | ordered: no | for: a count over all parts
+SELECT count(*) FROM events;
+
+-- name: parts_group | ordered: yes | for: groups that span parts
+SELECT kind, count(*) AS n, count(amount) AS m, sum(amount) AS total, avg(amount) AS mean, min(value) AS least, max(value) AS most, max(ts) AS latest FROM events GROUP BY kind ORDER BY kind NULLS LAST;
+
+-- name: parts_group_doubles | ordered: no | for: sums of doubles over parts, and groups by an expression
+SELECT id % 5 AS five, sum(value) AS total, avg(value) AS mean FROM events WHERE NOT isnan(value) AND abs(value) < 1000 GROUP BY id % 5;
+
+-- name: parts_merge | ordered: yes | for: sorted parts are merged: every row, in order
+SELECT id, kind, value FROM events ORDER BY kind NULLS LAST, value DESC, id;
+
+-- name: parts_merge_limit | ordered: yes | for: a merge that stops early
+SELECT id, ts, amount FROM events ORDER BY ts, id LIMIT 40 OFFSET 7;
+
+-- name: parts_merge_ties | ordered: ties ts | for: ties within and across parts
+SELECT ts, kind, id FROM events ORDER BY ts;
+
+-- name: parts_limit | ordered: no | for: a limit that every part alone could fill
+SELECT count(*) AS n FROM (SELECT id FROM events LIMIT 100) AS t;
+
+-- name: parts_distinct | ordered: no | for: DISTINCT over parts
+SELECT DISTINCT kind, size(tags) AS n FROM events;
+
+-- name: parts_join | ordered: yes | for: a table in parts joined with a whole one
+SELECT n_name, count(*) AS n, sum(amount) AS total FROM events JOIN nation ON id % 25 = n_nationkey WHERE kind IS NOT NULL GROUP BY n_name ORDER BY n_name;
+
+-- name: parts_self_join | ordered: yes | for: a table in parts joined with itself: pairs across parts
+SELECT a.id AS one, b.id AS other FROM events AS a JOIN events AS b ON a.ts = b.ts AND a.id < b.id WHERE a.kind = 'buy' AND b.kind = 'buy' ORDER BY one, other;
+
+-- name: parts_not_in | ordered: yes | for: an anti join against a table in parts
+SELECT p_partkey FROM part WHERE p_partkey < 600 AND p_partkey NOT IN (SELECT id FROM events WHERE kind = 'view' AND id IS NOT NULL) ORDER BY p_partkey;
+
+-- name: small_row_groups | ordered: no | for: many small row groups in one site's files
+SELECT count(*) AS n, count(DISTINCT id) AS ids, sum(id) AS total FROM bergen.events WHERE value < 0;

@@ -1,0 +1,155 @@
+"""Jobs beside each other, and jobs that are cancelled: nothing waits for ever, nothing stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from skerry.catalog.table import Column
+from skerry.errors import Cancelled
+from skerry.exchange.intake import Intake
+from skerry.exchange.spool import Budget
+from skerry.limits import KIB
+from skerry.member.stores import DirectStore
+from skerry.spark.engine import Engine, Job
+from tests.integration.spark.harness import Site, until
+
+COLUMNS = (Column("n", "bigint"),)
+ROWS = "SELECT id, repeat('x', 100) AS s FROM range(0, 400000, 1, 2)"
+
+
+def test_two_jobs_at_once(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            a, b = await asyncio.gather(
+                site.collect("SELECT sum(id) AS t FROM range(200000)"),
+                site.collect("SELECT id FROM range(100, 100100)"),
+            )
+            assert a.rows == [{"t": 199999 * 100000}]
+            assert sorted(b.table.column(0).to_pylist()) == list(range(100, 100100))
+
+    asyncio.run(run())
+
+
+def test_a_stalled_sink_does_not_stop_another_job(engine: Engine) -> None:
+    """D7: tasks that wait for their member hold slots, and there are slots to spare."""
+
+    async def run() -> None:
+        async with Site(engine) as site:
+            query = site.query()
+            stalled, task = start_stalled(site, query)
+            await until(lambda: site.port.waiting_s(query) > 0)
+            out = await site.collect("SELECT count(*) AS c FROM range(1000)")
+            assert out.rows == [{"c": 1000}]
+            assert not task.done()
+            stalled.spool.close()  # somebody reads: everything has room from now on
+            with pytest.raises(Exception, match="closed"):
+                await task
+
+    asyncio.run(run())
+
+
+def start_stalled(site: Site, query: Any, tag: str = "stalled") -> tuple[DirectStore, asyncio.Task[Any]]:
+    """A job whose sink has room for almost nothing."""
+    store = DirectStore(site.spool(Budget(256 * KIB, 0)), waits=True)
+    sink = site.sink(query, Intake(1, site.engine.retries_tasks), store)
+    job = Job(tag, ROWS, {}, {}, {}, sink)
+    return store, asyncio.create_task(site.run(job))
+
+
+def test_cancel_ends_a_job_that_is_blocked_in_its_sink(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            query = site.query()
+            _, task = start_stalled(site, query, "blocked sink")
+            await until(lambda: site.port.waiting_s(query) > 0)
+            assert isinstance(await site.cancel(query, "blocked sink", task), Cancelled)
+            assert site.port.connections() == 0
+
+    asyncio.run(run())
+
+
+def test_cancel_ends_a_job_that_waits_for_its_edge(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            query = site.query()
+            edge = site.edge(query, 1, COLUMNS, site.spool())
+            sink = site.sink(query, Intake(1, engine.retries_tasks), DirectStore(site.spool(), waits=False))
+            job = Job("waiting source", "SELECT n FROM e", {}, {"e": edge}, {}, sink)
+            task = asyncio.create_task(site.run(job))
+            await until(lambda: site.port.connections(query) > 1)
+            assert isinstance(await site.cancel(query, "waiting source", task), Cancelled)
+
+    asyncio.run(run())
+
+
+def test_cancel_ends_a_job_that_computes(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            query = site.query()
+            started = threading.Event()
+            sink = site.sink(query, Intake(1, engine.retries_tasks), DirectStore(site.spool(), waits=False))
+            sql = "SELECT count(*) AS c FROM range(100000) a CROSS JOIN range(10000000) b WHERE a.id * b.id % 7 = 3"
+            job = Job("busy", sql, {}, {}, {}, sink)
+            task = asyncio.create_task(site.run(job, lambda schema: started.set()))
+            await until(started.is_set)
+            assert isinstance(await site.cancel(query, "busy", task), Cancelled)
+
+    asyncio.run(run())
+
+
+def test_cancel_during_planning_keeps_the_job_from_starting(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            query = site.query()
+            sink = site.sink(query, Intake(1, engine.retries_tasks), DirectStore(site.spool(), waits=False))
+            job = Job("planning", "SELECT 1 AS x", {}, {}, {}, sink)
+            with pytest.raises(Cancelled):
+                await site.run(job, lambda schema: engine.cancel("planning"))
+            assert site.port.connections(query) == 0
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_tag_is_refused_and_others_are_not(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            engine.cancel("never started")
+            engine.cancel("never started")
+            with pytest.raises(Cancelled):
+                await site.collect("SELECT 1 AS x", tag="never started")
+            assert (await site.collect("SELECT 1 AS x", tag="another")).rows == [{"x": 1}]
+
+    asyncio.run(run())
+
+
+@pytest.mark.spark
+def test_threads_that_ran_a_job_leave_nothing_in_the_jvm(spark_engine: Engine) -> None:
+    """py4j pins a JVM thread to each Python thread: a member's threads come and go."""
+
+    async def run() -> None:
+        async with Site(spark_engine) as site:
+
+            def in_a_thread() -> None:
+                job = Job("short", "SELECT 1 AS x", {}, {}, {}, None)
+                thread = threading.Thread(target=spark_engine.run, args=(job, lambda schema: None))
+                thread.start()
+                thread.join()
+
+            for _ in range(3):
+                await asyncio.to_thread(in_a_thread)
+            before = jvm_threads(spark_engine)
+            for _ in range(20):
+                await asyncio.to_thread(in_a_thread)
+            await until(lambda: jvm_threads(spark_engine) <= before + 5)
+
+    asyncio.run(run())
+
+
+def jvm_threads(engine: Any) -> int:
+    factory = engine._running().context._jvm.java.lang.management.ManagementFactory
+    count: int = factory.getThreadMXBean().getThreadCount()
+    return count

@@ -1,0 +1,164 @@
+"""`skerry sql` against a scripted member on a real socket."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from click.testing import CliRunner, Result
+from prompt_toolkit.application import create_app_session
+from prompt_toolkit.input import create_pipe_input
+from prompt_toolkit.output import DummyOutput
+
+from skerry import __version__
+from skerry.cli.main import COMMANDS, main
+from skerry.cli.prompt import Prompt, history_path
+from skerry.cli.sql import Runner
+from skerry.wire.messages import ClientClose, ClientExecute, ClientStatus, Failure
+from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
+
+CITIES = pa.table({"city": ["Bergen", None], "people": [291940, 5]})
+ANSWERS = {
+    "SELECT * FROM cities": CITIES,
+    "SHOW TABLES": pa.table({"tableName": ["cities"]}),
+    "DESCRIBE cities": pa.table({"col_name": ["city", "people"]}),
+    "DELETE FROM cities": 2,
+    "slow": None,
+    "down": Failure(300, "site bergen is down", "oslo", "start it"),
+}
+
+
+@pytest.fixture
+def member() -> Iterator[ScriptedMember]:
+    with member_with(Answers(ANSWERS, page_rows=1)) as scripted:
+        yield scripted
+
+
+@pytest.fixture(autouse=True)
+def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def skerry(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=stdin)
+
+
+def test_a_statement_gives_a_table_without_colours(member: ScriptedMember) -> None:
+    result = skerry("sql", member.url, "SELECT * FROM cities")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[:4] == [" city   | people", "--------+--------", " Bergen | 291940", " NULL   |      5"]
+    assert lines[4].startswith("(2 rows, ")
+    assert "\x1b" not in result.output
+
+
+def test_csv_and_json_hold_rows_only(member: ScriptedMember) -> None:
+    result = skerry("sql", member.url, "--format", "csv", "SELECT * FROM cities")
+    assert result.stdout == "city,people\nBergen,291940\n,5\n"
+    assert "(2 rows" in result.stderr
+    result = skerry("sql", member.url, "--format", "json", "SELECT * FROM cities;")
+    assert json.loads(result.stdout)[1] == {"city": None, "people": 5}
+
+
+def test_a_script_from_standard_input_stops_at_the_first_error(member: ScriptedMember) -> None:
+    result = skerry("sql", member.url, stdin="DELETE FROM cities;\ndown; SELECT * FROM cities")
+    assert result.exit_code == 1
+    assert result.stdout.startswith("(2 rows changed, ")
+    assert result.stderr == "error: site bergen is down\nhint: start it\n"
+    assert [query.sql for query in member.of(ClientExecute)] == ["DELETE FROM cities", "down"]
+
+
+def test_nobody_there_is_an_error_without_a_traceback() -> None:
+    result = skerry("sql", "skerry://127.0.0.1:1", "SELECT 1")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: no member answers at 127.0.0.1:1 (connection refused)")
+    assert "Traceback" not in result.output
+
+
+def test_the_timeout_travels(member: ScriptedMember) -> None:
+    skerry("sql", member.url, "--timeout", "2.5", "DELETE FROM cities")
+    assert member.of(ClientExecute)[0].timeout_s == 2.5
+
+
+def test_help_and_version_load_no_command() -> None:
+    assert skerry("--version").stdout == f"skerry {__version__}\n"
+    result = skerry("--help")
+    assert "Run SQL on a cluster" in result.stdout
+    assert skerry("no-such-command").exit_code == 2
+    assert "skerry://host:port" in skerry("sql", "--help").stdout
+    assert set(COMMANDS) == {"check", "demo", "sql", "up"}
+
+
+def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) -> None:
+    typed = [
+        "\\d\r",
+        "\\d cities\r",
+        "\\timing\r",
+        "SELECT *\rFROM cities;\r",
+        "down;\r",
+        "\\x\r",
+        "help\r",
+        "left behind\x03",
+        "\x04",
+    ]
+    runner = Runner(member.url, "table", None)
+    with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
+        member_answers = member._script
+        assert isinstance(member_answers, Answers)
+        member_answers.answers["SELECT *\nFROM cities"] = CITIES
+        keys.send_text("".join(typed))
+        Prompt(runner).run()
+    runner.close()
+    asked = [query.sql for query in member.of(ClientExecute)]
+    assert asked == ["SHOW TABLES", "DESCRIBE cities", "SELECT *\nFROM cities", "down"]
+    out, err = capsys.readouterr()
+    assert "Connected to oslo" in out
+    assert "Times are not shown." in out
+    assert "(2 rows)\n" in out
+    assert "Ctrl-C ends the running query" in out
+    assert err.splitlines() == ["error: site bergen is down", "hint: start it", "error: \\x is no command (type help)"]
+    assert "SELECT *" in history_path().read_text()
+    assert history_path().stat().st_mode & 0o077 == 0
+
+
+def test_the_prompt_connects_again_when_its_member_came_back(capsys: pytest.CaptureFixture[str]) -> None:
+    with member_with(Answers(ANSWERS)) as member:
+        runner = Runner(member.url, "table", None)
+        first = runner.connection()
+        first._link.close()  # as if the member had gone
+        runner.run("SHOW TABLES")
+        assert runner.connection() is not first
+        runner.close()
+    assert "cities" in capsys.readouterr().out
+
+
+def test_on_a_terminal_progress_is_shown_and_ctrl_c_ends_the_query(member: ScriptedMember) -> None:
+    """A real terminal, a real process, a real SIGINT."""
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-c", "from skerry.cli.main import main; main()", "sql", member.url, "slow"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    os.close(terminal)
+    try:
+        shown = b""
+        while b"fragments 1/2" not in shown:
+            shown += os.read(master, 1000)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        while b"cancelled" not in shown:
+            shown += os.read(master, 1000)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    assert "bergen→oslo 1.5 MB" in shown.decode()
+    assert member.of(ClientStatus)
+    assert member.wait_for(ClientClose)[0].query == member.of(ClientExecute)[0].query

@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import pytest
+
+from skerry.client.url import Target, parse_url
+from skerry.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("skerry://localhost:7101", Target("localhost", 7101)),
+        ("skerry://localhost:7101/", Target("localhost", 7101)),
+        ("skerry://10.0.0.1:7101/oslo", Target("10.0.0.1", 7101, "oslo")),
+        ("skerry://[::1]:7101/o%20s", Target("::1", 7101, "o s")),
+        ("localhost:7101/oslo", Target("localhost", 7101, "oslo")),
+    ],
+)
+def test_reads(text: str, target: Target) -> None:
+    assert parse_url(text) == target
+
+
+def test_shows_ipv6_in_brackets() -> None:
+    assert str(parse_url("skerry://[::1]:7101")) == "[::1]:7101"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("http://localhost:7101", "the scheme is skerry://"),
+        ("skerry://:7101", "names no host"),
+        ("skerry://localhost", "names no port"),
+        ("skerry://localhost:99999", "out of range"),
+        ("skerry://localhost:x", "Port could not be cast"),
+        ("skerry://[::1:7101", "Invalid IPv6"),
+        ("skerry://me:secret@localhost:7101", "no user or password"),
+        ("skerry://localhost:7101/a/b", "not one schema"),
+        ("skerry://localhost:7101?a=1", "nothing may follow"),
+        ("", "names no host"),
+    ],
+)
+def test_says_what_is_wrong(text: str, says: str) -> None:
+    with pytest.raises(UserError, match=says) as caught:
+        parse_url(text)
+    assert "skerry://host:port/schema" in caught.value.message
+    assert "secret" not in caught.value.message

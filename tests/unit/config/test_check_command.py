@@ -1,0 +1,92 @@
+"""`skerry check` on real files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from skerry.cli.check import check
+
+TEXT = """\
+cluster: nordic
+data_root: data
+members:
+  oslo: {address: 'h:1', tables: {orders: {format: parquet, path: oslo}, raw: {format: csv, path: 'raw/*.csv'}}}
+  bergen: {address: 'h:2', tables: {orders: {format: parquet, path: bergen/orders.parquet}}}
+links:
+  - {from: oslo, to: bergen, mbit: 1}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    for name in ("oslo/a.parquet", "bergen/orders.parquet"):
+        write(tmp_path, name, pa.int64())
+    (tmp_path / "data" / "raw").mkdir()
+    (tmp_path / "data" / "raw" / "a.csv").write_text("1")
+    (tmp_path / "skerry.yaml").write_text(TEXT)
+    return tmp_path / "skerry.yaml"
+
+
+def write(base: Path, name: str, kind: pa.DataType) -> None:
+    (base / "data" / name).parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"k": pa.array([1], kind)}), base / "data" / name)
+
+
+def run(*arguments: str | Path) -> tuple[int, str]:
+    result = CliRunner().invoke(check, [str(each) for each in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.output
+
+
+def test_ok(file: Path) -> None:
+    assert run(file) == (0, f"{file}: ok: cluster nordic, 2 members, 2 tables, 1 link\n")
+
+
+def test_the_default_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(file.parent)
+    assert run() == (0, "skerry.yaml: ok: cluster nordic, 2 members, 2 tables, 1 link\n")
+
+
+def test_missing_files_are_mistakes(file: Path) -> None:
+    (file.parent / "data" / "raw" / "a.csv").unlink()
+    (file.parent / "data" / "bergen" / "orders.parquet").unlink()
+    raw = f"{file}:4:99: members.oslo.tables.raw.path: no file under data/raw/*.csv\n"
+    orders = f"{file}:5:69: members.bergen.tables.orders.path: no file under data/bergen/orders.parquet\n"
+    assert run(file) == (1, raw + orders)
+    assert run(file, "--member", "Oslo") == (1, raw)
+    assert run(file, "--no-files")[0] == 0
+
+
+def test_other_columns_in_the_files_are_a_mistake(file: Path) -> None:
+    write(file.parent, "bergen/orders.parquet", pa.int32())
+    text = "members.bergen.tables.orders.path: not the columns that oslo has: k is int here and bigint there"
+    assert run(file) == (1, f"{file}:5:69: {text}\n")
+
+
+def test_a_file_that_is_not_parquet_is_a_mistake(file: Path) -> None:
+    (file.parent / "data" / "oslo" / "a.parquet").write_text("nonsense, not Parquet")
+    code, output = run(file)
+    assert code == 1
+    assert output.startswith(f"{file}:4:67: members.oslo.tables.orders.path: file a.parquet is not Parquet: ")
+
+
+def test_mistakes_in_the_file(file: Path) -> None:
+    file.write_text(TEXT.replace("mbit: 1", "mbit: fast").replace("cluster", "clutser"))
+    code, output = run(file)
+    assert code == 1
+    assert output.splitlines() == [
+        f"{file}:1:1: cluster: missing",
+        f"{file}:1:1: clutser: unknown key; did you mean cluster?",
+        f"{file}:7:36: links[0].mbit: expected a number, not fast",
+    ]
+
+
+def test_no_such_file_and_no_such_member(file: Path) -> None:
+    nowhere = file.parent / "nowhere.yaml"
+    assert run(nowhere) == (1, f"{nowhere}: cannot be read: no such file or directory\n")
+    assert run(file, "--member", "osl") == (1, "no member osl in cluster nordic; did you mean oslo?\n")

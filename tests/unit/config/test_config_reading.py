@@ -1,0 +1,214 @@
+"""A right skerry.yaml becomes the Config it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from skerry.catalog.table import Column
+from skerry.config import Config, Link, Role, SparkConfig, load, parse
+from skerry.config import rules as config_rules
+from skerry.errors import ConfigError
+from skerry.limits import Limits
+
+TOP = Path(__file__).parents[3]
+EXAMPLE = TOP / "examples" / "three-sites.yaml"
+REFERENCE = TOP / "docs" / "configuration.md"
+
+FULL = """\
+cluster: nordic
+data_root: data
+members:
+  no:
+    address: Localhost:7101
+    spark: {master: "local[2]", conf: {spark.driver.memory: 1g, spark.ui.enabled: no}}
+    capacity: 4
+    tables:
+      orders:
+        format: CSV
+        path: orders/*.csv
+        options: {header: yes, sep: ";", maxColumns: 10}
+        columns: {o_orderkey: LONG, o_total: "Decimal( 15, 2 )", tags: "array<struct<a:int,b:map<string,byte>>>"}
+      single: {format: parquet, path: 2024}
+    sinks: {archive: {format: parquet, path: out/archive}}
+  bergen: {address: "[::1]:7102", spark: {remote: "sc://spark.bergen:15002"}, tables: {Orders: {format: json, path: o}}}
+  sail: {address: "127.0.0.1:7103", spark: {sail: true}}
+  front: {address: "front.example.com:7104", role: lite}
+links:
+  - {from: no, to: bergen, mbit: 1000, ms: 5, usd_per_gb: 0.02}
+  - {between: [sail, BERGEN], mbit: 1.5e2}
+limits: {page_rows: 1_000, page_bytes: 2 MiB, heartbeat_s: .5, broadcast_bytes: 0}
+"""
+
+
+def test_everything_is_read(tmp_path: Path) -> None:
+    config = parse(FULL, "skerry.yaml", tmp_path)
+    assert config.cluster == "nordic"
+    assert config.data_root == str(tmp_path.resolve() / "data")
+    assert list(config.members) == ["no", "bergen", "sail", "front"]
+    assert config.addresses() == {
+        "no": "tcp:localhost:7101",
+        "bergen": "tcp:[::1]:7102",
+        "sail": "tcp:127.0.0.1:7103",
+        "front": "tcp:front.example.com:7104",
+    }
+    oslo = config.member("NO")
+    assert oslo.spark == SparkConfig(master="local[2]", conf={"spark.driver.memory": "1g", "spark.ui.enabled": "false"})
+    assert (oslo.role, oslo.capacity) == (Role.DATA, 4)
+    orders = oslo.tables["orders"]
+    assert (orders.format, orders.path, orders.shown_path) == ("csv", "orders/*.csv", "data/orders/*.csv")
+    assert orders.options == {"header": "true", "sep": ";", "maxColumns": "10"}
+    assert orders.columns == (
+        Column("o_orderkey", "bigint"),
+        Column("o_total", "decimal(15,2)"),
+        Column("tags", "array<struct<a:int,b:map<string,tinyint>>>"),
+    )
+    assert oslo.tables["single"].path == "2024"
+    assert oslo.sinks["archive"].path == "out/archive"
+    assert config.members["bergen"].spark == SparkConfig(remote="sc://spark.bergen:15002")
+    assert config.members["bergen"].capacity == 16
+    assert config.members["sail"].spark == SparkConfig(sail=True)
+    assert config.members["front"].spark is None
+    assert config.links == (
+        Link("no", "bergen", 1000, 5, 0.02),
+        Link("sail", "bergen", 150),
+        Link("bergen", "sail", 150),
+    )
+    assert config.limits == msgspec.structs.replace(
+        Limits(), page_rows=1000, page_bytes=2 * 2**20, heartbeat_s=0.5, broadcast_bytes=0
+    )
+    assert config.table_names() == ("orders", "single")
+
+
+def test_defaults() -> None:
+    config = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}", base_dir="/nowhere")
+    assert config.data_root == "/nowhere"
+    assert config.members["oslo"].spark == SparkConfig(master="local[*]")
+    assert config.limits == Limits()
+    assert config.links == ()
+
+
+def test_the_config_is_frozen() -> None:
+    config = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}")
+    with pytest.raises(AttributeError):
+        config.cluster = "d"  # type: ignore[misc]
+
+
+def test_every_limit_can_be_set() -> None:
+    for name in Limits.__struct_fields__:
+        value = getattr(Limits(), name)
+        config = parse(f"cluster: c\nmembers: {{o: {{address: 'h:1'}}}}\nlimits: {{{name}: {value}}}")
+        assert config.limits == Limits(), name
+
+
+def test_an_unknown_member_is_named_with_the_nearest() -> None:
+    config = parse(FULL)
+    with pytest.raises(ConfigError, match=r"^no member bergn in cluster nordic; did you mean bergen\?$"):
+        config.member("bergn")
+
+
+def test_an_anchor_may_be_shared() -> None:
+    text = """\
+cluster: c
+members:
+  a: {address: 'h:1', tables: {t: {format: csv, path: a, columns: &k {x: int}}}}
+  b: {address: 'h:2', tables: {t: {format: csv, path: b, columns: *k}}}
+"""
+    config = parse(text)
+    assert config.members["b"].tables["t"].columns == (Column("x", "int"),)
+
+
+def test_the_example_is_right() -> None:
+    config = load(EXAMPLE)
+    assert (config.cluster, len(config.members), len(config.table_names())) == ("nordic", 3, 8)
+
+
+def test_the_reference_has_a_right_example_and_every_limit() -> None:
+    text = REFERENCE.read_text()
+    example_in_docs = text.split("```yaml\n")[1].split("```")[0]
+    assert len(parse(example_in_docs).members) == 3
+    assert [name for name in Limits.__struct_fields__ if f"| `{name}` |" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read: no such file or directory"),
+        (b"cluster: \xff", "1:10: not YAML: not UTF-8"),
+        (b"#" * (2**20 + 1), "larger than 1048576 bytes"),
+    ],
+)
+def test_a_file_that_cannot_be_read(content: bytes | None, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "skerry.yaml"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert message in caught.value.message
+    assert caught.value.message.startswith(str(file))
+
+
+def test_a_directory_is_not_a_file(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read: is a directory"):
+        load(tmp_path)
+
+
+def test_names_that_the_lexer_keeps_for_itself_are_refused() -> None:
+    words = pytest.importorskip("skerry.sql.words")
+    assert {word.lower() for word in words.KEYWORDS} <= config_rules.KEYWORDS
+
+
+# --- any text ------------------------------------------------------------------------------------
+def parse_or_refuse(text: str) -> None:
+    """A Config, or one ConfigError with a place on every line that any terminal can print."""
+    refusal = ""
+    try:
+        config = parse(text, "f")
+    except ConfigError as error:
+        refusal = error.message
+    if not refusal:
+        assert isinstance(config, Config)
+        assert any(member.role is Role.DATA for member in config.members.values())
+    else:
+        assert all(re.match(r"f:[0-9]+:[0-9]+: \S", line) for line in refusal.split("\n"))
+        assert refusal.encode()
+
+
+@given(st.text())
+@example("[" * 500)
+@example('"\\UFFFFFFFF"')
+@example('cluster: "\\uD800"')
+@example("%YAML 99999999999999999999.1\n---\na")
+@example("members: &a {oslo: *a}")
+@example("&a [*a]")
+@example("members: {oslo: &a {tables: *a, spark: *a, sinks: *a}}")
+@example("!!set {a, b}")
+@example("capacity: " + "9" * 5000)
+@example("? ")
+@example("=: =")
+def test_any_text_is_a_config_or_a_config_error(text: str) -> None:
+    parse_or_refuse(text)
+
+
+WORDS = (
+    "cluster members links limits oslo address role spark tables orders format path columns conf sail master mbit "
+    "between from to page_rows true no 1 -1 1e999 ~ .nan [] {} : - , [ ] { } & * ! | > ' \" # \n \n\n \t"
+)
+
+
+@given(st.lists(st.sampled_from(WORDS.split(" ")), max_size=40).map(" ".join))
+def test_any_words_of_yaml_are_a_config_or_a_config_error(text: str) -> None:
+    parse_or_refuse(text)
+
+
+@given(data=st.data())
+@settings(max_examples=200)
+def test_a_right_file_with_a_change_is_a_config_or_a_config_error(data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(FULL)))
+    length = data.draw(st.integers(0, 12))
+    parse_or_refuse(FULL[:start] + data.draw(st.text(max_size=6)) + FULL[start + length :])

@@ -1,0 +1,433 @@
+"""Connections and the listener, over real sockets: logins, refusals, bounds, and ends."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import uvloop
+
+from skerry.errors import ConfigError, Overloaded, PeerError, SiteError, UserError, VersionError
+from skerry.limits import Limits
+from skerry.wire.address import parse_address
+from skerry.wire.frames import (
+    BATCH,
+    HEADER,
+    ConnectionLost,
+    Frame,
+    decode,
+    encode_batch_frame,
+    encode_frame,
+    encode_message,
+    split_batch,
+)
+from skerry.wire.listener import Listener
+from skerry.wire.messages import Batch, Hello, Ping, Refused, Welcome
+from skerry.wire.session import make_hello
+from skerry.wire.tcp import Connection, connect, login
+from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
+
+LOOPS = [uvloop.new_event_loop, asyncio.new_event_loop]
+
+
+async def echo(connection: Connection, hello: Hello) -> None:
+    while (frame := await connection.receive()) is not None:
+        connection.send_parts(encode_frame(frame.kind, frame.payload))
+        await connection.drain()
+
+
+async def start(address: str = "tcp:127.0.0.1:0", limits: Limits = QUICK) -> Listener:
+    return await Listener.start(address, limits, OSLO, {"data": echo, "client": echo})
+
+
+async def refusal(connection: Connection) -> PeerError | Overloaded:
+    """What a raw connection is refused with; it must be closed afterwards."""
+    frame = await connection.receive(5.0)
+    assert frame is not None
+    message = decode(frame)
+    assert isinstance(message, Refused)
+    assert await connection.receive(5.0) is None
+    await connection.wait_closed()
+    from skerry.wire.values import error_of
+
+    error = error_of(message.error)
+    assert isinstance(error, PeerError | Overloaded)
+    return error
+
+
+@pytest.mark.parametrize("factory", LOOPS)
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_frames_of_every_size_travel_both_ways(
+    kind: str, factory: Callable[[], asyncio.AbstractEventLoop], tmp_path: Path
+) -> None:
+    async def main() -> None:
+        listener = await start("tcp:127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/s")
+        connection = await connect(listener.address, QUICK)
+        welcome = await login(connection, make_hello(BERGEN, "data"))
+        assert welcome == Welcome(1, "fjords", "oslo", 11)
+        assert connection.version == 1
+        bodies = [os.urandom(size) for size in (1, 100, 16_384, 40_000, 3_000_000, 5)]
+        for seq, body in enumerate(bodies):
+            connection.send_parts(encode_batch_frame(Batch(seq, 0, False, 1, len(body), 0), body))
+        await connection.drain()
+        for seq, body in enumerate(bodies):
+            frame = await connection.receive()
+            assert frame is not None
+            header, received = split_batch(frame)
+            assert (header.seq, received) == (seq, body)
+        total = sum(map(len, bodies))
+        assert total < connection.bytes_sent < total + 1000
+        assert total < connection.bytes_received < total + 1000
+        connection.close()
+        await connection.wait_closed()
+        await until(lambda: listener.connections == 0)
+        await listener.stop()
+
+    run(main(), factory)
+
+
+def test_a_unix_socket_is_private_and_removed_and_a_dead_one_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(path))
+    dead.close()
+
+    async def main() -> None:
+        listener = await start(f"unix:{path}")
+        assert path.stat().st_mode & 0o777 == 0o600
+        with pytest.raises(ConfigError, match="cannot listen at .*a process listens"):
+            await start(f"unix:{path}")
+        await listener.stop()
+        assert not path.exists()
+
+    run(main())
+
+
+def test_a_port_in_use_is_a_clear_error() -> None:
+    async def main() -> None:
+        listener = await start()
+        with pytest.raises(ConfigError, match=r"cannot listen at 127.0.0.1:\d+: .*in use"):
+            await start(listener.address)
+        await listener.stop()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("hello", "kind", "reason"),
+    [
+        (make_hello(msgspec.structs.replace(BERGEN, cluster="lakes"), "data"), PeerError, "cluster 'fjords'"),
+        (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=(99,)), VersionError, "versions 99 and oslo 1"),
+        (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=()), VersionError, "versions none"),
+        (make_hello(BERGEN, "dance"), PeerError, "no connections of kind 'dance'"),
+    ],
+)
+def test_a_wrong_hello_is_refused_with_the_reason(hello: Hello, kind: type[PeerError], reason: str) -> None:
+    async def main() -> None:
+        listener = await start()
+        connection = await connect(listener.address, QUICK)
+        with pytest.raises(kind, match=reason):
+            await login(connection, hello)
+        connection.abort()
+        await listener.stop()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: oslo\r\n\r\n" + bytes(100_000), "unknown kind"),
+        (HEADER.pack(4097, 1, 0) + bytes(50_000), "a frame of 4097 bytes is over the limit of 4096"),
+        (HEADER.pack(4, 1, 12345) + b"abcd", "checksum"),
+        (b"".join(map(bytes, encode_message(Ping(0)))), "the first frame must be Hello"),
+        (b"".join(map(bytes, encode_frame(1, b"\xc1"))), "Hello: not a message"),
+    ],
+)
+def test_garbage_is_refused_and_the_listener_lives(data: bytes, reason: str) -> None:
+    async def main() -> None:
+        listener = await start()
+        connection = await connect(listener.address, QUICK)
+        connection.send_parts([data])
+        assert reason in (await refusal(connection)).message
+        healthy = await connect(listener.address, QUICK)
+        await login(healthy, make_hello(BERGEN, "data"))
+        healthy.close()
+        await healthy.wait_closed()
+        await listener.stop()
+
+    run(main())
+
+
+def test_frames_may_be_larger_after_login_but_a_client_s_not_as_large() -> None:
+    limits = msgspec.structs.replace(QUICK, frame_bytes=100_000, frame_bytes_from_client=10_000)
+
+    async def main() -> None:
+        listener = await start(limits=limits)
+        for kind, size in (("data", 100_000), ("client", 10_000)):
+            connection = await connect(listener.address, limits)
+            await login(connection, make_hello(BERGEN, kind))
+            connection.send_parts(encode_frame(BATCH, bytes(size)))
+            frame = await connection.receive(5.0)
+            assert frame is not None
+            assert len(frame.payload) == size
+            connection.send_parts(encode_frame(BATCH, bytes(size + 1)))
+            assert f"over the limit of {size}" in (await refusal(connection)).message
+        await listener.stop()
+
+    run(main())
+
+
+def test_a_connection_without_hello_is_dropped() -> None:
+    limits = msgspec.structs.replace(QUICK, login_s=0.1)
+
+    async def main() -> None:
+        listener = await start(limits=limits)
+        silent = await connect(listener.address, QUICK)
+        trickling = await connect(listener.address, QUICK)
+        trickling.send_parts([b"\x00\x00"])
+        assert "no Hello within 0.1 s" in (await refusal(silent)).message
+        assert "no Hello" in (await refusal(trickling)).message
+        await until(lambda: listener.connections == 0)
+        await listener.stop()
+
+    run(main())
+
+
+def test_connections_over_the_bound_are_refused() -> None:
+    limits = msgspec.structs.replace(QUICK, connections=2)
+
+    async def main() -> None:
+        listener = await start(limits=limits)
+        first, second, third = [await connect(listener.address, QUICK) for _ in range(3)]
+        assert "has 2 connections already" in (await refusal(third)).message
+        first.close()
+        await until(lambda: listener.connections == 1)
+        fourth = await connect(listener.address, QUICK)
+        await login(fourth, make_hello(BERGEN, "data"))
+        for connection in (second, fourth):
+            connection.close()
+            await connection.wait_closed()
+        await listener.stop()
+
+    run(main())
+
+
+def test_a_failing_handler_costs_only_its_connection() -> None:
+    async def fail(connection: Connection, hello: Hello) -> None:
+        raise SiteError("spark is away", member="oslo") if hello.kind == "data" else ZeroDivisionError("secret")
+
+    async def main() -> None:
+        listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": fail, "task": fail})
+        for kind, reason in (("data", "spark is away"), ("task", "internal error: ZeroDivisionError")):
+            connection = await connect(listener.address, QUICK)
+            await login(connection, make_hello(BERGEN, kind))
+            frame = await connection.receive()
+            assert frame is not None
+            message = decode(frame)
+            assert isinstance(message, Refused)
+            assert message.error.message == reason
+            assert await connection.receive() is None
+            await connection.wait_closed()
+        await listener.stop()
+
+    run(main())
+
+
+def test_stop_cancels_handlers_and_closes_connections() -> None:
+    ended = []
+
+    async def wait(connection: Connection, hello: Hello) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(hello.kind)
+
+    async def main() -> None:
+        listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": wait})
+        connections = [await connect(listener.address, QUICK) for _ in range(3)]
+        for connection in connections[:2]:
+            await login(connection, make_hello(BERGEN, "data"))
+        await listener.stop()
+        for connection in connections:
+            assert await receive_end(connection)
+        with pytest.raises(ConnectionRefusedError):
+            await connect(listener.address, QUICK)
+
+    run(main())
+    assert ended == ["data", "data"]
+
+
+async def receive_end(connection: Connection) -> bool:
+    try:
+        return await connection.receive(5.0) is None
+    except ConnectionLost:
+        return True
+
+
+def test_a_stream_that_ends_inside_a_frame_is_lost_and_not_ended() -> None:
+    outcome: list[object] = []
+
+    async def record(connection: Connection, hello: Hello) -> None:
+        try:
+            while (frame := await connection.receive()) is not None:
+                outcome.append(frame.kind)
+            outcome.append("end")
+        except ConnectionLost as error:
+            outcome.append(error.message.split(": ", 1)[1])
+
+    async def main() -> None:
+        listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": record})
+        for cut in (0, 5):
+            connection = await connect(listener.address, QUICK)
+            await login(connection, make_hello(BERGEN, "data"))
+            frame = b"".join(map(bytes, encode_frame(BATCH, bytes(100))))
+            connection.send_parts([frame + frame[:cut]])
+            connection.close()
+            await until(lambda: listener.connections == 0)
+        await listener.stop()
+
+    run(main())
+    assert outcome == [BATCH, "end", BATCH, "the connection ended inside a frame"]
+
+
+def test_a_slow_reader_bounds_what_is_buffered_and_the_sender_waits() -> None:
+    limits = msgspec.structs.replace(QUICK, receive_bytes=200_000, wait_s=0.5)
+    accepted: list[Connection] = []
+    go_on = asyncio.Event()
+    sizes: list[int] = []
+
+    async def slow(connection: Connection, hello: Hello) -> None:
+        accepted.append(connection)
+        await go_on.wait()
+        while (frame := await connection.receive()) is not None:
+            sizes.append(len(frame.payload))
+
+    async def main() -> None:
+        listener = await Listener.start("tcp:127.0.0.1:0", limits, OSLO, {"data": slow})
+        connection = await connect(listener.address, limits)
+        await login(connection, make_hello(BERGEN, "data"))
+        sent = 0
+        with pytest.raises(ConnectionLost, match="nothing was read for 0.5 s"):
+            for sent in range(10_000):  # noqa: B007
+                connection.send_parts(encode_frame(BATCH, bytes(100_000)))
+                await connection.drain()
+        assert sent < 200  # the systems' socket buffers and our bounds, not 10,000
+        assert accepted[0].queued_bytes <= 2 * limits.receive_bytes
+        go_on.set()
+        await until(lambda: listener.connections == 0)
+        await listener.stop()
+
+    run(main())
+    assert set(sizes) == {100_000}
+
+
+def test_floods_of_empty_frames_are_bounded_too() -> None:
+    limits = msgspec.structs.replace(QUICK, receive_bytes=100_000)
+    accepted: list[Connection] = []
+
+    async def never(connection: Connection, hello: Hello) -> None:
+        accepted.append(connection)
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        listener = await Listener.start("tcp:127.0.0.1:0", limits, OSLO, {"data": never})
+        connection = await connect(listener.address, limits)
+        await login(connection, make_hello(BERGEN, "data"))
+        empty = b"".join(map(bytes, encode_frame(4, b"\x90")))
+        connection.send_parts([empty * 100_000])
+        await until(lambda: accepted and accepted[0].queued_bytes >= limits.receive_bytes)
+        seen = accepted[0].bytes_received
+        await asyncio.sleep(0.05)
+        assert accepted[0].bytes_received == seen  # reading has stopped
+        assert seen < 200_000
+        connection.abort()
+        await listener.stop()
+
+    run(main())
+
+
+def test_a_peer_that_never_reads_cannot_delay_close() -> None:
+    limits = msgspec.structs.replace(QUICK, login_s=0.2)
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            connection = await connect(f"tcp:127.0.0.1:{server.getsockname()[1]}", limits)
+            connection.send_parts([bytes(50_000_000)])
+            connection.close()
+            await connection.wait_closed()
+            with pytest.raises(ConnectionLost):
+                connection.send(Ping(0))
+
+    run(main())
+
+
+def test_receive_times_out_and_can_be_called_again() -> None:
+    async def main() -> None:
+        listener = await start()
+        connection = await connect(listener.address, QUICK)
+        await login(connection, make_hello(BERGEN, "data"))
+        with pytest.raises(TimeoutError):
+            await connection.receive(0.01)
+        connection.send(Ping(7))
+        frame = await connection.receive()
+        assert isinstance(frame, Frame)
+        assert decode(frame) == Ping(7)
+        connection.close()
+        assert await connection.receive() is None
+        await connection.wait_closed()
+        await listener.stop()
+
+    run(main())
+
+
+def test_login_says_what_went_wrong() -> None:
+    async def main() -> None:
+        for answer, kind, reason in (
+            (b"", ConnectionLost, "ended before the answer"),
+            (b"".join(map(bytes, encode_message(Ping(1)))), PeerError, "Ping is no answer to Hello"),
+            (b"".join(map(bytes, encode_message(Welcome(5, "fjords", "oslo", 1)))), PeerError, "no answer to Hello"),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n", PeerError, "unknown kind"),
+        ):
+
+            async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes = answer) -> None:
+                await reader.read(10)
+                writer.write(answer)
+                writer.write_eof()
+                await reader.read()
+                writer.close()
+
+            server = await asyncio.start_server(reply, "127.0.0.1", 0)
+            connection = await connect(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}", QUICK)
+            with pytest.raises(kind, match=reason):
+                await login(connection, make_hello(BERGEN, "data"))
+            connection.abort()
+            await connection.wait_closed()
+            server.close()
+            await server.wait_closed()
+
+    run(main())
+
+
+@pytest.mark.parametrize("text", ["", "tcp:", "oslo", "tcp:oslo", "tcp:oslo:port", "tcp:oslo:70000", "unix:", "tcp::1"])
+def test_broken_addresses_are_refused(text: str) -> None:
+    with pytest.raises(UserError, match="is not an address"):
+        parse_address(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "full", "where"),
+    [
+        ("oslo:7101", "tcp:oslo:7101", "oslo:7101"),
+        ("tcp:127.0.0.1:0", "tcp:127.0.0.1:0", "127.0.0.1:0"),
+        ("tcp:[::1]:80", "tcp:[::1]:80", "[::1]:80"),
+        ("unix:/run/a:1", "unix:/run/a:1", "/run/a:1"),
+    ],
+)
+def test_addresses_are_parsed(text: str, full: str, where: str) -> None:
+    assert (str(parse_address(text)), parse_address(text).where) == (full, where)
