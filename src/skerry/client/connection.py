@@ -41,6 +41,7 @@ from skerry.wire.values import error_of
 
 # Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
 KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+SIGNALS_S = 0.25
 
 Answer = TypeVar("Answer", ClientStatusReply, ClientMembersReply)
 
@@ -206,7 +207,9 @@ class MemberLink:
         try:
             self._send(requests)
             with self._changed:
-                self._changed.wait_for(lambda: core.ready)
+                # In steps: a Ctrl-C just before the wait begins is seen when the wait ends, which may be never.
+                while not self._changed.wait_for(lambda: core.ready, SIGNALS_S):
+                    pass
         except BaseException:  # Ctrl-C, or whatever a signal handler raised: stop the query, not the connection
             self.close_cursor(core)
             raise

@@ -46,11 +46,9 @@ def check_aliases(scopes: Scopes, text: str) -> None:
             if source.table is not None and not source.said_alias and counts[source.alias] > 1:
                 shown = ".".join(source.parts)
                 assert isinstance(source.node, exp.Table)
-                raise error_at(
-                    f"{shown} stands next to another {source.alias} in one FROM: give it an alias, e.g. {shown} AS {source.alias[:1]}2",
-                    text,
-                    _name_only(source.node),
-                )
+                advice = f"give it an alias, e.g. {shown} AS {source.alias[:1]}2"
+                message = f"{shown} stands next to another {source.alias} in one FROM: {advice}"
+                raise error_at(message, text, _name_only(source.node))
 
 
 def shorten_names(scopes: Scopes) -> None:

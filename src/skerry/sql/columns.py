@@ -10,9 +10,7 @@ from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 
 # Calls whose first argument is a unit (a bare word), not a column.
-UNIT_CALLS = frozenset(
-    {"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"}
-)
+UNIT_CALLS = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"})
 _ALWAYS = BARE_CALLS | {"grouping__id", "spark_grouping_id", "localtimestamp"}
 
 
@@ -58,7 +56,11 @@ def _check_qualified(column: exp.Column, scope: Scope, defined: set[str], text: 
         if len(owners) > 1 or table is None or owners[0].renamed or table.column(alias) is not None:
             return
         # A column named like the table's alias could be a struct: then this is its field.
-        if any(source.columns is None or alias.lower() in source.columns for each in scope.chain() for source in each.sources):
+        if any(
+            source.columns is None or alias.lower() in source.columns
+            for each in scope.chain()
+            for source in each.sources
+        ):
             return
         if table.column(name) is None and name.lower() != "_metadata":
             known = [item.name for item in table.columns]

@@ -87,7 +87,9 @@ def _scan(text: str) -> Iterator[Token]:
 def _comment_end(text: str, start: int) -> int:
     """Bracketed comments nest; `/*+` is a hint, which would be lost with them."""
     if text.startswith("/*+", start):
-        raise sql_error("hints (/*+ … */) are not admitted: Skerry plans the joins; remove the hint", text, start, start + 2)
+        raise sql_error(
+            "hints (/*+ … */) are not admitted: Skerry plans the joins; remove the hint", text, start, start + 2
+        )
     depth = 0
     for mark in re.finditer(r"/\*|\*/", text[start:]):
         depth += 1 if mark.group() == "/*" else -1
@@ -158,7 +160,9 @@ def _joined(tokens: list[Token]) -> list[Token]:
         if last is not None and last.token_type == token.token_type == TokenType.STRING:
             made[-1] = _made(TokenType.STRING, last.text + token.text, last.start, token.end + 1)
             continue
-        pair = PAIRS.get((last.text.upper(), token.text.upper())) if last is not None and _is_word(last, token) else None
+        pair = (
+            PAIRS.get((last.text.upper(), token.text.upper())) if last is not None and _is_word(last, token) else None
+        )
         if pair is not None and last is not None:
             made[-1] = _made(pair, f"{last.text} {token.text}".upper(), last.start, token.end + 1)
         else:
@@ -167,7 +171,9 @@ def _joined(tokens: list[Token]) -> list[Token]:
 
 
 def _is_word(*tokens: Token) -> bool:
-    return all(token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.HEX_STRING) for token in tokens)
+    return all(
+        token.token_type not in (TokenType.IDENTIFIER, TokenType.STRING, TokenType.HEX_STRING) for token in tokens
+    )
 
 
 def _checked(tokens: list[Token], text: str, depth_max: int) -> list[Token]:

@@ -30,7 +30,13 @@ class SpokenCall(exp.Expression, exp.Condition):
     else between `expressions[i]` and `expressions[i + 1]`.
     """
 
-    arg_types = {"this": True, "option": False, "expressions": True, "words": True, "leading": False}
+    arg_types = {
+        "this": True,
+        "option": False,
+        "expressions": True,
+        "words": True,
+        "leading": False,
+    }
 
 
 class ColonCast(exp.Expression, exp.Condition):
@@ -76,7 +82,13 @@ class SparkType(exp.Expression):
 class StructField(exp.Expression):
     """`name [:] type [NOT NULL] [COMMENT 'text']` inside STRUCT<…>."""
 
-    arg_types = {"this": True, "kind": True, "colon": False, "not_null": False, "comment": False}
+    arg_types = {
+        "this": True,
+        "kind": True,
+        "colon": False,
+        "not_null": False,
+        "comment": False,
+    }
 
 
 class Arguments(exp.Expression):

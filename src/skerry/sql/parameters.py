@@ -14,9 +14,7 @@ from skerry.sql.position import error_at
 RESERVED = "skerry_"
 
 
-def bind_parameters(
-    tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | None, text: str
-) -> dict[str, Any]:
+def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | None, text: str) -> dict[str, Any]:
     """The value of every marker in `tree`; markers and values must match one to one."""
     markers = sorted(tree.find_all(exp.Placeholder), key=lambda marker: int(marker.meta.get("start", 0)))
     named = [marker for marker in markers if marker.this]

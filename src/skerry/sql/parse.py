@@ -17,7 +17,9 @@ def parse_query(tokens: list[Token], text: str) -> exp.Expr:
         tree = grammar.query()
         if grammar.peek():
             if grammar.sees_words("QUALIFY", ahead=-1):
-                grammar.refuse("QUALIFY is not Spark SQL: filter the window function in an outer SELECT", grammar.peek(-1))
+                grammar.refuse(
+                    "QUALIFY is not Spark SQL: filter the window function in an outer SELECT", grammar.peek(-1)
+                )
             grammar.fail("the query should end here")
     except Mismatch as error:
         raise (grammar.furthest[1] or error) from None

@@ -19,7 +19,9 @@ def check_roundtrip(tree: exp.Expr, tokens: list[Token], text: str) -> None:
     again = [token for token in tokens_of(render(tree), _FOREVER) if token.token_type != TokenType.ALIAS]
     for ours, theirs in zip(again, said, strict=False):
         if _word(ours) != _word(theirs):
-            raise sql_error("this form is not admitted: it would not reach Spark as written", text, theirs.start, theirs.end)
+            raise sql_error(
+                "this form is not admitted: it would not reach Spark as written", text, theirs.start, theirs.end
+            )
     if len(said) != len(again):
         last = said[min(len(again), len(said) - 1)]
         raise sql_error("this form is not admitted: it would not reach Spark as written", text, last.start, last.end)

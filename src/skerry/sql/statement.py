@@ -144,9 +144,7 @@ def _describe(rest: list[Token], text: str, catalog: Catalog) -> DescribeTable:
     return DescribeTable(ref)
 
 
-def _query(
-    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
-) -> Query:
+def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
     tree = parse_query(tokens, text)
     gate.check_gate(tree, text)
     check_roundtrip(tree, tokens, text)

@@ -131,10 +131,14 @@ class _Pair:
 
     def _begin(self) -> Session:
         if self.session is None:
-            self._numbers += 1
-            self.session = Session(self.owner.identity, self.peer, self._numbers, self.owner.limits, self._loop.time())
+            self.session = self._make_session()
+            self._numbers = self.session.number
             self._arm()
         return self.session
+
+    def _make_session(self) -> Session:
+        number = self._numbers + 1
+        return Session(self.owner.identity, self.peer, number, self.owner.limits, self._loop.time())
 
     # --- instructions ------------------------------------------------------------------------
     def _perform(self, session: Session, instructions: Iterable[Instruction]) -> None:
@@ -266,15 +270,18 @@ class _Pair:
 
     async def serve(self, connection: Connection, hello: Hello) -> None:
         """A peer dialled. Returning closes its connection."""
-        session = self.session
-        if session is not None and session.is_other(hello):
-            self._perform(session, session.restarted(hello))
-        session = self._begin()
+        if self.session is not None and self.session.is_older(hello):
+            return
+        if self.session is not None and self.session.is_other(hello):
+            self._perform(self.session, self.session.restarted(hello))
+        # A session begins only with a link, or with a wish for one: else its loss would be told for nothing.
+        session = self.session or self._make_session()
         if session.is_stale(hello):
             connection.send(session.welcome(connection.version))
             return
         if not session.yields_to(hello, self._greeting is not None):
             return
+        session = self._begin()
         self._drop_link()
         self._stop_dialing()
         self._connection, self._linked_at = connection, self._loop.time()

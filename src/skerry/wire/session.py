@@ -144,6 +144,10 @@ class Session:
         """Whether the peer restarted or forgot this session: then lose it, and accept with a new one."""
         return self.peer_epoch != 0 and (hello.epoch, hello.session) != (self.peer_epoch, self.peer_number)
 
+    def is_older(self, hello: Hello) -> bool:
+        """Whether this Hello was long on its way, and the peer has linked a later session since."""
+        return self.is_linked and (hello.epoch, hello.session) < (self.peer_epoch, self.peer_number)
+
     def is_stale(self, hello: Hello) -> bool:
         """Whether the peer still holds a session that this side has forgotten: a Welcome tells it so, no link."""
         known = (hello.peer_epoch, hello.peer_session)

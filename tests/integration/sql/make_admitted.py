@@ -1,25 +1,21 @@
 """Makes src/skerry/sql/admitted.json and the tables of docs/sql.md from Spark's own list of functions.
 
 Run it (with Spark and Java at hand) after a change of Spark's version, of the grammar or of the policy:
-    PYTHONPATH=src python tests/integration/sql/make_admitted.py
+    PYTHONPATH=src python -m tests.integration.sql.make_admitted
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from sql_fidelity import Fidelity, read_forms  # noqa: E402
-
-from skerry.errors import SqlError  # noqa: E402
-from skerry.sql import policy  # noqa: E402
+from skerry.errors import SqlError
+from skerry.sql import policy
+from tests.integration.sql.sql_fidelity import Fidelity, read_forms
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
@@ -53,10 +49,10 @@ def build(spark: Any) -> dict[str, Any]:
 
 def refused(spark: Any) -> dict[str, str]:
     """What each text of refused.sql is told; empty where it passed."""
-    from fake_catalog import FakeCatalog
-
+    # Imported late: they read the file that this script makes.
     from skerry.limits import Limits
     from skerry.sql.statement import analyse
+    from tests.integration.sql.fake_catalog import FakeCatalog
 
     said = {}
     for name, sql in read_forms(HERE / "refused.sql"):
@@ -156,12 +152,20 @@ def document(made: dict[str, Any], said: dict[str, str]) -> str:
     """The generated part of docs/sql.md."""
     functions = made["functions"]
     fine = [name for name, entry in functions.items() if not entry.get("refused")]
-    lines = [f"Compared with Spark {made['spark']}.", "", f"### Functions: {len(fine)} admitted, {len(functions) - len(fine)} refused", ""]
+    lines = [
+        f"Compared with Spark {made['spark']}.",
+        "",
+        f"### Functions: {len(fine)} admitted, {len(functions) - len(fine)} refused",
+        "",
+    ]
     for kind in ("scalar", "aggregate", "window", "generator", "other"):
         names = [name for name in fine if functions[name]["kind"] == kind]
         lines += [f"**{kind}** ({len(names)}): " + ", ".join(f"`{name}`" for name in names) + ".", ""]
     random = [name for name in fine if functions[name].get("deterministic") is False]
-    lines += ["Never moved to the sources, because two calls may differ: " + ", ".join(f"`{n}`" for n in random) + ".", ""]
+    lines += [
+        "Never moved to the sources, because two calls may differ: " + ", ".join(f"`{n}`" for n in random) + ".",
+        "",
+    ]
     lines += ["| refused function | because |", "| --- | --- |"]
     lines += [f"| `{name}` | {entry['refused']} |" for name, entry in functions.items() if entry.get("refused")]
     tables = made["table_functions"]
@@ -187,7 +191,7 @@ def write_docs(made: dict[str, Any], said: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
-    from sql_session import start_session
+    from tests.integration.sql.sql_session import start_session
 
     session = start_session()
     content = build(session)

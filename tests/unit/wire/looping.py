@@ -70,11 +70,10 @@ class Cutter:
     async def close(self) -> None:
         for server in self._servers:
             server.close()
-        self.cut()
-        for task in list(self._tasks):
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
+        self.is_frozen = False
+        while self._tasks:
+            self.cut()
+            await asyncio.wait(self._tasks, timeout=0.1)
 
     def cut(self) -> None:
         for writer in list(self._writers):

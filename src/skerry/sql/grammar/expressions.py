@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from skerry.sql.grammar.calls import CallGrammar
 from skerry.sql.grammar.cursor import NAMES, Mismatch, placed
 from skerry.sql.nodes import (
-    ColonCast,
     Collated,
+    ColonCast,
     DistinctFrom,
     IntervalLiteral,
     IntervalPart,
@@ -284,7 +286,9 @@ class ExpressionGrammar(CallGrammar):
             self.fail("expected the number of an interval")
         if self.peek().text.upper() not in _INTERVAL_UNITS or not self.sees(TokenType.VAR):
             self.fail("expected a unit such as DAY")
-        value = exp.Literal.string(token.text) if token.token_type == TokenType.STRING else exp.Literal.number(token.text)
+        value = (
+            exp.Literal.string(token.text) if token.token_type == TokenType.STRING else exp.Literal.number(token.text)
+        )
         part = IntervalPart(this=value, unit=exp.var(self.next().text.upper()))
         if sign is not None:
             part.set("sign", exp.var(sign.text))
@@ -358,7 +362,7 @@ class ExpressionGrammar(CallGrammar):
         return column_of(parts)
 
 
-def column_of(parts: list[exp.Identifier] | list[exp.Expr]) -> exp.Expr:
+def column_of(parts: Sequence[exp.Expr]) -> exp.Expr:
     """A Column of the first four parts at most, the rest as fields (a star is always the last part)."""
     if isinstance(parts[-1], exp.Star) and len(parts) > 4:
         return exp.Dot(this=column_of(list(parts[:-1])), expression=parts[-1])

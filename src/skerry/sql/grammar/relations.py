@@ -8,7 +8,14 @@ from sqlglot.tokens import TokenType
 from skerry.sql.grammar.cursor import NAMES, placed
 from skerry.sql.grammar.expressions import ExpressionGrammar, column_of
 
-_TABLE_ALIASES = NAMES | {TokenType.FIRST, TokenType.RANGE, TokenType.ROW, TokenType.ROWS, TokenType.FILTER, TokenType.ANY}
+_TABLE_ALIASES = NAMES | {
+    TokenType.FIRST,
+    TokenType.RANGE,
+    TokenType.ROW,
+    TokenType.ROWS,
+    TokenType.FILTER,
+    TokenType.ANY,
+}
 _JOIN_STARTS = (
     TokenType.JOIN,
     TokenType.INNER,
@@ -46,16 +53,13 @@ class RelationGrammar(ExpressionGrammar):
             if not self.sees(*NAMES) or not self.sees(TokenType.L_PAREN, ahead=1):
                 self.fail("expected a generator such as explode(…)")
             call = self.plain_call()
-            table = self.identifier("the view's name") if self._names_view() else None
+            table = self.identifier("the view's name") if self.sees(*NAMES) else None
             columns = []
             if self.take(TokenType.ALIAS) or (table is not None and self.sees(*NAMES)):
                 columns = self.listed(self.identifier)
             alias = exp.TableAlias(this=table, columns=columns) if table is not None or columns else None
             views.append(placed(exp.Lateral(this=call, view=True, outer=outer or None, alias=alias), start))
         return views
-
-    def _names_view(self) -> bool:
-        return self.sees(*NAMES)
 
     def _relation(self) -> exp.Expr:
         if self.sees(TokenType.LATERAL) and not self.sees_words("LATERAL", "VIEW"):
@@ -64,11 +68,10 @@ class RelationGrammar(ExpressionGrammar):
 
     def _lateral(self) -> exp.Expr:
         start = self.expect(TokenType.LATERAL, "LATERAL")
-        this: exp.Expr
         if self.sees(TokenType.L_PAREN):
-            this = exp.Subquery(this=self.wrapped(self.query))
-        else:
-            this = self._table_function()
+            query = exp.Subquery(this=self.wrapped(self.query))
+            return placed(exp.Lateral(this=query, alias=self.table_alias()), start)
+        this = self._table_function()
         return placed(exp.Lateral(this=this, alias=self.table_alias()), start)
 
     def _relation_primary(self) -> exp.Expr:
@@ -110,8 +113,11 @@ class RelationGrammar(ExpressionGrammar):
         return placed(table, start, last)
 
     def _refuse_versions(self) -> None:
-        self.take_words("FOR") if self.sees_words("FOR", "SYSTEM_TIME") or self.sees_words("FOR", "VERSION") else None
-        if self.sees_words("VERSION", "AS", "OF") or self.sees_words("TIMESTAMP", "AS", "OF"):
+        if (
+            self.sees(TokenType.FOR)
+            or self.sees_words("VERSION", "AS", "OF")
+            or self.sees_words("TIMESTAMP", "AS", "OF")
+        ):
             self.refuse("a table is read as it is now: VERSION AS OF and TIMESTAMP AS OF are not admitted")
 
     def _refuse_sample(self) -> None:

@@ -19,7 +19,9 @@ class TypeGrammar(Cursor):
     def data_type(self) -> SparkType:
         token = self.peek()
         word = token.text.upper()
-        if token.token_type == TokenType.IDENTIFIER or not (word in _SIMPLE or word in {"ARRAY", "MAP", "STRUCT", "INTERVAL"}):
+        if token.token_type == TokenType.IDENTIFIER or not (
+            word in _SIMPLE or word in {"ARRAY", "MAP", "STRUCT", "INTERVAL"}
+        ):
             self.fail("expected a data type")
         self.next()
         if word in {"ARRAY", "MAP"}:
