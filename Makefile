@@ -18,7 +18,7 @@ endif
 unexport PYTHONPATH PYTHONHOME
 export PYTHON
 
-NAME ?= overhead
+NAME ?=
 SEEDS ?= 2000
 export SEEDS
 
@@ -49,7 +49,7 @@ format: setup ## let ruff rewrite what it can
 sim: setup ## the property tests with SEEDS examples each
 	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
 
-bench: setup ## a benchmark: make bench NAME=overhead
+bench: setup ## all benchmarks, or one: make bench NAME=overhead
 	@$(JAVA) $(BIN)/python -m bench $(NAME) $(ARGS)
 
 mutants: setup ## plant known mistakes one by one; every one must make a test fail

@@ -24,8 +24,13 @@ from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan,
 from skerry.plan.place import fewest_arriving
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.names import TableRef
-from skerry.sql.shape import Shape, result_shape, with_limit, with_sort_by
+from skerry.sql.shape import Shape, result_shape, with_sort_by, without_limit
 from skerry.sql.statement import Query, Scan, render
+
+
+# What a column of a result takes, roughly, and how many a star may stand for.
+_COLUMN_BYTES = 32
+_MANY_COLUMNS = 16
 
 
 class Parts(Protocol):
@@ -65,7 +70,7 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         member = next(iter(holders), site.initiator if site.initiator in site.data_members else site.data_members[0])
         builder = _Builder(nonce, site, limits, shape)
         builder.add_rest(query, sources, member, keys_are_mergeable(query, shape))
-    elif len(sources) == 1 and shape.is_plain_scan and (not shape.has_order or keys_are_mergeable(query, shape)):
+    elif len(sources) == 1 and shape.is_plain_scan and shape.bounds_known and (not shape.has_order or keys_are_mergeable(query, shape)):
         builder = _Builder(nonce, site, limits, shape)
         builder.add_parts(query, sources[0])
     else:
@@ -177,8 +182,11 @@ class _Builder:
         shape = self._shape
         tree = query.tree
         if shape.limit is not None or shape.offset:
+            # Each part may hold all of the rows that are skipped, so it sends those too.
             wanted = None if shape.limit is None else shape.limit + shape.offset
-            tree = with_limit(tree, wanted)
+            tree = without_limit(tree)
+            if wanted is not None:
+                tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
             order = "lanes" if wanted is not None else "merge"
         else:
             order = "merge"
@@ -207,7 +215,8 @@ class _Builder:
             return True
         if limit is None or limit > self._limits.driver_rows:
             return False
-        return limit * 32 * self._shape.columns <= self._limits.driver_bytes
+        # A star's columns are not counted here: taken as many.
+        return limit * _COLUMN_BYTES * (self._shape.columns or _MANY_COLUMNS) <= self._limits.driver_bytes
 
     def _edge(self) -> int:
         self._next_edge += 1

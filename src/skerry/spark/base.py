@@ -164,6 +164,11 @@ class SessionEngine(ABC):
             self._spark().catalog.dropTempView(name)
             self._edge_views.discard(name)
 
+    @property
+    def session(self) -> SparkSession:
+        """The session itself, for oracles and benchmarks that run beside Skerry in the same Spark."""
+        return self._spark()
+
     def _views_in_use(self) -> set[str]:
         return self._views.in_use()
 

@@ -74,15 +74,16 @@ def _shorten(column: exp.Column, scope: Scope) -> None:
                 return
 
 
-def place_scans(scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source]:
+def place_scans(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source]:
     """Put `scan_N` in the place of each table; answers the source of each scan, in the order of the text."""
+    prefix = _free_prefix(tree)
     sources = [source for scope in scopes.all for source in scope.sources if source.table is not None]
     sources.sort(key=lambda source: int(source.node.meta.get("start", 0)))
     if len(sources) != len(tables):
         raise SqlError("a table stands where Skerry cannot read it; put it into a subquery in FROM")
     placed: dict[str, Source] = {}
     for index, source in enumerate(sources):
-        name = f"scan_{index}"
+        name = f"{prefix}{index}"
         node = source.node
         own = node.this
         if not source.said_alias:
@@ -92,3 +93,12 @@ def place_scans(scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source
         node.set("catalog", None)
         placed[name] = source
     return placed
+
+
+def _free_prefix(tree: exp.Expr) -> str:
+    """`scan_`, or more of it where the statement has such names of its own."""
+    taken = {node.name.lower() for node in tree.find_all(exp.Identifier)}
+    prefix = "scan_"
+    while any(name.startswith(prefix) for name in taken):
+        prefix = f"skerry_{prefix}"
+    return prefix

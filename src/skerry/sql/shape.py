@@ -49,7 +49,7 @@ def result_shape(query: Query) -> Shape:
     outputs = _outputs(root, query)
     return Shape(
         is_global_aggregate=_is_global_aggregate(root),
-        is_plain_scan=_is_plain_scan(root),
+        is_plain_scan=_is_plain_scan(root, query),
         limit=limit,
         offset=offset or 0,
         bounds_known=limit_known and offset_known,
@@ -119,7 +119,7 @@ def _is_windowed(node: exp.Expr) -> bool:
     return isinstance(parent, exp.Window) and parent.this is child
 
 
-def _is_plain_scan(root: exp.Expr) -> bool:
+def _is_plain_scan(root: exp.Expr, query: Query) -> bool:
     if not isinstance(root, exp.Select):
         return False
     if any(value not in (None, [], False) for key, value in root.args.items() if key not in _PLAIN):
@@ -127,7 +127,7 @@ def _is_plain_scan(root: exp.Expr) -> bool:
     from_ = root.args.get("from_")
     if from_ is None or not isinstance(from_.this, exp.Table) or isinstance(from_.this.this, exp.Anonymous):
         return False
-    if not from_.this.name.startswith("scan_"):
+    if all(scan.node_name != from_.this.name for scan in query.tables):
         return False
     return not any(
         isinstance(node, exp.Query | exp.Window | exp.Exists) or is_aggregate(node) or is_generator(node)

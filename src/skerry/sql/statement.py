@@ -158,11 +158,11 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bind.check_aliases(scopes, text)
     bind.shorten_names(scopes)
     columns.check_columns(tree, scopes, tables, text)
-    filters_of = bind.place_scans(scopes, tables)
-    needed = needed_columns(tree, scopes, filters_of)
-    filters = pushed_filters(scopes, filters_of)
+    sources = bind.place_scans(tree, scopes, tables)
+    needed = needed_columns(tree, scopes, sources)
+    filters = pushed_filters(scopes, sources)
     scans = []
-    for name, source in filters_of.items():
+    for name, source in sources.items():
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
     return Query(tree, tuple(scans), bound, uses_now)

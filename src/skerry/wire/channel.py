@@ -197,11 +197,12 @@ class ChannelReceiver:
         assert self.consumed_bytes <= self.received_bytes
         return self._grant_if_due()
 
-    def activate(self) -> list[Grant]:
+    def activate(self, *, grant_on_consumption: bool) -> list[Grant]:
         """The query became known: credit follows it from now on."""
         if not self.pending:
             return []
         self.pending = False
+        self.grant_on_consumption = grant_on_consumption
         return [self._grant()]
 
     def _credit(self) -> int:

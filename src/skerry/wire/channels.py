@@ -305,9 +305,11 @@ class ChannelIn:
         """The query used up so much (in headers' decoded_bytes) of what was appended: grants more."""
         self._tell(self._receiver.consumed(decoded_bytes))
 
-    def activate(self) -> None:
-        """The query is known now: credit grows with it."""
-        self._tell(self._receiver.activate())
+    def activate(self, *, grant_on_consumption: bool | None = None) -> None:
+        """The query is known now: credit grows with it, by the policy given here or at the beginning."""
+        if grant_on_consumption is None:
+            grant_on_consumption = self._receiver.grant_on_consumption
+        self._tell(self._receiver.activate(grant_on_consumption=grant_on_consumption))
 
     def stop_sending(self) -> None:
         """Enough: the sender ends cleanly, and what is still under way is dropped; finish and fail are not called."""

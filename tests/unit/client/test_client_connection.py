@@ -148,6 +148,7 @@ def test_a_refusal_in_the_middle_is_the_error() -> None:
         b"\xff" * 100,
         b"".join(encode_frame(KIND_OF[ClientResult], b"\xc1")),
         b"".join(encode_frame(KIND_OF[ClientResult], b"\x91\x07")),  # answers request 7
+        b"".join(encode_frame(KIND_OF[ClientResult], b"\x91\x01")),  # no rows, no count, no error
         b"".join(encode_frame(KIND_OF[Execute], b"\x90")),
         b"".join(encode_frame(KIND_OF[Goodbye], b"\x90"))[:-1] + b"\x91",  # checksum
         b"".join(encode_frame(KIND_OF[Hello], b"\x95\xa6client\x91\x01\xa0\xa0\x00")),

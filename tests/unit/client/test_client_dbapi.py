@@ -13,9 +13,9 @@ import skerry
 from skerry import errors
 from skerry.client import pep249
 from skerry.client.dbapi import Connection
-from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure
+from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure, Message
 from skerry.wire.values import from_value
-from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
+from tests.unit.client.scripted_member import Answers, Peer, ScriptedMember, member_with
 
 ROWS = 1000
 NUMBERS = pa.table({"n": list(range(ROWS)), "name": [f"row {n}" for n in range(ROWS)]})
@@ -104,14 +104,36 @@ def test_fetches_arrow(connection: Connection) -> None:
     assert cursor.rowcount == 0
 
 
-def test_a_whole_result_is_asked_for_in_large_pages_two_ahead(member: ScriptedMember, connection: Connection) -> None:
-    cursor = connection.cursor()
-    cursor.execute("numbers").fetch_arrow_table()
-    fetches = member.of(ClientFetch)
+def test_a_whole_result_is_asked_for_in_large_pages_two_ahead() -> None:
+    """The member answers fetches in pairs only: who asks for one page at a time waits for ever."""
+    answers = Answers({"numbers": NUMBERS.slice(0, 320)}, page_rows=64)
+    held: list[tuple[Peer, ClientFetch]] = []
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientFetch):
+            held.append((peer, message))
+            if len(held) % 2 == 0:
+                for asker, fetch in held[-2:]:
+                    answers(asker, fetch)
+        else:
+            answers(peer, message)
+
+    with member_with(script) as member, skerry.connect(member.url) as connection:
+        table = connection.cursor().execute("numbers").fetch_arrow_table()
+        fetches = member.of(ClientFetch)
+    assert table.num_rows == 320
     assert {(fetch.page_rows, fetch.page_bytes) for fetch in fetches} == {(0, 8 << 20)}
-    assert [fetch.page_number for fetch in fetches][:16] == list(range(1, 17))
-    cursor.execute("numbers").fetchone()
-    assert len(member.of(ClientFetch)) == len(fetches)  # a page is asked for when it is needed
+    assert [fetch.page_number for fetch in fetches][:4] == [1, 2, 3, 4]
+
+
+def test_single_rows_are_asked_for_when_they_are_needed(member: ScriptedMember, connection: Connection) -> None:
+    cursor = connection.cursor().execute("numbers")
+    cursor.fetchmany(64)
+    cursor.status()  # whatever was asked for before this has arrived with it
+    assert member.of(ClientFetch) == []
+    cursor.fetchone()
+    (fetch,) = member.of(ClientFetch)
+    assert (fetch.page_number, fetch.page_rows, fetch.page_bytes) == (1, 4096, 1 << 20)
 
 
 def test_nothing_is_closed_that_has_ended_and_everything_that_has_not(

@@ -148,9 +148,16 @@ def test_a_pending_channel_keeps_to_its_first_credits() -> None:
     assert put(end, batch(0, 400)) == [Grant(1, 400)]
     with pytest.raises(PeerError, match="without credit"):
         end.is_new(batch(1), 100)
-    assert end.activate() == [Grant(1, 800)]
-    assert end.activate() == []
+    assert end.activate(grant_on_consumption=False) == [Grant(1, 800)]
+    assert end.activate(grant_on_consumption=False) == []
     assert end.open(opening(1)) == [ChannelOk(1, 800)]
+
+
+def test_a_pending_channel_may_turn_to_credit_on_consumption() -> None:
+    end = receiver(400, pending=True)
+    put(end, batch(0, 300))
+    assert end.activate(grant_on_consumption=True) == [Grant(1, 400)]
+    assert end.consumed(300) == [Grant(1, 700)]
 
 
 def test_an_overdraft_of_one_batch_is_accepted() -> None:

@@ -1,0 +1,62 @@
+"""Members of one process that share the run's one Spark; a test that leaves anything of a query in them has failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from skerry.spark.engine import Engine
+from skerry.testing.cluster import LocalCluster
+from tests.integration.member.member_sites import make_sites, nothing_left, write_sites
+
+StartCluster = Callable[..., LocalCluster]
+
+
+@pytest.fixture(scope="session")
+def fault_tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mapping[str, Path]]:
+    return make_sites(tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture(scope="session")
+def shared_members(
+    spark_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[LocalCluster]:
+    """Three sites and a lite member, kiosk, with the default limits."""
+    path = write_sites(tmp_path_factory.mktemp("members") / "skerry.yaml", fault_tables, lite=("kiosk",))
+    with LocalCluster(str(path), engine=spark_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def members(shared_members: LocalCluster) -> Iterator[LocalCluster]:
+    yield shared_members
+    nothing_left(shared_members)
+
+
+@pytest.fixture
+def start_members(
+    spark_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path: Path
+) -> Iterator[StartCluster]:
+    """start_members(tables=…, limits=…, lite=…): a cluster of the test's own, checked and stopped at its end."""
+    started: list[LocalCluster] = []
+
+    def start(
+        tables: Mapping[str, Mapping[str, Path]] = fault_tables,
+        limits: Mapping[str, float] | None = None,
+        lite: tuple[str, ...] = (),
+    ) -> LocalCluster:
+        path = write_sites(tmp_path / "skerry.yaml", tables, limits=limits, lite=lite)
+        cluster = LocalCluster(str(path), engine=spark_engine)
+        cluster.start()
+        started.append(cluster)
+        return cluster
+
+    try:
+        yield start
+        for cluster in started:
+            nothing_left(cluster)
+    finally:
+        for cluster in started:
+            cluster.stop()

@@ -1,0 +1,123 @@
+"""Tables for tests of faults, and the check that a cluster holds nothing of a query that is over."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from skerry.testing.cluster import LocalCluster
+
+SITES = ("oslo", "bergen", "tromso")
+TICKS = 20_000  # rows of `ticks` at each site
+FEW = 100  # rows of `few` at each site
+# Nothing of this takes long, but the machine may be busy.
+DEADLINE_S = 30.0
+
+
+def make_sites(folder: Path) -> dict[str, dict[str, Path]]:
+    """`ticks` and `few`, each with a part at every site; returns site → table → folder."""
+    placed: dict[str, dict[str, Path]] = {}
+    for number, site in enumerate(SITES):
+        first = number * TICKS
+        ids = range(first, first + TICKS)
+        ticks = pa.table(
+            {
+                "id": pa.array(ids, pa.int64()),
+                "kind": pa.array([each % 7 for each in ids], pa.int32()),
+                "note": [f"{site} {each * 7919 % 1_000_003:>07} {'x' * (each % 50)}" for each in ids],
+            }
+        )
+        few = pa.table({"id": pa.array(range(FEW), pa.int64()), "name": [f"{site} {each}" for each in range(FEW)]})
+        placed[site] = {}
+        for name, table in (("ticks", ticks), ("few", few)):
+            path = folder / site / name
+            path.mkdir(parents=True)
+            # Spark looks for a cancel between batches of rows, and a batch ends with its row group.
+            pq.write_table(table, path / "part.parquet", row_group_size=200)
+            placed[site][name] = path
+    return placed
+
+
+def slow_query(site: str) -> str:
+    """Minutes of work in that site's Spark, which ends soon after a cancel."""
+    return (
+        f"SELECT max(sha2(concat(t.note, a.name, b.name), 512)) AS digest "
+        f"FROM {site}.ticks t CROSS JOIN {site}.few a CROSS JOIN {site}.few b"
+    )
+
+
+def large_query(site: str) -> str:
+    """200 million rows, so their reader ends first."""
+    return f"SELECT t.id, t.note, a.name FROM {site}.ticks t CROSS JOIN {site}.few a CROSS JOIN {site}.few b"
+
+
+def write_sites(
+    path: Path,
+    tables: Mapping[str, Mapping[str, Path]],
+    *,
+    ports: Mapping[str, int] | None = None,
+    spark: Mapping[str, Any] | None = None,
+    limits: Mapping[str, float] | None = None,
+    lite: tuple[str, ...] = (),
+    cluster: str = "faults",
+) -> Path:
+    """skerry.yaml for these tables (site → table → folder or file of Parquet); returns `path`."""
+    root = os.path.commonpath([folder for placed in tables.values() for folder in placed.values()])
+    members: dict[str, Any] = {
+        site: {
+            "address": f"127.0.0.1:{ports[site] if ports else 7101 + number}",
+            "spark": dict(spark or {"master": "local[2]"}),
+            "tables": {name: {"format": "parquet", "path": os.path.relpath(folder, root)} for name, folder in placed.items()},
+        }
+        for number, (site, placed) in enumerate(tables.items())
+    }
+    for number, name in enumerate(lite):
+        members[name] = {"address": f"127.0.0.1:{ports[name] if ports else 7201 + number}", "role": "lite"}
+    text = {"cluster": cluster, "data_root": root, "members": members, "limits": dict(limits or {})}
+    path.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
+    return path
+
+
+def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+    give_up = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < give_up, f"not within {deadline_s:g} s: {what}"
+        time.sleep(0.01)
+
+
+def held(cluster: LocalCluster) -> list[str]:
+    """What members and their Spark hold of any query."""
+    found = []
+    for name, member in cluster.members.items():
+        counts = {
+            "queries begun here": len(member.initiated),
+            "open cursors": member.clients.open_cursors,
+            "queries taken part in": len(member.participants),
+            "budgets": member.resources.queries,
+            "bytes of memory": member.resources.memory_used,
+            "bytes of disk": member.resources.disk_used,
+            "arriving channels": len(member.inputs._arriving),
+            "halves": len(member.inputs._halves),
+            "queries at the task port": len(member.taskport._queries),
+        }
+        found += [f"{name}: {count} {what}" for what, count in counts.items() if count]
+    assert cluster.engine is not None
+    slots: Any = cluster.engine.source_slots
+    if slots is not None and slots.free != slots.count:
+        found.append(f"{slots.count - slots.free} source slots")
+    return found + cluster.engine.leftovers()
+
+
+def nothing_left(cluster: LocalCluster) -> None:
+    """Receipts, and Spark's own books, lag a little behind a query's end."""
+    give_up = time.monotonic() + DEADLINE_S
+    while left := held(cluster):
+        assert time.monotonic() < give_up, f"left behind: {', '.join(left)}"
+        time.sleep(0.01)

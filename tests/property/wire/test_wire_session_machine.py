@@ -1,0 +1,237 @@
+"""Both ends of a session over links that delay, cut and cross: no control message is lost or doubled.
+
+Dials may cross, links may die unseen, members may give up and start afresh. Within one pair of sessions each message
+arrives once and in order; across a loss a message may be missing, but never comes twice.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from skerry.ids import QueryId
+from skerry.limits import Limits
+from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_message
+from skerry.wire.messages import Check, Hello, Welcome
+from skerry.wire.session import Deliver, Identity, Instruction, PeerLost, PeerUp, Session, Transmit, Unlink
+
+LIMITS = Limits(heartbeat_s=1.0, heartbeats_missed=3, wait_s=30.0)
+
+
+def frames(parts: list[Buffer]) -> list[Frame]:
+    data = b"".join(bytes(part) for part in parts)
+    reader = FrameReader(1 << 20)
+    reader.get_buffer()[: len(data)] = data
+    reader.buffer_updated(len(data))
+    return reader.frames()
+
+
+class Link:
+    """One connection: two queues, to the dialler and to the one dialled."""
+
+    def __init__(self, dialler: End, other: End) -> None:
+        self.queues: dict[End, deque[Frame]] = {dialler: deque(), other: deque()}
+        self.dialler = dialler
+        self.is_up = True
+        self.greeted = False  # the Hello was read
+
+
+class End:
+    """A member, as wire/peers.py runs its session."""
+
+    def __init__(self, name: str, epoch: int) -> None:
+        self.identity = Identity("fjords", name, epoch)
+        self.session: Session | None = None
+        self.numbers = 0
+        self.link: Link | None = None
+        self.greeting: Link | None = None
+        self.sent = 0
+        self.received: list[int] = []
+        self.losses = 0
+        self.peer = ""
+
+    def begin(self, now: float) -> Session:
+        if self.session is None:
+            self.numbers += 1
+            self.session = Session(self.identity, self.peer, self.numbers, LIMITS, now)
+        return self.session
+
+    def perform(self, session: Session, instructions: list[Instruction]) -> None:
+        for one in instructions:
+            if session is not self.session:
+                return
+            match one:
+                case Transmit(parts):
+                    if self.link is not None and self.link.is_up:
+                        other = next(end for end in self.link.queues if end is not self)
+                        self.link.queues[other].extend(frames(list(parts)))
+                case Deliver(Check(queries)):
+                    self.received.append(int(queries[0].local, 16))
+                case PeerUp():
+                    pass
+                case Unlink():
+                    self.drop()
+                case PeerLost():
+                    self.session = None
+                    self.losses += 1
+                    self.drop()
+                    self.greeting = None
+                case other_:
+                    raise AssertionError(other_)
+
+    def drop(self) -> None:
+        if self.link is not None:
+            self.link.is_up = False
+            self.link = None
+
+
+class SessionOverCrossingLinks(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        self.now = 0.0
+        self.ends = (End("bergen", 22), End("oslo", 11))
+        self.ends[0].peer, self.ends[1].peer = "oslo", "bergen"
+        self.links: list[Link] = []
+
+    def other(self, end: End) -> End:
+        return self.ends[0] if end is self.ends[1] else self.ends[1]
+
+    @rule(side=st.integers(0, 1))
+    def send(self, side: int) -> None:
+        end = self.ends[side]
+        session = end.begin(self.now)
+        end.sent += 1
+        end.perform(session, session.send(Check((QueryId("x", f"{end.sent:032x}"),))))
+
+    @rule(side=st.integers(0, 1))
+    def dial(self, side: int) -> None:
+        end = self.ends[side]
+        if end.session is None or end.session.is_linked or end.greeting is not None:
+            return
+        link = Link(end, self.other(end))
+        self.links.append(link)
+        end.greeting = link
+        link.queues[self.other(end)].extend(frames(encode_message(end.session.hello())))
+
+    @precondition(lambda self: self.links)
+    @rule(which=st.integers(0, 100), side=st.integers(0, 1))
+    def arrive(self, which: int, side: int) -> None:
+        link, end = self.links[which % len(self.links)], self.ends[side]
+        if not link.queues[end]:
+            return
+        frame = link.queues[end].popleft()
+        if link.dialler is not end and not link.greeted:
+            link.greeted = True
+            hello = decode(frame)
+            assert isinstance(hello, Hello)
+            self.serve(end, link, hello)
+        elif end.greeting is link:
+            end.greeting = None
+            welcome = decode(frame)
+            assert isinstance(welcome, Welcome)
+            if end.session is None or end.session.is_linked:
+                link.is_up = False
+                return
+            end.link = link
+            end.perform(end.session, end.session.welcomed(welcome, self.now))
+        elif end.link is link and end.session is not None:
+            end.perform(end.session, end.session.receive(frame, self.now))
+
+    def serve(self, end: End, link: Link, hello: Hello) -> None:
+        if end.session is not None and end.session.is_older(hello):
+            link.is_up = False
+            return
+        if end.session is not None and end.session.is_other(hello):
+            end.perform(end.session, end.session.restarted(hello))
+        session = end.session or Session(end.identity, end.peer, end.numbers + 1, LIMITS, self.now)
+        if session.is_stale(hello):
+            link.queues[self.other(end)].extend(frames(encode_message(session.welcome(1))))
+            link.is_up = False
+            return
+        if not session.yields_to(hello, end.greeting is not None):
+            link.is_up = False
+            return
+        session = end.begin(self.now)
+        end.drop()
+        if end.greeting is not None:
+            end.greeting.is_up = False
+            end.greeting = None
+        end.link = link
+        end.perform(session, session.accept(hello, 1, self.now))
+
+    @precondition(lambda self: self.links)
+    @rule(which=st.integers(0, 100), keep=st.integers(0, 3))
+    def cut(self, which: int, keep: int) -> None:
+        """What is under way is lost, but for a few frames that were already there."""
+        link = self.links[which % len(self.links)]
+        link.is_up = False
+        for queue in link.queues.values():
+            while len(queue) > keep:
+                queue.pop()
+
+    @rule(side=st.integers(0, 1))
+    def notice_a_dead_link(self, side: int) -> None:
+        end = self.ends[side]
+        if end.link is not None and not end.link.is_up and not end.link.queues[end]:
+            end.link = None
+            if end.session is not None:
+                end.session.unlinked(self.now)
+        if end.greeting is not None and not end.greeting.is_up and not end.greeting.queues[end]:
+            end.greeting = None
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 4.0, 31.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        for end in self.ends:
+            if end.session is not None:
+                end.perform(end.session, end.session.tick(self.now))
+
+    @invariant()
+    def nothing_comes_twice_or_out_of_order(self) -> None:
+        for end in self.ends:
+            assert end.received == sorted(set(end.received))
+            if end.losses == self.other(end).losses == 0:
+                assert end.received == list(range(1, len(end.received) + 1))
+
+    def teardown(self) -> None:
+        """Once links hold, both ends link within a few steps, and what is sent then arrives."""
+        if not hasattr(self, "ends"):
+            return
+        lossless = all(end.losses == 0 for end in self.ends)
+        for link in self.links:
+            link.is_up = False
+            if lossless:
+                # Old Hellos may still cost a session here; without them nothing may be lost.
+                for queue in link.queues.values():
+                    queue.clear()
+        for turn in range(12):
+            for side in (0, 1):
+                self.notice_a_dead_link(side)
+            if turn == 6:
+                for side in (0, 1):
+                    self.send(side)
+            self.dial(turn % 2)
+            for _ in range(40):
+                for which in range(len(self.links)):
+                    for side in (0, 1):
+                        self.arrive(which, side)
+            if turn > 6:
+                self.now += 1.0
+                for end in self.ends:
+                    if end.session is not None:
+                        end.perform(end.session, end.session.tick(self.now))
+        for end in self.ends:
+            assert end.session is not None
+            assert end.session.is_linked
+            assert end.received[-1:] == [self.other(end).sent]
+            if lossless and all(one.losses == 0 for one in self.ends):
+                assert end.received == list(range(1, self.other(end).sent + 1))
+        if lossless:
+            assert all(end.losses == 0 for end in self.ends)
+
+
+TestSessionOverCrossingLinks = SessionOverCrossingLinks.TestCase
+TestSessionOverCrossingLinks.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)

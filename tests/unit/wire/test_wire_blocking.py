@@ -1,0 +1,151 @@
+"""Blocking connections against the real listener: both ways, bounds on waiting, and a close that wakes others."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from skerry.errors import PeerError, VersionError
+from skerry.wire.blocking import BlockingConnection
+from skerry.wire.frames import ConnectionLost, decode, encode_batch_frame, encode_frame, split_batch
+from skerry.wire.listener import Listener
+from skerry.wire.messages import Batch, Goodbye, Hello, Ping
+from skerry.wire.session import make_hello
+from skerry.wire.tcp import Connection
+from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run
+
+
+async def echo(connection: Connection, hello: Hello) -> None:
+    while (frame := await connection.receive()) is not None:
+        if frame.kind == 4:
+            return
+        connection.send_parts(encode_frame(frame.kind, frame.payload))
+        await connection.drain()
+
+
+def against_listener(work: Callable[[str], None], address: str = "tcp:127.0.0.1:0") -> None:
+    """Run `work(address)` in a thread beside a real listener."""
+
+    async def main() -> None:
+        listener = await Listener.start(address, QUICK, OSLO, {"client": echo})
+        with ThreadPoolExecutor(1) as pool:
+            await asyncio.get_running_loop().run_in_executor(pool, work, listener.address)
+        await listener.stop()
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix"])
+def test_frames_travel_both_ways(kind: str, tmp_path: Path) -> None:
+    def work(address: str) -> None:
+        with BlockingConnection.connect(address, 5.0) as connection:
+            assert connection.login(make_hello(BERGEN, "client"), 5.0).member == "oslo"
+            for size in (1, 50_000, 2_000_000):
+                body = os.urandom(size)
+                connection.send_parts(encode_batch_frame(Batch(0, 0, False, 1, size, 0), body))
+                frame = connection.receive(5.0)
+                assert frame is not None
+                assert split_batch(frame)[1] == body
+            for number in range(3):
+                connection.send(Ping(number))
+            assert [decode(frame) for _ in range(3) if (frame := connection.receive(5.0))] == [Ping(0), Ping(1), Ping(2)]
+            connection.send(Goodbye())
+            assert connection.receive(5.0) is None
+            assert connection.bytes_sent > 2_000_000 < connection.bytes_received
+
+    against_listener(work, "tcp:127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/s")
+
+
+def test_a_refused_login_raises_the_reason() -> None:
+    def work(address: str) -> None:
+        with BlockingConnection.connect(address, 5.0) as connection:
+            hello = Hello("client", (99,), "fjords", "someone", 1)
+            with pytest.raises(VersionError, match="someone speaks protocol versions 99"):
+                connection.login(hello, 5.0)
+
+    against_listener(work)
+
+
+def test_waiting_is_bounded_and_can_go_on() -> None:
+    def work(address: str) -> None:
+        with BlockingConnection.connect(address, 5.0) as connection:
+            connection.login(make_hello(BERGEN, "client"), 5.0)
+            with pytest.raises(TimeoutError):
+                connection.receive(0.01)
+            connection.send(Ping(1))
+            assert connection.receive(5.0) is not None
+
+    against_listener(work)
+
+
+def test_close_wakes_another_thread() -> None:
+    outcome: list[object] = []
+
+    def work(address: str) -> None:
+        connection = BlockingConnection.connect(address, 5.0)
+        connection.login(make_hello(BERGEN, "client"), 5.0)
+        waiting = threading.Event()
+
+        def wait() -> None:
+            waiting.set()
+            try:
+                outcome.append(connection.receive())
+            except ConnectionLost:
+                outcome.append(None)
+
+        thread = threading.Thread(target=wait)
+        thread.start()
+        waiting.wait()
+        connection.close()
+        thread.join()
+        with pytest.raises(ConnectionLost):
+            connection.send(Ping(1))
+        with pytest.raises(ConnectionLost):
+            connection.receive(1.0)
+
+    against_listener(work)
+    assert outcome == [None]
+
+
+@pytest.mark.parametrize(
+    ("data", "kind", "reason"),
+    [
+        (b"", None, ""),
+        (b"\x00\x00", ConnectionLost, "ended inside a frame"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", PeerError, "unknown kind"),
+    ],
+)
+def test_ends_of_a_stream_are_told_apart(data: bytes, kind: type[PeerError] | None, reason: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connection = BlockingConnection.connect(f"tcp:127.0.0.1:{server.getsockname()[1]}", 5.0)
+        with connection, server.accept()[0] as peer:
+            peer.sendall(data)
+            peer.shutdown(socket.SHUT_WR)
+            if kind is None:
+                assert connection.receive(5.0) is None
+            else:
+                with pytest.raises(kind, match=reason):
+                    connection.receive(5.0)
+
+
+def test_a_peer_that_reads_nothing_ends_a_write_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with BlockingConnection.connect(f"tcp:127.0.0.1:{server.getsockname()[1]}", 0.1) as connection:
+            with pytest.raises(TimeoutError):
+                connection.send_parts([bytes(50_000_000)])
+
+
+def test_nobody_listening_is_a_refusal(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        BlockingConnection.connect(f"unix:{tmp_path}/none", 1.0)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ConnectionRefusedError):
+            BlockingConnection.connect(f"tcp:127.0.0.1:{taken.getsockname()[1]}", 1.0)
