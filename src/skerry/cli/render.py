@@ -63,7 +63,7 @@ class TableWriter:
             self._head()
 
     def _head(self) -> None:
-        titles = [pad(title, width) for title, width in zip(self._titles, self._widths, strict=True)]
+        titles = list(map(pad, self._titles, self._widths, self._right))
         if self._colour:
             titles = [click.style(title, bold=True) for title in titles]
         self._write((" " + " | ".join(titles)).rstrip() + "\n")

@@ -55,6 +55,7 @@ class Runner:
                 writer.rows(rows)
                 sys.stdout.flush()
             writer.end()
+            sys.stdout.flush()
             self._say(None, started, count)
 
     def close(self) -> None:

@@ -202,6 +202,8 @@ class Cursor:
         self, operation: str, seq_of_parameters: Iterable[Parameters], *, timeout_s: float | None = None
     ) -> Cursor:
         """Run a statement that returns no rows, once for each of the parameters."""
+        self._check()
+        self._drop_result()
         changed = 0
         for parameters in seq_of_parameters:
             self._execute(operation, parameters, timeout_s, expected="count")

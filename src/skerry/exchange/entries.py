@@ -53,7 +53,8 @@ class SpoolEntries:
 
     def poll(self) -> Entry | Signal:
         for _ in range(len(self._feeds)):
-            feed = self._feeds.pop(0)
+            # A feed leaves its turn only after whatever may raise: an error is told again at the next poll.
+            feed = self._feeds[0]
             if feed.spool.failed is not None:
                 raise feed.spool.failed
             while feed.next_index < feed.spool.length:
@@ -62,8 +63,9 @@ class SpoolEntries:
                 feed.spool.release(feed.next_index)
                 feed.on_consumed(entry.decoded_bytes)
                 if entry.rows:
-                    self._feeds.append(feed)
+                    self._feeds.append(self._feeds.pop(0))
                     return entry
+            self._feeds.pop(0)
             if not feed.spool.finished:
                 self._feeds.append(feed)
         return WAIT if self._feeds else END

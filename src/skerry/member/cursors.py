@@ -29,7 +29,7 @@ class Cursors:
         """Admit an `execute`, or say why not."""
         self.expire(now)
         if self._markers.pop(query, None) is not None:
-            self._used[query] = now + self._limits.marker_s
+            self._keep(self._used, query, now)
             raise Cancelled(f"query {query} was closed before it began")
         if query in self._owner or query in self._used:
             raise UserError(f"query id {query} was used before; every execute needs a new one")
@@ -40,11 +40,12 @@ class Cursors:
     def close(self, query: QueryId, now: float) -> bool:
         """True if there was a cursor. If there never was, an `execute` may still be on its way: leave a marker."""
         self.expire(now)
-        if self._owner.pop(query, None) is not None:
-            self._used[query] = now + self._limits.marker_s
+        if query in self._owner:
+            del self._owner[query]
+            self._keep(self._used, query, now)
             return True
         if query not in self._used:
-            self._markers[query] = now + self._limits.marker_s
+            self._keep(self._markers, query, now)
             while len(self._markers) > 10 * self._limits.queries:
                 self._markers.popitem(last=False)
         return False
@@ -57,3 +58,8 @@ class Cursors:
         for kept in (self._used, self._markers):
             while kept and next(iter(kept.values())) <= now:
                 kept.popitem(last=False)
+
+    def _keep(self, kept: OrderedDict[QueryId, float], query: QueryId, now: float) -> None:
+        """At the end, even if it was kept before: the first to expire stands first."""
+        kept.pop(query, None)
+        kept[query] = now + self._limits.marker_s

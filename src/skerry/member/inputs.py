@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.errors import SkerryError
+from skerry.errors import PeerError, SkerryError
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
@@ -119,7 +119,9 @@ class Inputs:
         def append(header: Batch, body: Buffer) -> None:
             if header.rows:
                 # A peer's batch is checked once, here; from now on it is passed on as bytes (D12).
-                decode_batch(body, decode_schema(receiving.schema), self._limits.frame_bytes * 4)
+                batch = decode_batch(body, decode_schema(receiving.schema), self._limits.frame_bytes * 4)
+                if batch.num_rows != header.rows:
+                    raise PeerError(f"{channel}: a batch of {batch.num_rows} rows is said to have {header.rows}")
             spool.append(Entry(body, header.rows, header.decoded_bytes))
 
         def fail(error: SkerryError) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
 from skerry.exchange.entries import EncodedInput, ReadableSpool
-from skerry.exchange.input import Signal
+from skerry.exchange.input import END, Signal
 from skerry.exchange.lanes import Lanes
 from skerry.exchange.merge import Merge
 from skerry.exchange.reader import SpoolInput
@@ -34,13 +34,23 @@ def partitions_for(arriving: Sequence[Arriving], cores: int) -> int:
 def fill_from_table(spool: Spool, table: pa.Table, limits: Limits) -> tuple[int, int]:
     """Rows that came through Spark's driver, as batches of a spool; returns rows and bytes."""
     size = 0
-    for batch in table.to_batches(max_chunksize=limits.batch_rows):
-        if batch.num_rows:
+    for whole in table.to_batches(max_chunksize=limits.batch_rows):
+        for batch in _pieces(whole, limits.batch_bytes):
             entry = Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch))
             size += entry.decoded_bytes
             spool.append(entry)
     spool.finish()
     return table.num_rows, size
+
+
+def _pieces(batch: pa.RecordBatch, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of at most so many bytes, unless one row has more; none without rows."""
+    if batch.num_rows > 1 and decoded_bytes(batch) > bytes_max:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half), bytes_max)
+        yield from _pieces(batch.slice(half), bytes_max)
+    elif batch.num_rows:
+        yield batch
 
 
 async def merge_lanes(lanes: list[Spool], output: Output, schema: Schema, run: Spool, limits: Limits) -> ReadableSpool:
@@ -60,5 +70,6 @@ async def merge_lanes(lanes: list[Spool], output: Output, schema: Schema, run: S
     while not isinstance(entry := merged.poll(), Signal):
         run.append(entry)
         await asyncio.sleep(0)
+    assert entry is END, "lanes are complete before they are merged"
     run.finish()
     return run

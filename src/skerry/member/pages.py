@@ -17,7 +17,8 @@ class Pages:
     def __init__(self, source: EntryInput) -> None:
         self._source = source
         self._kept: Page | None = None
-        self._held: list[Entry] = []
+        self._held: list[Entry] = []  # of the page that is being made
+        self._next: Entry | None = None  # did not fit the page before
         self.rows = 0
 
     @property
@@ -37,8 +38,8 @@ class Pages:
         rows = sum(entry.rows for entry in self._held)
         size = sum(len(entry.body) for entry in self._held)
         is_last = False
-        while size < bytes_max and (rows_max <= 0 or rows < rows_max):
-            entry = self._source.poll()
+        while not self._held or (size < bytes_max and (rows_max <= 0 or rows < rows_max)):
+            entry = self._next if self._next is not None else self._source.poll()
             if entry is END:
                 is_last = True
                 break
@@ -46,6 +47,11 @@ class Pages:
                 if not self._held:
                     return WAIT
                 break
+            is_over = size + len(entry.body) > bytes_max or 0 < rows_max < rows + entry.rows
+            if self._held and is_over:
+                self._next = entry
+                break
+            self._next = None
             self._held.append(entry)
             rows += entry.rows
             size += len(entry.body)

@@ -14,6 +14,7 @@ import msgspec
 from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
+from skerry.exchange.order import sort_table
 from skerry.exchange.spool import Spool
 from skerry.ids import ChannelId
 from skerry.limits import Limits
@@ -222,13 +223,12 @@ class Participant:
                     around.identity.cluster,
                 )
         sink = None
-        if not fragment.output.through_driver:
+        output = fragment.output
+        if not output.through_driver and (output.order == "any" or engine.numbers_lanes):
             running.intake = Intake(fragment.id, engine.retries_tasks)
             running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
             taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
-            sink = SinkOutput(
-                self.query, fragment.id, around.task_address, held.token, around.identity.cluster
-            )
+            sink = SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
         execute = self.core.execute
         return Job(
             tag=f"skerry-{around.identity.member}-{self.query.initiator}-{self.query.local}-{fragment.id}",
@@ -271,8 +271,11 @@ class Participant:
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
+            rows = result.table
+            if fragment.output.order == "merge" and not fragment.output.through_driver:
+                rows = sort_table(rows, fragment.output.keys)
             output = self._spool(fragment, "rows")
-            running.rows, running.size_bytes = fill_from_table(output, result.table, around.limits)
+            running.rows, running.size_bytes = fill_from_table(output, rows, around.limits)
             self._send_rows(running, output)
         else:
             assert running.intake is not None

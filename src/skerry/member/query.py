@@ -6,10 +6,10 @@ import enum
 
 import msgspec
 
-from skerry.errors import SiteError, SkerryError, TimedOut
+from skerry.errors import PeerError, SiteError, SkerryError, TimedOut
 from skerry.ids import QueryId
 from skerry.limits import Limits
-from skerry.plan.fragment import Plan
+from skerry.plan.fragment import Fragment, Plan
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -118,19 +118,19 @@ class QueryCore:
 
     def receive(self, sender: str, message: Message, now: float) -> list[Instruction]:
         """A control message about this query from a participant."""
+        if sender not in self.participants:
+            raise PeerError(f"{type(message).__name__} from {sender}, which takes no part in query {self.query}")
         match message:
-            case PlanRequest():
+            case PlanRequest() if self.phase is Phase.RUNNING:
                 return [Send(sender, PlanReply(self.query, message.request_id, message.plan_id, self._asked(message)))]
             case Started():
-                return self._started(message)
+                return self._started(sender, message)
             case FragmentDone():
-                self._note(message.fragment, "done", message.rows, message.size_bytes)
+                self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
             case Progress():
-                self._progress(message)
+                self._progress(sender, message)
             case Receipt():
-                self._owing.discard(message.member)
-                if self.phase is Phase.ENDING and not self._owing:
-                    return self._ended(now)
+                return self._receipt(sender, now)
             case Cancel():
                 return self.cancel(error_of(message.error), now)
         return []
@@ -156,7 +156,7 @@ class QueryCore:
         self._owing.discard(member)
         if self.phase is Phase.RUNNING:
             return self.cancel(error, now)
-        return [] if self._owing else self._ended(now)
+        return self._ended(now) if self.phase is Phase.ENDING and not self._owing else []
 
     def tick(self, now: float) -> list[Instruction]:
         if now < self._deadline:
@@ -174,25 +174,41 @@ class QueryCore:
     def _asked(self, request: PlanRequest) -> Plan | None:
         return self.plan if request.plan_id == self.plan.plan_id else None
 
-    def _started(self, message: Started) -> list[Instruction]:
-        self._note(message.fragment, "running", 0, 0)
-        known = next((f for f in self.plan.fragments if f.id == message.fragment), None)
-        if known is None or known.output.edge != self.plan.finish.edge or self._schema_told:
+    def _started(self, sender: str, message: Started) -> list[Instruction]:
+        known = self._note(sender, message.fragment, "running", 0, 0)
+        if known is None or known.output.edge != self.plan.finish.edge:
+            return []
+        if self._schema_told or self.phase is not Phase.RUNNING:
             return []
         self._schema_told = True
         return [SchemaKnown(message.schema)]
 
-    def _note(self, fragment: int, state: str, rows: int, size_bytes: int) -> None:
-        known = self._fragments.get(fragment)
-        if known is not None and known.state != "done":
-            self._fragments[fragment] = FragmentProgress(fragment, known.member, state, rows, size_bytes)
+    def _receipt(self, sender: str, now: float) -> list[Instruction]:
+        self._owing.discard(sender)
+        if self.phase is Phase.RUNNING:
+            undone = [
+                each.fragment for each in self._fragments.values() if each.member == sender and each.state != "done"
+            ]
+            if undone:
+                # It let go on its own, without a Cancel that would say why: its rows will never come.
+                return self.cancel(SiteError(f"site {sender} gave up the query", member=sender), now)
+        return self._ended(now) if self.phase is Phase.ENDING and not self._owing else []
 
-    def _progress(self, message: Progress) -> None:
+    def _note(self, sender: str, fragment: int, state: str, rows: int, size_bytes: int) -> Fragment | None:
+        """The fragment, if it is the sender's; what is done stays so."""
+        known = next((f for f in self.plan.fragments if f.id == fragment and f.member == sender), None)
+        if known is not None and self._fragments[fragment].state != "done":
+            self._fragments[fragment] = FragmentProgress(fragment, sender, state, rows, size_bytes)
+        return known
+
+    def _progress(self, sender: str, message: Progress) -> None:
         for seen in message.fragments:
-            if seen.member == message.member:
-                self._note(seen.fragment, seen.state, seen.rows, seen.size_bytes)
+            # Done is said by FragmentDone alone: the receipt is checked against it.
+            state = "running" if seen.state == "done" else seen.state
+            self._note(sender, seen.fragment, state, seen.rows, seen.size_bytes)
         for link in message.links:
-            self._links[(link.sender, link.receiver)] = link
+            if link.sender == sender:
+                self._links[(link.sender, link.receiver)] = link
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:
         self.phase = Phase.ENDING
@@ -205,3 +221,11 @@ class QueryCore:
         self.phase = Phase.ENDED
         self.ended_at = now
         return [QueryEnded(tuple(sorted(self._owing)))]
+
+    # --- for tests -------------------------------------------------------------------------------
+    def validate(self) -> None:
+        """What always holds, whatever came in which order."""
+        assert self._owing <= set(self.participants)
+        assert (self.error is None) or self.phase is not Phase.RUNNING
+        assert (self.ended_at is not None) == (self.phase is Phase.ENDED)
+        assert {each.fragment for each in self._fragments.values()} == {f.id for f in self.plan.fragments}

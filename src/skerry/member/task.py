@@ -60,13 +60,15 @@ class TaskCore:
             return []
         if plan is None:
             return self.failed(InternalError(f"query {self.query}: its plan is no longer known to the initiator"))
+        if plan.plan_id != self.execute.plan_id:
+            return self.failed(InternalError(f"query {self.query}: another plan arrived than the one asked for"))
         mine = {f.id: f for f in plan.fragments if f.member == self._member}
         unknown = [f for f in self.execute.fragments if f not in mine]
         if unknown:
             return self.failed(InternalError(f"query {self.query}: fragments {unknown} are not in its plan"))
         self.plan = plan
         self.phase = TaskPhase.RUNNING
-        return [RunFragment(mine[f]) for f in self.execute.fragments]
+        return [*(RunFragment(mine[f]) for f in self.execute.fragments), *self._maybe_release()]
 
     def fragment_started(self, fragment: int, schema: Schema) -> list[TaskInstruction]:
         if self.phase is not TaskPhase.RUNNING:
@@ -126,3 +128,11 @@ class TaskCore:
             return []
         self.phase = TaskPhase.STOPPING
         return [Release("complete")]
+
+    # --- for tests -------------------------------------------------------------------------------
+    def validate(self) -> None:
+        """What always holds, whatever came in which order."""
+        assert self._running | self._sending <= set(self.execute.fragments)
+        assert self.plan is not None or self.phase is not TaskPhase.RUNNING
+        if self.phase is TaskPhase.RUNNING:
+            assert self._running or self._sending

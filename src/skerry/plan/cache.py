@@ -38,11 +38,11 @@ class PlanCache:
     def put(self, plan: Plan) -> None:
         """Refuses a plan whose content is not what its id says."""
         if fingerprint(plan) != plan.plan_id:
-            raise PeerError(f"plan {plan.plan_id} does not match its fingerprint")
+            raise PeerError(f"plan {plan.plan_id[:100]} does not match its fingerprint")
         if plan.plan_id in self._plans:
             self._plans.move_to_end(plan.plan_id)
             return
-        size = sum(len(fragment.sql) for fragment in plan.fragments) + 512
+        size = len(msgspec.msgpack.encode(plan))
         self._plans[plan.plan_id] = (plan, size)
         self.size_bytes += size
         while len(self._plans) > self._limits.plans or self.size_bytes > self._limits.plans_bytes:

@@ -9,6 +9,8 @@ Three shapes, tried in this order:
 
 from __future__ import annotations
 
+import dataclasses
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -27,10 +29,11 @@ from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape, result_shape, with_sort_by, without_limit
 from skerry.sql.statement import Query, Scan, render
 
-
 # What a column of a result takes, roughly, and how many a star may stand for.
 _COLUMN_BYTES = 32
 _MANY_COLUMNS = 16
+# Spark's LIMIT is a 32-bit number, and so is the sum of LIMIT and OFFSET.
+_LIMIT_MAX = 2**31 - 1
 
 
 class Parts(Protocol):
@@ -61,22 +64,51 @@ class _Source(msgspec.Struct, frozen=True):
 
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
+    query = _without_brackets(query)
     sources = _sources(query.tables, catalog)
-    # A name that no text of this query holds: placeholders are then replaced without mistake.
-    nonce = xxhash.xxh3_64_hexdigest(render(query.tree).encode())
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
-    if len(holders) <= 1 and all(len(source.parts) == 1 for source in sources):
-        member = next(iter(holders), site.initiator if site.initiator in site.data_members else site.data_members[0])
-        builder = _Builder(nonce, site, limits, shape)
-        builder.add_rest(query, sources, member, keys_are_mergeable(query, shape))
-    elif len(sources) == 1 and shape.is_plain_scan and shape.bounds_known and (not shape.has_order or keys_are_mergeable(query, shape)):
-        builder = _Builder(nonce, site, limits, shape)
+    mergeable = keys_are_mergeable(query, shape)
+    builder = _Builder(_nonce(query), site, limits, shape, mergeable)
+    if len(holders) <= 1:
+        at_home = site.initiator if site.initiator in site.data_members else site.data_members[0]
+        builder.add_rest(query, sources, next(iter(holders), at_home))
+    elif _runs_at_every_part(sources, shape, mergeable):
         builder.add_parts(query, sources[0])
     else:
-        builder = _Builder(nonce, site, limits, shape)
-        builder.add_rest(query, sources, _rest_member(sources, site), keys_are_mergeable(query, shape))
+        builder.add_rest(query, sources, _rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters))
+
+
+def _without_brackets(query: Query) -> Query:
+    """`(SELECT … ORDER BY …)` is what stands in the brackets, its order too."""
+    tree = query.tree
+    while isinstance(tree, exp.Subquery) and not any(value for key, value in tree.args.items() if key != "this"):
+        tree = tree.this
+    return dataclasses.replace(query, tree=tree.copy()) if tree is not query.tree else query
+
+
+def _nonce(query: Query) -> str:
+    """What no text of this query holds: placeholders made of it are replaced without mistake."""
+    text = render(query.tree)
+    nonce = xxhash.xxh3_64_hexdigest(text.encode())
+    while nonce in text:
+        nonce = xxhash.xxh3_64_hexdigest(nonce.encode())
+    return nonce
+
+
+def _runs_at_every_part(sources: Sequence[_Source], shape: Shape, mergeable: bool) -> bool:
+    """One table and nothing but projection, filter, order and bounds that the initiator can apply again."""
+    if len(sources) != 1 or not shape.is_plain_scan or not shape.bounds_known:
+        return False
+    # Sites may spell a column differently; a star would then be named after whoever answers first.
+    (source,) = sources
+    spelt = [column.name for column in source.table.columns]
+    if any([column.name for column in part.columns] != spelt for part in source.parts):
+        return False
+    # Beyond the maximum Spark has an error for it.
+    fits = (shape.limit or 0) + shape.offset <= _LIMIT_MAX
+    return fits and (mergeable or not shape.has_order)
 
 
 def _sources(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
@@ -107,11 +139,12 @@ def _rest_member(sources: Sequence[_Source], site: Site) -> str:
 class _Builder:
     """Collects fragments and edges of one plan."""
 
-    def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape) -> None:
+    def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape, mergeable: bool) -> None:
         self._nonce = nonce
         self._site = site
         self._limits = limits
         self._shape = shape
+        self._mergeable = mergeable
         self._fragments: list[Fragment] = []
         self._next_edge = 1
         self._leaves = 0
@@ -124,44 +157,46 @@ class _Builder:
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------
-    def add_rest(self, query: Query, sources: Sequence[_Source], member: str, mergeable: bool) -> None:
+    def add_rest(self, query: Query, sources: Sequence[_Source], member: str) -> None:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
-        tree = query.tree.copy()
+        shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
+        names: dict[str, list[str]] = {}
         small: set[str] = set()
-        replacements: dict[str, list[str]] = {}
         for source in sources:
-            names, edge_leaf = self._source_leaves(source, member, leaves)
-            for mention in source.mentions:
-                replacements[mention] = names
-                if edge_leaf and self._is_small(source, member):
-                    small.add(mention)
-        _replace_tables(tree, replacements, {m: s.columns for s in sources for m in s.mentions}, small)
-        order, keys = "any", ()
-        if self._shape.has_order:
-            order = "lanes"
-            if mergeable and self._shape.limit is None and self._shape.order_keys:
-                order, keys = "merge", tuple(self._shape.order_keys)
-                tree = with_sort_by(tree)
+            source_names = self._source_leaves(source, member, leaves)
+            names |= dict.fromkeys(source.mentions, source_names)
+            if self._is_small(source, member):
+                small |= set(source.mentions)
+        _hint_broadcasts(tree, small)
+        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
+        order: str = "lanes" if shape.has_order else "any"
+        keys: tuple[SortKey, ...] = ()
+        # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
+        is_whole = shape.bounds_known and shape.limit is None and not shape.offset
+        if self._mergeable and is_whole:
+            order, keys = "merge", shape.order_keys or ()
+            tree = with_sort_by(without_limit(tree), shape.columns)
         edge = self._edge()
-        output = Output(edge, self._site.initiator, order, keys, self._is_bounded(self._shape.limit))
+        output = Output(edge, self._site.initiator, order, keys, self._is_bounded(shape.limit))
         self._add(member, tree, tuple(leaves), output, 0, 0)
         self._finish = Finish(edge, (member,))
 
-    def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> tuple[list[str], bool]:
+    def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> list[str]:
+        """The placeholders whose rows together are the source's."""
         names = []
         local = [part for part in source.parts if part.member == member]
         remote = [part for part in source.parts if part.member != member]
-        if local:
+        for part in local:
             names.append(self._placeholder())
-            leaves.append(TableLeaf(names[-1], source.table.name))
+            leaves.append(TableLeaf(names[-1], part.table))
         if remote:
             edge = self._edge()
             for part in remote:
                 self._add_scan(source, part, edge, member)
             names.append(self._placeholder())
             leaves.append(EdgeLeaf(names[-1], edge, source.columns, tuple(part.member for part in remote)))
-        return names, bool(remote)
+        return names
 
     def _add_scan(self, source: _Source, part: TablePart, edge: int, receiver: str) -> None:
         leaf = TableLeaf(self._placeholder(), part.table)
@@ -174,35 +209,32 @@ class _Builder:
         self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns))
 
     def _is_small(self, source: _Source, member: str) -> bool:
-        rows = sum(source.estimated_rows(part) for part in source.parts if part.member != member)
+        """Should Spark be told that the source is small? An edge reports no size; a table of the site does."""
+        if all(part.member == member for part in source.parts):
+            return False
+        rows = sum(source.estimated_rows(part) for part in source.parts)
         return rows * row_bytes(source.columns) <= self._limits.broadcast_bytes
 
     # --- the same at every part, finished by the initiator -----------------------------------------
     def add_parts(self, query: Query, source: _Source) -> None:
+        """Each part's rows in order, the first of them only if there is a limit; the initiator does the rest."""
         shape = self._shape
-        tree = query.tree
-        if shape.limit is not None or shape.offset:
-            # Each part may hold all of the rows that are skipped, so it sends those too.
-            wanted = None if shape.limit is None else shape.limit + shape.offset
-            tree = without_limit(tree)
-            if wanted is not None:
-                tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
-            order = "lanes" if wanted is not None else "merge"
-        else:
-            order = "merge"
-        if not shape.has_order:
-            order = "any"
-        elif order == "merge":
-            tree = with_sort_by(tree)
-        keys = tuple(shape.order_keys or ()) if shape.has_order else ()
+        # The rows that are skipped may all be in one part: every part sends them.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(query.tree)
+        order: str = "any"
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+            order = "lanes" if shape.has_order else "any"
+        elif shape.has_order:
+            order, tree = "merge", with_sort_by(tree, shape.columns)
+        keys = shape.order_keys or ()
         edge = self._edge()
+        output = Output(edge, self._site.initiator, order, keys if order == "merge" else (), self._is_bounded(wanted))
         for part in source.parts:
             leaf = TableLeaf(self._placeholder(), part.table)
             own = tree.copy()
-            _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {}, set())
-            bounded = self._is_bounded(None if shape.limit is None else shape.limit + shape.offset)
-            merged = keys if order == "merge" else ()
-            output = Output(edge, self._site.initiator, order, merged, bounded)
+            _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
             rows = source.estimated_rows(part)
             self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns))
         senders = tuple(part.member for part in source.parts)
@@ -234,45 +266,42 @@ class _Builder:
 
 
 def _replace_tables(
-    tree: exp.Expr,
-    names: Mapping[str, list[str]],
-    columns: Mapping[str, tuple[Column, ...]],
-    small: set[str],
+    tree: exp.Expr, names: Mapping[str, Sequence[str]], columns: Mapping[str, tuple[Column, ...]]
 ) -> None:
-    """Put placeholders where the bound tree names its scans, and hint at small edges (they report no size)."""
-    for node in list(tree.find_all(exp.Table)):
-        mention = node.name
-        if mention not in names:
-            continue
-        if mention in small:
-            _hint_broadcast(node)
-        if len(names[mention]) == 1:
-            node.set("this", exp.to_identifier(names[mention][0]))
+    """Put placeholders where the bound tree names its scans."""
+    nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
+    # Every scan stands once; a second node of its name would be something else that the user named so.
+    assert sorted(node.name for node in nodes) == sorted(names)
+    for node in nodes:
+        placeholders = names[node.name]
+        if len(placeholders) == 1:
+            node.set("this", exp.to_identifier(placeholders[0]))
             continue
         # A local part and parts that arrive: their union stands where the table stood.
-        wanted = [exp.column(column.name, quoted=True) for column in columns[mention]]
-        selects = [exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(name)) for name in names[mention]]
+        wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
+        selects = [exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) for each in placeholders]
         union: exp.Query = selects[0]
         for select in selects[1:]:
             union = exp.union(union, select, distinct=False, copy=False)
-        alias = node.args.get("alias")
-        subquery = exp.Subquery(this=union, alias=alias.copy() if alias else None)
-        for modifier in ("joins", "laterals", "pivots"):
-            if node.args.get(modifier):
-                subquery.set(modifier, [child.copy() for child in node.args[modifier]])
-        node.replace(subquery)
+        node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 
 
-def _hint_broadcast(node: exp.Table) -> None:
-    select = node.parent_select
-    if not isinstance(select, exp.Select) or not select.args.get("joins") or not node.alias:
-        return
-    broadcast = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(node.alias, quoted=True)])
-    hint = select.args.get("hint")
-    if hint is None:
-        select.set("hint", exp.Hint(expressions=[broadcast]))
-    else:
-        hint.append("expressions", broadcast)
+def _hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
+    """Name small scans to Spark's joins, in the SELECT whose FROM they stand in."""
+    for select in list(tree.find_all(exp.Select)):
+        joins = [join for join in select.args.get("joins") or () if isinstance(join, exp.Join)]
+        if not joins:
+            continue
+        relations = [relation.this for relation in (select.args["from_"], *joins)]
+        counts = Counter(relation.alias.lower() for relation in relations)
+        # A name that two relations share could mean the large one.
+        named = [
+            exp.to_identifier(relation.alias, quoted=True)
+            for relation in relations
+            if isinstance(relation, exp.Table) and relation.name in small and counts[relation.alias.lower()] == 1
+        ]
+        if named:
+            select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=named)]))
 
 
 __all__ = ["Parts", "Site", "SortKey", "make_plan"]

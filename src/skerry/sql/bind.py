@@ -102,3 +102,18 @@ def _free_prefix(tree: exp.Expr) -> str:
     while any(name.startswith(prefix) for name in taken):
         prefix = f"skerry_{prefix}"
     return prefix
+
+
+def wrap_values(tree: exp.Expr) -> None:
+    """`FROM VALUES (1), (2) AS t` → `FROM (VALUES (1), (2)) AS t`.
+
+    Spark may end the list of rows early and read what follows a comma as a relation of FROM; brackets leave it
+    one reading.
+    """
+    for values in list(tree.find_all(exp.Values)):
+        if isinstance(values.parent, exp.From | exp.Join):
+            alias = values.args.get("alias")
+            values.set("alias", None)
+            wrapper = exp.Subquery(alias=alias)
+            values.replace(wrapper)
+            wrapper.set("this", values)

@@ -10,10 +10,12 @@ from sqlglot import exp, generator
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 
+from skerry.errors import SqlError
 from skerry.sql import nodes
 from skerry.sql.lexer import escape
 
-_WORD = re.compile(r"\w+")
+# Spark reads some letters beyond ASCII as their upper-case ASCII kin: such names are quoted.
+_WORD = re.compile(r"[A-Za-z0-9_]+")
 # The clauses of a query after its FROM, in Spark's order.
 _CLAUSES = ("where", "group", "having")
 _ENDING = ("order", "cluster", "distribute", "sort", "windows", "limit", "offset")
@@ -282,7 +284,7 @@ class Renderer(generator.Generator):
 
     def select_sql(self, expression: exp.Select) -> str:
         args = expression.args
-        pieces = ["SELECT"]
+        pieces = ["SELECT", self.sql(args.get("hint")).strip()]
         if args.get("distinct"):
             pieces.append("DISTINCT")
         elif args.get("said_all"):
@@ -408,4 +410,7 @@ class Skerry(Spark):
 
 def render(tree: exp.Expr) -> str:
     """The SQL text of a tree; a node that has no form of its own in Spark raises."""
-    return Renderer().generate(tree)
+    try:
+        return Renderer().generate(tree)
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply") from None

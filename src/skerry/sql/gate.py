@@ -21,13 +21,11 @@ def check_gate(tree: exp.Expr, text: str) -> None:
     """Raise SqlError at the first node that is not admitted."""
     for node in tree.walk():
         _check_kind(node, text)
-        if isinstance(node, exp.Table) and isinstance(node.this, exp.Anonymous):
-            _check_table_function(node.this, text)
-        elif isinstance(node, exp.Anonymous) and not isinstance(node.parent, exp.Table):
-            _check_function(node, text)
+        if isinstance(node, exp.Anonymous):
+            (_check_table_function if _is_relation(node) else _check_function)(node, text)
         elif isinstance(node, exp.Identifier) and node.name.lower() in _HIDDEN:
             raise error_at(f"{node.name} shows the files of a site: not admitted", text, node)
-        elif isinstance(node, TypedLiteral | exp.Cast | ColonCast | exp.Anonymous):
+        elif isinstance(node, TypedLiteral | exp.Cast | ColonCast):
             _check_special_time(node, text)
 
 
@@ -39,6 +37,11 @@ def check_bare_calls(tree: exp.Expr, defined: set[str], text: str) -> None:
             reason = admitted().functions[name].refused
             if reason:
                 raise error_at(f"function {name} is not admitted: {reason}", text, column)
+
+
+def _is_relation(call: exp.Anonymous) -> bool:
+    around = call.parent
+    return isinstance(around, exp.Table) or (isinstance(around, exp.Lateral) and not around.args.get("view"))
 
 
 def _check_kind(node: exp.Expr, text: str) -> None:

@@ -82,7 +82,8 @@ def _names_matter(item: exp.Expr) -> bool:
     around = select.parent
     if isinstance(around, exp.Exists | exp.In):
         return False
-    return not (
-        isinstance(around, exp.Subquery)
-        and not isinstance(around.parent, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.Query | None)
+    if not isinstance(around, exp.Subquery):
+        return True
+    return isinstance(
+        around.parent, exp.From | exp.Join | exp.Lateral | exp.CTE | exp.SetOperation | exp.Subquery | None
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from skerry.errors import InternalError
 from skerry.plan.fragment import SortKey
 from skerry.sql.functions import is_aggregate, is_deterministic, is_generator
 from skerry.sql.nodes import ColonCast
@@ -59,14 +60,30 @@ def result_shape(query: Query) -> Shape:
     )
 
 
-def with_sort_by(tree: exp.Expr) -> exp.Expr:
-    """A copy whose root sorts within partitions only: ORDER BY becomes SORT BY."""
+def with_sort_by(tree: exp.Expr, columns: int | None = None) -> exp.Expr:
+    """A copy whose root sorts within partitions only: ORDER BY becomes SORT BY.
+
+    `columns` is Shape.columns; it is needed for ORDER BY ALL, which SORT BY does not know.
+    """
     copy = tree.copy()
     order = copy.args.get("order")
     if order is not None:
-        copy.set("sort", exp.Sort(expressions=order.expressions))
+        copy.set("sort", exp.Sort(expressions=[key for item in order.expressions for key in _spelt_out(item, columns)]))
         copy.set("order", None)
     return copy
+
+
+def _spelt_out(item: exp.Expr, columns: int | None) -> list[exp.Expr]:
+    if not isinstance(item.this, exp.Var):
+        return [item]
+    if columns is None:
+        raise InternalError("ORDER BY ALL over columns that are not known")
+    made: list[exp.Expr] = []
+    for place in range(1, columns + 1):
+        key = item.copy()
+        key.set("this", exp.Literal.number(place))
+        made.append(key)
+    return made
 
 
 def without_limit(tree: exp.Expr) -> exp.Expr:

@@ -159,6 +159,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bind.shorten_names(scopes)
     columns.check_columns(tree, scopes, tables, text)
     sources = bind.place_scans(tree, scopes, tables)
+    bind.wrap_values(tree)
     needed = needed_columns(tree, scopes, sources)
     filters = pushed_filters(scopes, sources)
     scans = []

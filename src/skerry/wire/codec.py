@@ -13,7 +13,7 @@ from skerry.wire.frames import Buffer
 CODECS = ("", "lz4", "zstd")
 _ALIGNMENT_BYTES = 8
 # Arrow raises these on broken messages; a size that cannot be had is a broken message too.
-_ARROW_ERRORS = (pa.ArrowException, OSError, ValueError, TypeError, OverflowError, MemoryError, KeyError)
+_ARROW_ERRORS = (pa.ArrowException, EOFError, OSError, ValueError, TypeError, OverflowError, MemoryError, KeyError)
 _PLAIN_TYPES = frozenset(
     str(kind())
     for kind in (
@@ -33,12 +33,12 @@ def decode_schema(data: Buffer) -> pa.Schema:
     """A schema from outside; PeerError when it is broken or has a type that never travels."""
     try:
         schema = ipc.read_schema(pa.py_buffer(bytes(data)))
+        for field in schema:
+            if not _travels(field.type):
+                raise PeerError(f"schema: column {field.name!r} has type {field.type}, which never travels")
+        return plain_schema(schema)  # also looks at every name: they must be text
     except _ARROW_ERRORS as error:
         raise PeerError(f"schema: not an Arrow schema: {_first_line(error)}") from None
-    for field in schema:
-        if not _travels(field.type):
-            raise PeerError(f"schema: column {field.name!r} has type {field.type}, which never travels")
-    return schema
 
 
 def encode_batch(batch: pa.RecordBatch, codec: str = "") -> pa.Buffer:

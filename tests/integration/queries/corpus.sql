@@ -509,7 +509,7 @@ SELECT c_custkey, o_orderkey, :label AS label FROM customer JOIN orders ON c_cus
 SELECT :t AS t, :i AS i, :big AS big, :f AS f, :nan AS nan, :dec AS dec, :s AS s, :b AS b, :d AS d, :ts AS ts, :tsn AS tsn, :none AS none, :arr AS arr;
 -- oracle:
 SELECT TRUE AS t, 42 AS i, 1099511627776L AS big, 1.5D AS f, CAST('NaN' AS DOUBLE) AS nan, 123.4500BD AS dec, 'it''s ?' AS s, X'00FF' AS b, DATE '2024-02-29' AS d,
-       TIMESTAMP '2024-03-31 01:30:00' AS ts, TIMESTAMP_NTZ '2024-03-31 02:30:00.000001' AS tsn, NULL AS none, array(1, 2, NULL) AS arr;
+       TIMESTAMP '2024-03-31 01:30:00' AS ts, TIMESTAMP_NTZ '2024-03-31 02:30:00.000001' AS tsn, NULL AS none, array(1, 2, 3) AS arr;
 
 -- name: parameters_hostile | ordered: no | for: a parameter's text is never SQL
 SELECT count(*) AS n, ? AS text FROM nation WHERE n_name = ?;

@@ -38,7 +38,7 @@ PARAMETERS: dict[str, list[Any] | dict[str, Any]] = {
         "ts": dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC),
         "tsn": dt.datetime(2024, 3, 31, 2, 30, 0, 1),
         "none": None,
-        "arr": [1, 2, None],
+        "arr": [1, 2, 3],
     },
     "parameters_hostile": ["'; DROP TABLE nation; --", "' OR '1' = '1"],
 }

@@ -17,8 +17,8 @@ from skerry.errors import SqlError
 from skerry.sql import policy
 from tests.integration.sql.sql_fidelity import Fidelity, read_forms
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[2]
+ROOT = Path(__file__).parents[3]
+FIXTURES = ROOT / "tests/unit/sql"
 JSON = ROOT / "src/skerry/sql/admitted.json"
 DOCS = ROOT / "docs/sql.md"
 _CATALYST = "org.apache.spark.sql.catalyst.expressions."
@@ -36,7 +36,7 @@ def build(spark: Any) -> dict[str, Any]:
     """All of admitted.json, from scratch."""
     fidelity = Fidelity(spark)
     nodes: dict[str, set[str]] = {}
-    forms = {name: _verdict(fidelity, sql, nodes) for name, sql in read_forms(HERE / "forms.sql")}
+    forms = {name: _verdict(fidelity, sql, nodes) for name, sql in read_forms(FIXTURES / "forms.sql")}
     functions = {name: _function(spark, fidelity, name, info, nodes) for name, info in sorted(_registry(spark).items())}
     return {
         "spark": spark.version,
@@ -47,15 +47,15 @@ def build(spark: Any) -> dict[str, Any]:
     }
 
 
-def refused(spark: Any) -> dict[str, str]:
+def refused() -> dict[str, str]:
     """What each text of refused.sql is told; empty where it passed."""
     # Imported late: they read the file that this script makes.
     from skerry.limits import Limits
     from skerry.sql.statement import analyse
-    from tests.integration.sql.fake_catalog import FakeCatalog
+    from tests.unit.sql.sql_catalog import FakeCatalog
 
     said = {}
-    for name, sql in read_forms(HERE / "refused.sql"):
+    for name, sql in read_forms(FIXTURES / "refused.sql"):
         try:
             analyse(sql, None, FakeCatalog({"t": "a int, b string", "u": "a int, b string"}), Limits())
         except SqlError as error:
@@ -197,5 +197,5 @@ if __name__ == "__main__":
     content = build(session)
     JSON.write_text(to_text(content), encoding="utf-8")
     if DOCS.exists():
-        write_docs(content, refused(session))
+        write_docs(content, refused())
     session.stop()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -144,6 +143,10 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
     def the_sender_knows_no_more_credit_than_was_given(self) -> None:
         assert self.sender.credit_upto <= self.receiver.credit_upto
 
+    def progress(self) -> tuple[object, ...]:
+        sender = self.sender
+        return sender.phase, sender.next_seq, sender.acked_upto, sender.credit_upto, len(self.spool), self.consumed
+
     def teardown(self) -> None:
         """Once the link holds and all is consumed, everything arrives and the sender ends."""
         if not hasattr(self, "sender"):
@@ -153,7 +156,7 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
         if self.linked:
             self.cut()
         while self.sender.phase is not Phase.ENDED:
-            before = (self.sender.next_seq, len(self.spool), self.sender.acked_upto, self.consumed, len(self.down))
+            before = self.progress()
             if not self.linked:
                 self.dial()
             self.send()
@@ -165,12 +168,10 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
                 self.consume()
             while self.down:
                 self.arrive_down()
-            after = (self.sender.next_seq, len(self.spool), self.sender.acked_upto, self.consumed, len(self.down))
-            assert before != after, "stuck"
+            assert before != self.progress(), "stuck"
         assert self.sender.end is ChannelEnd.FINISHED
         assert len(self.spool) == len(self.sizes) + 1
         assert self.receiver.is_complete
 
 
 TestChannelOverCuttingLink = ChannelOverCuttingLink.TestCase
-TestChannelOverCuttingLink.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)

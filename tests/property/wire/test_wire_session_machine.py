@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import deque
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -234,4 +233,3 @@ class SessionOverCrossingLinks(RuleBasedStateMachine):
 
 
 TestSessionOverCrossingLinks = SessionOverCrossingLinks.TestCase
-TestSessionOverCrossingLinks.settings = settings(max_examples=150, stateful_step_count=50, deadline=None)

@@ -35,7 +35,7 @@ def table(*pages: list[tuple[Any, ...]], colour: bool = False) -> str:
 
 def test_a_table_is_aligned_numbers_to_the_right() -> None:
     assert table([("Bergen", 291940, Decimal("464.71")), ("東京", None, Decimal("2194"))]) == (
-        " city   | people | area\n--------+--------+--------\n Bergen | 291940 | 464.71\n 東京   |   NULL |   2194\n"
+        " city   | people |   area\n--------+--------+--------\n Bergen | 291940 | 464.71\n 東京   |   NULL |   2194\n"
     )
 
 

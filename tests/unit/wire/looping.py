@@ -21,7 +21,9 @@ OSLO = Identity("fjords", "oslo", 11)
 BERGEN = Identity("fjords", "bergen", 22)
 
 
-def run(main: Coroutine[Any, Any, None], factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop) -> None:
+def run(
+    main: Coroutine[Any, Any, None], factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+) -> None:
     async def bounded() -> None:
         async with asyncio.timeout(GIVE_UP_S):
             await main

@@ -55,7 +55,11 @@ def test_frames_travel_both_ways(kind: str, tmp_path: Path) -> None:
                 assert split_batch(frame)[1] == body
             for number in range(3):
                 connection.send(Ping(number))
-            assert [decode(frame) for _ in range(3) if (frame := connection.receive(5.0))] == [Ping(0), Ping(1), Ping(2)]
+            assert [decode(frame) for _ in range(3) if (frame := connection.receive(5.0))] == [
+                Ping(0),
+                Ping(1),
+                Ping(2),
+            ]
             connection.send(Goodbye())
             assert connection.receive(5.0) is None
             assert connection.bytes_sent > 2_000_000 < connection.bytes_received

@@ -51,7 +51,9 @@ def feed(reader: FrameReader, data: bytes, piece: int = 1 << 30) -> list[Frame]:
 def test_frames_are_read_in_any_pieces(piece: int) -> None:
     large = os.urandom(100_000 if piece > 1 else 40_000)
     header = Batch(3, 1, False, 10, len(large), 5)
-    stream = joined(encode_message(Ping(4))) + joined(encode_batch_frame(header, large)) + joined(encode_message(Goodbye()))
+    stream = (
+        joined(encode_message(Ping(4))) + joined(encode_batch_frame(header, large)) + joined(encode_message(Goodbye()))
+    )
     reader = FrameReader(LIMIT)
     ping, batch, goodbye = feed(reader, stream, piece)
     assert decode(ping) == Ping(4)

@@ -9,7 +9,19 @@ from skerry.errors import PeerError, VersionError
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_frame, encode_message, encode_numbered
-from skerry.wire.messages import Cancel, Check, Failure, Goodbye, Hello, KIND_OF, Ping, Pong, Refused, StopSending, Welcome
+from skerry.wire.messages import (
+    Cancel,
+    Check,
+    Failure,
+    Goodbye,
+    Hello,
+    KIND_OF,
+    Ping,
+    Pong,
+    Refused,
+    StopSending,
+    Welcome,
+)
 from skerry.wire.session import (
     Deliver,
     Identity,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
@@ -88,7 +89,10 @@ class CallGrammar(TypeGrammar):
         self.expect(TokenType.L_PAREN, "(")
         quoted = start.token_type == TokenType.IDENTIFIER
         name = placed(exp.Identifier(this=start.text, quoted=True), start) if quoted else start.text
-        return placed(exp.Anonymous(this=name, expressions=self._arguments()), start)
+        # Only struct's arguments may have aliases. What Spark would not read as an expression must not pass
+        # for one here: where a list could end early, Spark would find another reading of the rest.
+        rule = self.named_expression if start.text.upper() == "STRUCT" and not quoted else self.expression
+        return placed(exp.Anonymous(this=name, expressions=self._arguments(rule)), start)
 
     def _refuse_qualified(self) -> None:
         """`a.b.f(x)`: a function with a qualified name. No such name is admitted."""
@@ -98,11 +102,11 @@ class CallGrammar(TypeGrammar):
                 self.refuse("a function is named without catalog or schema", self.peek(ahead + 1))
             ahead += 2
 
-    def _arguments(self) -> list[exp.Expr]:
+    def _arguments(self, rule: Callable[[], exp.Expr]) -> list[exp.Expr]:
         if self.take(TokenType.R_PAREN):
             return []
         word = self.take(TokenType.DISTINCT, TokenType.ALL)
-        items = self.listed(self._argument)
+        items = self.listed(lambda: self._argument(rule))
         self.expect(TokenType.R_PAREN, ")")
         if word is None:
             return items
@@ -110,12 +114,12 @@ class CallGrammar(TypeGrammar):
             return [exp.Distinct(expressions=items)]
         return [Arguments(this="ALL", expressions=items)]
 
-    def _argument(self) -> exp.Expr:
+    def _argument(self, rule: Callable[[], exp.Expr]) -> exp.Expr:
         if self.sees(TokenType.FARROW, ahead=1):
             name = self.identifier("an argument's name")
             self.next()
             return exp.Kwarg(this=name, expression=self.expression())
-        item = self.named_expression() if not self.sees(TokenType.TABLE) else self._table_argument()
+        item = self._table_argument() if self.sees(TokenType.TABLE) else rule()
         if self.take_words("IGNORE", "NULLS"):
             return exp.IgnoreNulls(this=item)
         if self.take_words("RESPECT", "NULLS"):
@@ -144,21 +148,27 @@ class CallGrammar(TypeGrammar):
         if name == "TRIM" and self.sees_words(self.peek().text.upper()) and self.peek().text.upper() in _TRIM_OPTIONS:
             option = exp.var(self.next().text.upper())
         leading = name == "TRIM" and self.sees(TokenType.FROM)
-        items = [] if leading else [exp.var(self.next().text) if name == "EXTRACT" else self._operand()]
+        items: list[exp.Expr] = []
+        if not leading:
+            items.append(self._extract_field() if name == "EXTRACT" else self.value())
         words = []
         for word in _SPOKEN[name]:
             if not self.take_words(word):
                 break
             words.append(exp.var(word))
-            items.append(self._operand())
+            items.append(self.value())
         if not words:
             self.fail("expected " + " or ".join(_SPOKEN[name]))
         self.expect(TokenType.R_PAREN, ")")
         call = SpokenCall(this=start.text, option=option, expressions=items, words=words, leading=leading or None)
         return placed(call, start)
 
-    def _operand(self) -> exp.Expr:
-        return self.value()
+    def _extract_field(self) -> exp.Expr:
+        """The field of EXTRACT: a bare word, which is rendered as it stands."""
+        token = self.expect(TokenType.VAR, "a field such as YEAR")
+        if not token.text.isascii():
+            self.refuse("a field of EXTRACT is a plain word", token)
+        return exp.var(token.text)
 
     def _tail(self, call: exp.Expr) -> exp.Expr:
         if self.take_words("WITHIN", "GROUP"):

@@ -254,7 +254,7 @@ class ExpressionGrammar(CallGrammar):
                 made = exp.Placeholder()
             case TokenType.COLON:
                 self.next()
-                return placed(exp.Placeholder(this=self.identifier("a parameter's name").name), token)
+                return placed(exp.Placeholder(this=self._parameter()), token, self.peek(-1))
             case TokenType.INTERVAL:
                 return self.attempt(self._interval)
             case TokenType.VAR if token.text.upper() in _LITERAL_TYPES and self.sees(TokenType.STRING, ahead=1):
@@ -265,6 +265,14 @@ class ExpressionGrammar(CallGrammar):
             self.next()
             placed(made, token)
         return made
+
+    def _parameter(self) -> str:
+        """A parameter's name is rendered as it stands: a plain word only."""
+        token = self.peek()
+        name = self.identifier("a parameter's name")
+        if name.quoted or not name.name.isascii():
+            self.refuse("a parameter's name is a plain word", token)
+        return name.name
 
     def _interval(self) -> exp.Expr:
         start = self.expect(TokenType.INTERVAL, "INTERVAL")
@@ -324,6 +332,8 @@ class ExpressionGrammar(CallGrammar):
         self.expect(TokenType.R_PAREN, ")")
         if len(items) > 1:
             return placed(exp.Tuple(expressions=items), start)
+        if isinstance(items[0], exp.Alias | exp.Aliases):
+            self.refuse("an alias inside brackets needs a second item", start)
         return placed(exp.Paren(this=items[0]), start)
 
     def _lambda_names(self) -> list[exp.Identifier]:

@@ -1,0 +1,209 @@
+"""What clients do to their queries: cancel, close, time out, go away, or ask twice."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+from uuid import uuid4
+
+import pytest
+
+import skerry
+from skerry.errors import Cancelled, TimedOut, UserError
+from skerry.ids import QueryId
+from skerry.testing.cluster import LocalCluster
+from skerry.wire.blocking import BlockingConnection
+from skerry.wire.frames import decode
+from skerry.wire.messages import (
+    PROTOCOL_VERSIONS,
+    ClientClose,
+    ClientClosed,
+    ClientExecute,
+    ClientResult,
+    ClientStatus,
+    ClientStatusReply,
+    Goodbye,
+    Hello,
+    Message,
+)
+from tests.integration.member.member_sites import (
+    DEADLINE_S,
+    FEW,
+    large_query,
+    nothing_left,
+    slow_query,
+    wait_until,
+)
+
+pytestmark = pytest.mark.spark
+
+Answer = TypeVar("Answer", bound=Message)
+
+
+@contextmanager
+def raw_client(members: LocalCluster, name: str) -> Iterator[BlockingConnection]:
+    """A client's connection without the client."""
+    with BlockingConnection.connect(f"tcp:{members.config.member(name).address}", DEADLINE_S) as connection:
+        connection.login(Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0), DEADLINE_S)
+        yield connection
+
+
+def receive(connection: BlockingConnection, kind: type[Answer]) -> Answer:
+    frame = connection.receive(DEADLINE_S)
+    assert frame is not None
+    message = decode(frame)
+    assert isinstance(message, kind)
+    return message
+
+
+def execute(number: int, query: QueryId, sql: str) -> ClientExecute:
+    return ClientExecute(number, query, sql, [], timeout_s=0.0, page_rows=0, schema_name="")
+
+
+def runs_at(members: LocalCluster, *names: str) -> bool:
+    """Whether each of them has a Spark job under way."""
+    return all(
+        any(running.in_spark for each in members.members[name].participants.values() for running in each._fragments.values())
+        for name in names
+    )
+
+
+@pytest.mark.parametrize("at", ["tromso", "oslo"], ids=["at the site", "at another"])
+def test_cancel_from_another_thread(members: LocalCluster, at: str) -> None:
+    connection = members.connect(at)
+    cursor = connection.cursor()
+    errors: list[skerry.Error] = []
+
+    def run() -> None:
+        with pytest.raises(skerry.OperationalError) as caught:
+            cursor.execute(slow_query("tromso"))
+        errors.append(caught.value)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    wait_until(lambda: runs_at(members, "tromso"), "the query runs")
+    cursor.cancel()
+    thread.join(DEADLINE_S)
+    assert [error.code for error in errors] == [Cancelled.code]
+    nothing_left(members)
+    assert connection.status(cursor.query_id).state == "cancelled"
+    # The cursor and its connection are as good as new.
+    assert cursor.execute("SELECT count(*) FROM tromso.few").fetchall() == [(FEW,)]
+
+
+def test_close_before_the_result_is_read(members: LocalCluster) -> None:
+    connection = members.connect("bergen")
+    cursor = connection.cursor()
+    cursor.execute("SELECT id, note FROM ticks")
+    assert cursor.fetchone() is not None
+    query = cursor.query_id
+    cursor.close()
+    nothing_left(members)
+    assert connection.status(query).state == "cancelled"
+
+
+def test_a_new_statement_ends_the_one_before(members: LocalCluster) -> None:
+    cursor = members.connect("bergen").cursor()
+    cursor.execute(large_query("bergen"))
+    assert cursor.execute("SELECT count(*) FROM few").fetchall() == [(3 * FEW,)]
+    nothing_left(members)
+
+
+def test_timeout(members: LocalCluster) -> None:
+    cursor = members.connect("oslo").cursor()
+    with pytest.raises(skerry.OperationalError, match=r"ran longer than its 0\.5 s") as caught:
+        cursor.execute(slow_query("bergen"), timeout_s=0.5)
+    assert caught.value.code == TimedOut.code
+    nothing_left(members)
+
+
+def test_timeout_of_a_result_that_is_not_read(members: LocalCluster) -> None:
+    cursor = members.connect("oslo").cursor()
+    cursor.execute(large_query("bergen"), timeout_s=5.0)
+    nothing_left(members)
+    with pytest.raises(skerry.OperationalError, match="ran longer than its 5 s"):
+        cursor.fetchall()
+
+
+def test_a_query_id_is_used_once(members: LocalCluster) -> None:
+    query = QueryId("oslo", uuid4().hex)
+    with raw_client(members, "oslo") as connection, raw_client(members, "oslo") as other:
+        connection.send(execute(1, query, slow_query("oslo")))
+        wait_until(lambda: query in members.members["oslo"].initiated, "the query runs")
+        for number, client in ((2, connection), (3, other)):
+            client.send(execute(number, query, "SELECT 1"))
+            refused = receive(client, ClientResult)
+            assert refused.request == number
+            assert refused.error is not None
+            assert refused.error.code == UserError.code
+            assert "was used before" in refused.error.message
+        assert query in members.members["oslo"].initiated  # and the first one is not harmed
+        connection.send(ClientClose(4, query))
+        answers = [receive(connection, Message), receive(connection, Message)]
+        assert {type(answer) for answer in answers} == {ClientClosed, ClientResult}
+        nothing_left(members)
+        connection.send(execute(5, query, "SELECT 1"))
+        again = receive(connection, ClientResult)
+        assert again.error is not None
+        assert "was used before" in again.error.message
+
+
+def test_a_query_of_another_member_is_refused(members: LocalCluster) -> None:
+    with raw_client(members, "oslo") as connection:
+        connection.send(execute(1, QueryId("bergen", uuid4().hex), "SELECT 1"))
+        refused = receive(connection, ClientResult)
+        assert refused.error is not None
+        assert "belongs to member bergen" in refused.error.message
+
+
+def test_close_that_overtakes_execute(members: LocalCluster) -> None:
+    query = QueryId("oslo", uuid4().hex)
+    with raw_client(members, "oslo") as connection:
+        connection.send(ClientClose(1, query))
+        assert receive(connection, ClientClosed).request == 1
+        connection.send(execute(2, query, slow_query("oslo")))
+        refused = receive(connection, ClientResult)
+        assert refused.error is not None
+        assert refused.error.code == Cancelled.code
+        assert "closed before it began" in refused.error.message
+        assert members.members["oslo"].initiated == {}
+        connection.send(ClientStatus(3, query))
+        assert receive(connection, ClientStatusReply).state == "unknown"
+
+
+@pytest.mark.parametrize("says_goodbye", [False, True])
+def test_a_client_that_goes_ends_its_queries(members: LocalCluster, says_goodbye: bool) -> None:
+    queries = [QueryId("oslo", uuid4().hex) for _ in range(2)]
+    with raw_client(members, "oslo") as connection:
+        connection.send(execute(1, queries[0], slow_query("bergen")))
+        connection.send(execute(2, queries[1], slow_query("tromso")))
+        wait_until(lambda: runs_at(members, "bergen", "tromso"), "both queries run")
+        if says_goodbye:
+            connection.send(Goodbye())
+    gone_at = time.monotonic()
+    nothing_left(members)
+    assert time.monotonic() - gone_at < DEADLINE_S
+    with raw_client(members, "oslo") as connection:
+        for number, query in enumerate(queries):
+            connection.send(ClientStatus(number, query))
+            assert receive(connection, ClientStatusReply).state == "cancelled"
+
+
+def test_a_client_that_goes_while_its_query_is_planned(members: LocalCluster) -> None:
+    for _ in range(5):
+        with raw_client(members, "oslo") as connection:
+            connection.send(execute(1, QueryId("oslo", uuid4().hex), slow_query("bergen")))
+    nothing_left(members)
+
+
+def test_a_message_that_no_client_sends(members: LocalCluster) -> None:
+    with raw_client(members, "oslo") as connection:
+        connection.send(ClientClosed(1))
+        frame = connection.receive(DEADLINE_S)
+        assert frame is not None
+        assert "a client does not send ClientClosed" in str(decode(frame))
+    with members.connect("oslo") as connection:
+        assert connection.cursor().execute("SELECT 1").fetchall() == [(1,)]

@@ -1,0 +1,111 @@
+"""Every error shows its place in the statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from skerry.errors import SqlError
+from tests.unit.sql.sql_cases import statement
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "SELECT * FROM ordes",
+            "unknown table ordes; did you mean orders?\n  SELECT * FROM ordes\n                ^^^^^",
+        ),
+        (
+            "SELECT *\nFROM oslo.ordrs o\nWHERE true",
+            "unknown table oslo.ordrs; did you mean oslo.orders?\n  FROM oslo.ordrs o\n       ^^^^^^^^^^",
+        ),
+        (
+            "SELECT o_pric FROM orders",
+            "unknown column o_pric; did you mean o_price?\n  SELECT o_pric FROM orders\n         ^^^^^^",
+        ),
+        (
+            "SELECT o.o_pric FROM orders o",
+            "table orders has no column o_pric; did you mean o_price?\n"
+            "  SELECT o.o_pric FROM orders o\n           ^^^^^^",
+        ),
+        (
+            "SELECT sun(o_price) FROM orders",
+            "unknown function sun; did you mean sum?\n  SELECT sun(o_price) FROM orders\n         ^^^",
+        ),
+        ("SELECT 1 +", "syntax error: expected an expression at the end of the statement\n  SELECT 1 +\n            ^"),
+        ("SELECT 1 FROM orders WHERE", "syntax error: expected an expression at the end of the statement"),
+        ("SELECT a FROM (SELECT 1 FRM orders)", "syntax error at orders: expected )"),
+        ("SELECT 1 WHERE 2 IN (SELECT 1 FROM orders WHERE o_id ==)", "syntax error at ): expected an expression"),
+        ("SELECT (1", "syntax error: expected ) at the end of the statement"),
+        ("SELECT 1 2", "syntax error at 2: the query should end here"),
+        ("SELECT CAST(1 AS nonsense)", "syntax error at nonsense: expected a data type"),
+        ("SELECT 1 AS 'x'", "syntax error at 'x': expected an alias; a name is quoted with backquotes"),
+        ("SELECT 1; SELECT 2", "one statement a call"),
+        ("", "the statement is empty"),
+        (" ;; ", "the statement is empty"),
+        ("-- nothing", "the statement is empty"),
+        ("SELECT 1 FROM orders, oslo.orders", "give it an alias"),
+        ("SELECT 1 FROM oslo.orders JOIN bergen.orders ON true", "give it an alias, e.g. oslo.orders AS o2"),
+        ("SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1", "QUALIFY is not Spark SQL"),
+        ("DESCRIBE", "DESCRIBE takes a table's name"),
+        ("DESCRIBE ordes", "unknown table ordes; did you mean orders?"),
+        ("SHOW TABLES IN x", "SHOW TABLES takes"),
+        ("EXPLAIN", "EXPLAIN \\[ANALYZE\\] takes a query".replace("\\", "")),
+    ],
+)
+def test_the_message_says_what_and_where(sql: str, message: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        statement(sql)
+    assert message in caught.value.message
+
+
+def test_a_long_line_is_cut_around_the_place() -> None:
+    with pytest.raises(SqlError) as caught:
+        statement("SELECT " + "1, " * 500 + "nope FROM orders")
+    line, carets = caught.value.message.split("\n")[1:]
+    assert "nope FROM orders" in line
+    assert len(line) < 120
+    assert line[carets.index("^") :].startswith("nope")
+
+
+def test_a_statement_has_bounds() -> None:
+    with pytest.raises(SqlError, match="at most 1048576"):
+        statement("SELECT '" + "x" * (1 << 20) + "'")
+    with pytest.raises(SqlError, match="nested more than 50 deep"):
+        statement("SELECT " + "(" * 60 + "1" + ")" * 60)
+    with pytest.raises(SqlError, match="nested too deeply"):
+        statement("SELECT " + "- " * 5000 + "1")
+    with pytest.raises(SqlError, match="nested too deeply"):
+        statement("SELECT " + "NOT " * 5000 + "true")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT " + " + ".join(["1"] * 5000),
+        "SELECT 1 WHERE " + " AND ".join(["true"] * 5000),
+        " UNION ALL ".join(["SELECT 1"] * 1000),
+        "SELECT " + ", ".join(["1"] * 5000),
+        "SELECT 1 WHERE 1 IN (" + ", ".join(["1"] * 5000) + ")",
+        "SELECT " + "(" * 40 + "(SELECT 1) + 1" + ") + 1" * 40,
+    ],
+)
+def test_length_is_no_depth(sql: str) -> None:
+    assert statement(sql)
+
+
+def test_a_site_that_is_down_is_not_hidden() -> None:
+    from skerry.errors import SiteError
+    from skerry.limits import Limits
+    from skerry.sql.names import TableRef
+    from skerry.sql.statement import analyse
+
+    class Down:
+        def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+            raise SiteError(f"site of {parts} is down")
+
+        def names(self) -> list[str]:
+            return []
+
+    with pytest.raises(SiteError, match="down"):
+        analyse("SELECT * FROM orders", None, Down(), Limits())
