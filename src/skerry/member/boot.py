@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 
 import uvloop
 
 from skerry.config import Config, MemberConfig
+from skerry.errors import ConfigError
 from skerry.limits import Limits
 from skerry.member.server import Member
 from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
+from skerry.wire.address import TcpAddress, parse_address
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -53,9 +57,25 @@ def _wait_for_end(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> N
     loop.call_soon_threadsafe(stopping.set)
 
 
+def _refuse_taken(address: str) -> None:
+    """Spark takes long to start: say before that the member could not listen anyway."""
+    target = parse_address(address)
+    assert isinstance(target, TcpAddress)
+    family = socket.AF_INET6 if ":" in target.host else socket.AF_INET
+    try:
+        socket.create_server((target.host, target.port), family=family).close()
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise ConfigError(
+                f"cannot listen at {target.where}: {os.strerror(errno.EADDRINUSE)}",
+                suggestion="is another member running there?",
+            ) from None
+
+
 def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> None:
     """Run one member until SIGTERM or SIGINT, or the end of its input. SkerryError when it cannot start."""
     member_config = config.member(name)
+    _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
     async def run() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from skerry.errors import Cancelled, InternalError, PeerError, SkerryError, StaleSchema
+from skerry.errors import Cancelled, InternalError, PeerError, SiteError, SkerryError, StaleSchema
 from skerry.ids import QueryId
 from skerry.member.answers import Answer, answer_statement
 from skerry.member.cursors import Cursors
@@ -123,6 +123,8 @@ class Clients:
         try:
             if query.initiator != self._member.name:
                 raise PeerError(f"query {query} belongs to member {query.initiator}, this is {self._member.name}")
+            if self._member.is_stopping:
+                raise SiteError(f"site {self._member.name} is stopping", member=self._member.name)
             self._cursors.open(query, connection, time.monotonic())
             self._open[query] = _Cursor(connection, time.monotonic())
         except SkerryError as error:
@@ -250,7 +252,7 @@ class Clients:
     async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:
         cursor = self._open.get(message.query)
         if cursor is not None:
-            return self._report(message.request, cursor, "planning" if cursor.initiated is None else "running")
+            return self._report(message.request, cursor, _state(cursor))
         kept = self._ended.get(message.query)
         if kept is None:
             return ClientStatusReply(message.request, "unknown", 0.0)
@@ -262,3 +264,10 @@ class Clients:
             state = "up" if name == self._member.name else self._member.peers.state(name)
             states.append(MemberState(name, each.address, each.role.value, state))
         return ClientMembersReply(message.request, tuple(states))
+
+
+def _state(cursor: _Cursor) -> str:
+    """A query may have failed before its client asks for more rows and learns of it."""
+    if cursor.initiated is None:
+        return "planning"
+    return "running" if cursor.initiated.core.error is None else "failed"

@@ -11,7 +11,7 @@ from random import Random
 
 import msgspec
 
-from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema
+from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema, from_code
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
 from skerry.exchange.order import sort_table
@@ -106,6 +106,7 @@ class Participant:
         if not isinstance(error, SkerryError):
             log.error("query %s: unexpected error", self.query, exc_info=error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
+        error = _named(error, self._around.identity.member)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             log.info("query %s: failed here: %s", self.query, error.message)
         self.do(self.core.failed(error))
@@ -385,3 +386,11 @@ class Participant:
             log.error("query %s: letting go failed", self.query, exc_info=error)
             self._released.set()
             self._on_released(self)
+
+
+def _named(error: SkerryError, member: str) -> SkerryError:
+    """The client reads where it happened; errors that begin with a site say so already."""
+    if error.message.startswith("site "):
+        return error
+    message = f"site {member}: {error.message}"
+    return from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)

@@ -7,8 +7,6 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
-import tempfile
 import time
 from random import Random
 
@@ -16,10 +14,11 @@ from skerry import __version__
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
-from skerry.errors import SiteError, SkerryError
+from skerry.errors import PeerError, SiteError, SkerryError
 from skerry.exchange.entries import ReadableSpool
 from skerry.ids import ChannelId, QueryId
 from skerry.member.clients import Clients
+from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.participant import Participant, Surroundings
@@ -68,11 +67,11 @@ class Member:
         self.random = Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
         self.identity = Identity(config.cluster, self.name, time.time_ns() // 1000, __version__)
-        self.directory = tempfile.mkdtemp(prefix=f"skerry-{self.name}-")
+        self._directory = Directory(self.name)
         self.workers = Workers(self.name, _THREADS)
         self.catalog = Catalog(config)
         self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
-        self.resources = Resources(self.limits, self.directory)
+        self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
         self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
         self.plans = PlanCache(self.limits)
@@ -106,7 +105,7 @@ class Member:
             "client": self.clients.serve,
         }
         if self.engine is not None:
-            address = f"unix:{os.path.join(self.directory, 'tasks.sock')}"
+            address = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(address, self.limits, self.identity, handlers)
@@ -125,7 +124,8 @@ class Member:
             initiated.cancel(stopping)
         for participant in list(self.participants.values()):
             participant.fail(stopping)
-        waits = [each.wait_ended() for each in (*self.initiated.values(), *self.participants.values())]
+        waits = [initiated.wait_ended() for initiated in self.initiated.values()]
+        waits += [participant.wait_ended() for participant in self.participants.values()]
         if waits:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.gather(*waits), self.limits.stop_s)
@@ -140,7 +140,7 @@ class Member:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         self.workers.stop()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        self._directory.remove()
         log.info("member %s: stopped", self.name)
 
     def own(self, work: object, what: str) -> None:
@@ -237,8 +237,14 @@ class Member:
 
     def _plan_arrived(self, message: PlanReply) -> None:
         participant = self.participants.get(message.query)
-        if message.plan is not None:
-            self.plans.put(message.plan)
+        try:
+            if message.plan is not None:
+                self.plans.put(message.plan)
+        except PeerError as error:
+            # The query waits for its plan, and no other will come.
+            if participant is not None:
+                participant.fail(error)
+            return
         if participant is not None:
             participant.do(participant.core.plan_arrived(message.plan))
 

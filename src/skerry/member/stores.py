@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 
 from skerry.exchange.intake import Attempt
-from skerry.exchange.spool import Budget, Entry, Spool
+from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry, Spool
 
 
 class DirectStore:
@@ -22,7 +22,7 @@ class DirectStore:
     def open(self, attempt: Attempt) -> None: ...
 
     def has_room(self, size_bytes: int) -> bool:
-        return not self._waits or self.spool.closed or self.spool.has_room(size_bytes)
+        return not self._waits or self.spool.closed or _has_room(self.spool.budget, size_bytes)
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self.spool.budget.subscribe(callback)
@@ -64,7 +64,7 @@ class LaneStore:
             self._on_lane(attempt, lane)
 
     def has_room(self, size_bytes: int) -> bool:
-        return not self._waits or self._budget.has_room(size_bytes)
+        return not self._waits or _has_room(self._budget, size_bytes)
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self._budget.subscribe(callback)
@@ -82,3 +82,9 @@ class LaneStore:
         """Give everything back."""
         for lane in self.lanes.values():
             lane.close()
+
+
+def _has_room(budget: Budget, size_bytes: int) -> bool:
+    """Also true for a batch that can never fit: waiting would not end, the append says what is wrong."""
+    can_ever = size_bytes + ENTRY_BYTES <= max(budget.memory_bytes, budget.disk_bytes)
+    return not can_ever or budget.has_room(size_bytes)

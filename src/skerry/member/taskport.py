@@ -19,7 +19,7 @@ from skerry.exchange.reader import share
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
-from skerry.wire.frames import BATCH, decode, encode_batch_frame, split_batch
+from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
 from skerry.wire.session import Identity
@@ -180,7 +180,7 @@ class _SinkServer:
                 await self._room(len(body))
             self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
             self._intake.batch(attempt, header.rows, len(body), body_hash(body))
-        raise PeerError("a sink's connection ended without its end mark")
+        raise ConnectionLost("a sink's connection ended without its end mark")
 
     async def _room(self, size_bytes: int) -> None:
         """Not reading on is the back pressure: the task blocks in its write."""

@@ -178,7 +178,8 @@ class _Builder:
             order, keys = "merge", shape.order_keys or ()
             tree = with_sort_by(without_limit(tree), shape.columns)
         edge = self._edge()
-        output = Output(edge, self._site.initiator, order, keys, self._is_bounded(shape.limit))
+        is_bounded = self._is_bounded(shape.limit) or (shape.columns is not None and _is_one_row(tree))
+        output = Output(edge, self._site.initiator, order, keys, is_bounded)
         self._add(member, tree, tuple(leaves), output, 0, 0)
         self._finish = Finish(edge, (member,))
 
@@ -236,6 +237,7 @@ class _Builder:
             own = tree.copy()
             _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
             rows = source.estimated_rows(part)
+            rows = rows if wanted is None else min(rows, wanted)
             self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns))
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
@@ -263,6 +265,11 @@ class _Builder:
     ) -> None:
         fragment_id = len(self._fragments) + 1
         self._fragments.append(Fragment(fragment_id, member, render(tree), leaves, output, rows, size_bytes))
+
+
+def _is_one_row(tree: exp.Expr) -> bool:
+    """`SELECT 1`: without FROM there is one row at most, if no generator stands in it."""
+    return isinstance(tree, exp.Select) and tree.args.get("from_") is None
 
 
 def _replace_tables(

@@ -47,7 +47,7 @@ _Kinds = Mapping[str, str | None]
 def keys_are_mergeable(query: Query, shape: Shape) -> bool:
     """True when every root sort key is an output column whose type surely has a kernel."""
     root = query.tree
-    if not shape.order_keys or not isinstance(root, exp.Select) or not _keys_are_as_written(root):
+    if not shape.order_keys or not isinstance(root, exp.Select):
         return False
     relations = _relations(root, query)
     if relations is None:
@@ -56,17 +56,6 @@ def keys_are_mergeable(query: Query, shape: Shape) -> bool:
     if kinds is None or len(kinds) != shape.columns:
         return False
     return all(kinds[key.index] is not None for key in shape.order_keys)
-
-
-def _keys_are_as_written(root: exp.Select) -> bool:
-    """An alias inside a key's expression hides the column of its name, which is what the key was compared with."""
-    aliases = {item.alias.lower() for item in root.expressions if isinstance(item, exp.Alias)}
-    for item in root.args["order"].expressions:
-        if isinstance(item.this, exp.Column):
-            continue
-        if any(len(column.parts) == 1 and column.name.lower() in aliases for column in item.find_all(exp.Column)):
-            return False
-    return True
 
 
 def _relations(root: exp.Select, query: Query) -> dict[str, _Kinds] | None:
@@ -149,7 +138,7 @@ def _column_kind(column: exp.Column, relations: Mapping[str, _Kinds]) -> str | N
 
 def _call_kind(call: exp.Anonymous, relations: Mapping[str, _Kinds]) -> str | None:
     name, arguments = call_name(call), list(call.expressions)
-    if arguments and isinstance(arguments[0], Arguments):
+    if arguments and isinstance(arguments[0], Arguments | exp.Distinct):
         arguments = list(arguments[0].expressions)
     if name in _COUNTS:
         return _NUMBER

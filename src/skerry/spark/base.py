@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.catalog.table import Column
-from skerry.errors import SiteError, SkerryError
+from skerry.errors import SiteError, SkerryError, SqlError
 from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, translate
 from skerry.spark.literals import to_literal
@@ -23,7 +23,7 @@ from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
 from skerry.spark.source import SourceSpec
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
-from skerry.spark.views import EDGE_PREFIX, Views
+from skerry.spark.views import EDGE_PREFIX, Views, read_table
 from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.messages import Schema
 
@@ -42,7 +42,7 @@ class SessionEngine(ABC):
         self.source_slots: SlotPool | None = None
         self._session: SparkSession | None = None
         self._tags = Tags(settings.limits.cancelled_tags)
-        self._views = Views(self._spark)
+        self._views = Views(self._spark, self._read)
         self._edge_numbers = itertools.count(1)
         self._edge_views: set[str] = set()
         self._lifecycle = threading.Lock()
@@ -56,6 +56,10 @@ class SessionEngine(ABC):
     def _close(self) -> None:
         """End what `_open` started."""
 
+    def _is_alive(self) -> bool:
+        """Whether what `_open` started still runs."""
+        return True
+
     @abstractmethod
     def _tagged(self, tag: str) -> AbstractContextManager[None]:
         """A block whose Spark jobs carry the tag."""
@@ -68,16 +72,43 @@ class SessionEngine(ABC):
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         """An edge as a relation whose size Spark does not presume to know."""
 
+    def _text(self, sql: str) -> str:
+        """The statement as this Spark is to get it."""
+        return sql
+
+    def _read(self, table: TableFiles) -> DataFrame:
+        """The rows of a table."""
+        return read_table(self._spark(), table, escape_glob)
+
+    def _fetch(self, frame: DataFrame) -> pa.Table:
+        """A small result, through the driver."""
+        return frame.toArrow()
+
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+        """Have the tasks hand their rows to the member; its answer is one row a partition."""
+        return [SinkRow(*row) for row in frame.mapInArrow(sink_function(spec), SINK_COLUMNS).collect()]
+
     # --- Engine ----------------------------------------------------------------------------------
     def start(self) -> None:
         with self._lifecycle:
             if self._session is None:
                 self._session = self._open()
 
+    def _revive(self) -> None:
+        """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not."""
+        with self._lifecycle:
+            if self._session is not None and not self._is_alive():
+                log.warning("Spark's process has ended by itself and is started again")
+                self._close()
+                self._views.reset()
+                self._edge_views.clear()
+                self._session = self._open()
+
     def stop(self) -> None:
         with self._lifecycle:
             if self._session is not None:
                 self._session = None
+                self._views.reset()
                 self._close()
 
     def warm_up(self) -> None:
@@ -90,15 +121,17 @@ class SessionEngine(ABC):
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:
+            self._revive()
             with self._views.lease({"t": table}) as names:
                 return columns_of(self._spark().table(names["t"]).schema)
-        except SkerryError as error:
+        except SqlError as error:  # a column's type: nobody wrote a statement
             raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
         except SPARK_ERRORS as error:
             raise translate(error, {}, what=f"table {table.table}") from error
 
     def count_rows(self, table: TableFiles) -> int:
         try:
+            self._revive()
             with self._views.lease({"t": table}) as names:
                 return self._spark().table(names["t"]).count()
         except SPARK_ERRORS as error:
@@ -108,9 +141,10 @@ class SessionEngine(ABC):
         names: dict[str, str] = {}
         with self._tags.running(job.tag):
             try:
+                self._revive()
                 with self._tagged(job.tag):
                     return self._run(job, on_schema, names)
-            except SPARK_ERRORS as error:
+            except (SkerryError, *SPARK_ERRORS) as error:
                 self._tags.refuse_cancelled(job.tag)
                 raise translate(error, names) from error
 
@@ -140,17 +174,16 @@ class SessionEngine(ABC):
                 names[views[placeholder]] = f"edge {edge.edge}"
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
-            frame = spark.sql(with_views(job.sql, views), args=arguments or None)
+            frame = spark.sql(with_views(self._text(job.sql), views), args=arguments or None)
             schema = schema_of(frame.schema)
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
             # Columns may share a name, or have one with dots: between here and the sink they are numbers.
             numbered = frame.toDF(*[f"c{index}" for index in range(len(schema.columns))])
             if job.sink is None:
-                return JobResult(table=_agreed(numbered.toArrow(), decode_schema(schema.arrow)))
+                return JobResult(table=_agreed(self._fetch(numbered), decode_schema(schema.arrow)))
             spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
-            reported = numbered.mapInArrow(sink_function(spec), SINK_COLUMNS).collect()
-            return JobResult(sink_rows=tuple(SinkRow(*row) for row in reported))
+            return JobResult(sink_rows=tuple(self._deliver(job, numbered, spec)))
 
     @contextmanager
     def _edge_view(self, edge: EdgeInput) -> Iterator[str]:
@@ -162,8 +195,9 @@ class SessionEngine(ABC):
         try:
             yield name
         finally:
-            self._spark().catalog.dropTempView(name)
             self._edge_views.discard(name)
+            if self._is_alive():
+                self._spark().catalog.dropTempView(name)
 
     @property
     def session(self) -> SparkSession:
@@ -177,6 +211,11 @@ class SessionEngine(ABC):
         if self._session is None:
             raise SiteError("this member's Spark is not running")
         return self._session
+
+
+def escape_glob(path: str) -> str:
+    """Spark takes paths for patterns: a `[` or `*` in the name of a listed file is just that."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def with_views(sql: str, views: Mapping[str, str]) -> str:

@@ -39,7 +39,7 @@ class ConnectEngine(SessionEngine):
         return self._remote
 
     def _set(self, session: SparkSession, key: str, value: str) -> None:
-        """Settings that this Spark's version lacks, or fixes at its start, are its own business, but for the answers'."""
+        """What answers depend on must be taken; other settings may be unknown to this Spark, or fixed at its start."""
         if session.conf.get(key, None) == value:
             return
         if key in ("spark.sql.ansi.enabled", "spark.sql.session.timeZone") or key in self.settings.conf:

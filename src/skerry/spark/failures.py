@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
 
-from skerry.errors import SiteError, SkerryError, SqlError
+from skerry.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError
 
 try:  # grpc comes with pyspark[connect] only
     from grpc import RpcError
@@ -38,6 +38,8 @@ STATEMENT_CLASSES = (
     *("ArithmeticException", "NumberFormatException", "DateTimeException", "ArrayIndexOutOfBoundsException"),
     *("ParseException", "AnalysisException"),
 )
+# The same for Sail's messages, which have no condition either.
+STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|parse error")
 MESSAGE_CHARS = 600
 
 
@@ -50,8 +52,8 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
         return error
     log.debug("Spark failed", exc_info=error)
     text = _text(error)
-    if found := _python_worker(error, text):
-        return SiteError(_clean(f"a Spark task failed: {found}", names))
+    if raised := _python_worker(error, text):
+        return _from_worker(*raised, names)
     condition, sentence, state = _condition(error, text)
     message = _clean(f"[{condition}] {sentence}" if condition else sentence, names)
     if what:
@@ -77,7 +79,10 @@ def _text(error: BaseException) -> str:
     if isinstance(error, PySparkException):
         # str() of a captured exception appends the JVM's trace; the message alone does not.
         return str(error.getMessage() or error)
-    return str(error) or type(error).__name__
+    try:
+        return str(error) or type(error).__name__
+    except Exception:  # py4j asks the JVM for the text, which may be gone
+        return f"Spark's process has ended ({type(error).__name__})"
 
 
 def _condition(error: BaseException, text: str) -> tuple[str, str, str]:
@@ -100,12 +105,23 @@ def _sentences(text: str) -> str:
     return re.sub(r" (If necessary set|To return NULL instead|You may set|Set) [^.]*spark\.sql\..*$", "", line)
 
 
-def _python_worker(error: BaseException, text: str) -> str:
-    """What a Python worker raised, without its traceback; "" when it was not one."""
+def _python_worker(error: BaseException, text: str) -> tuple[str, str] | None:
+    """Class and message of what a Python worker raised; None when it was not one."""
     if not isinstance(error, PythonException) and "Traceback (most recent call last)" not in text:
-        return ""
+        return None
     raised = RAISED.findall(text)
-    return str(raised[-1][1]) if raised else _sentences(text)
+    return (str(raised[-1][0]), str(raised[-1][1])) if raised else ("", _sentences(text))
+
+
+def _from_worker(kind: str, message: str, names: Mapping[str, str]) -> SkerryError:
+    """An error of our own code keeps its class; Sail's errors also pass through the worker that pulls its rows."""
+    message = _clean(message, names)
+    ours = next((ours for ours in BY_CODE.values() if ours.__name__ == kind.rpartition(".")[2]), None)
+    if kind == "RuntimeError" and STATEMENT_WORDS.search(message):
+        return SqlError(message)
+    if ours is None or issubclass(ours, PeerError):
+        return SiteError(f"a Spark task failed: {message}")
+    return ours(message)
 
 
 def _is_statements_fault(error: BaseException, condition: str, state: str) -> bool:
@@ -115,7 +131,7 @@ def _is_statements_fault(error: BaseException, condition: str, state: str) -> bo
         return state.startswith(STATEMENT_STATES)
     if isinstance(error, AnalysisException | ParseException):
         return True
-    return type(error).__name__ in STATEMENT_CLASSES
+    return type(error).__name__ in STATEMENT_CLASSES or STATEMENT_WORDS.search(_text(error)) is not None
 
 
 def _clean(message: str, names: Mapping[str, str]) -> str:

@@ -81,6 +81,10 @@ class Jvm:
         pid: int = self._gateway.proc.pid
         return pid
 
+    @property
+    def is_alive(self) -> bool:
+        return self._gateway.proc.poll() is None
+
     def stop(self) -> None:
         with suppress(Exception):  # the JVM may be gone already
             self.session.stop()
@@ -160,11 +164,14 @@ def package_root() -> str:
 @contextmanager
 def _environment(directory: str, is_embedded: bool) -> Iterator[None]:
     """The environment Spark's launcher sees. Spark reads much from it, so a user's shell could change answers."""
-    wanted: dict[str, str | None] = {"PYSPARK_SUBMIT_ARGS": None, "SPARK_REMOTE": None}
+    wanted: dict[str, str | None] = {
+        "PYSPARK_SUBMIT_ARGS": None,
+        "SPARK_REMOTE": None,
+        # Without it an unactivated virtual environment would run the system's Python. On a cluster it may be elsewhere.
+        "PYSPARK_PYTHON": sys.executable if is_embedded else os.environ.get("PYSPARK_PYTHON", sys.executable),
+    }
     if is_embedded:
         wanted |= {
-            # Without these an unactivated virtual environment would run the system's Python and Spark.
-            "PYSPARK_PYTHON": sys.executable,
             "SPARK_HOME": str(Path(pyspark.__file__).parent),
             "SPARK_CONF_DIR": directory,
             "SPARK_LOCAL_DIRS": None,

@@ -19,6 +19,8 @@ def to_literal(name: str, value: Any) -> Any:
         case dt.datetime() if value.tzinfo is None:
             # pyspark would take it for a timestamp in the zone of this process.
             return expr(f"TIMESTAMP_NTZ'{value.isoformat(sep=' ')}'")
+        case Decimal():
+            return expr(f"{value:f}BD")  # Spark Connect would widen it to ten digits
         case list() | tuple():
             return _array(name, list(value))
     return value
@@ -37,7 +39,7 @@ def _array(name: str, items: list[Any]) -> Any:
             f"parameter {name}: the decimals of a list must have equally many digits before and after the point",
             suggestion="pass them as float, or as several parameters",
         )
-    return array(*[lit(to_literal(name, item)) for item in items])
+    return array(*[lit(to_literal(name, item)) for item in items])  # `lit` leaves columns as they are
 
 
 def _shape(value: Decimal) -> tuple[int, int]:

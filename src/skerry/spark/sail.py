@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from typing import Any
+from urllib.parse import quote
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.errors import SiteError
 from skerry.spark.connect import ConnectEngine
-from skerry.spark.settings import SparkSettings, check_conf
+from skerry.spark.engine import Job, SinkRow, TableFiles
+from skerry.spark.order import orders_result, with_total_order
+from skerry.spark.settings import SparkSettings
+from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
+from skerry.spark.views import is_partitioned, read_table
 
 
 class SailEngine(ConnectEngine):
     """Runs tasks once, in threads of this process; has no task context, so partitions have no numbers."""
 
-    # Nor does it sort within partitions where SORT BY says so (seen with 0.7.2).
-    numbers_lanes = False
-
     retries_tasks = False
 
     def __init__(self, settings: SparkSettings) -> None:
-        check_conf(settings)
         super().__init__(settings)
         self._server: Any = None
 
@@ -31,6 +35,7 @@ class SailEngine(ConnectEngine):
             from pysail.spark import SparkConnectServer
         except ImportError:
             raise SiteError("Sail is not installed", suggestion="pip install 'skerry[sail]'") from None
+        os.environ.setdefault("RUST_LOG", "error")  # its log goes to the terminal
         self._server = SparkConnectServer("127.0.0.1", 0)
         self._server.start(background=True)
         host, port = self._server.listening_address
@@ -46,7 +51,35 @@ class SailEngine(ConnectEngine):
             self._server.stop()
             self._server = None
 
+    def _text(self, sql: str) -> str:
+        return with_total_order(sql)
+
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here."""
+        if not orders_result(job.sql):
+            return super()._deliver(job, frame, spec)
+        return [hand_over(spec, 0, random_attempt(), _stream(frame))]
+
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         count = spec.edge.partitions
         shares = self._spark().range(0, count, 1, count)
         return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
+
+    def _read(self, table: TableFiles) -> DataFrame:
+        for file in table.files:
+            if not os.path.exists(file):  # Sail would read the other files and say nothing
+                raise SiteError(f"table {table.table}: {file} is gone")
+        if is_partitioned(table):
+            raise SiteError(
+                f"table {table.table}: Sail does not make columns of directories such as country=no",
+                suggestion="use Apache Spark at this site, or one directory a table",
+            )
+        return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
+
+
+def _stream(frame: Any) -> Iterator[pa.RecordBatch]:
+    """The result in its order, as it comes: `toArrow` would hold all of it."""
+    client = frame._session.client
+    for part in client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations):
+        if isinstance(part, pa.Table):
+            yield from part.to_batches()

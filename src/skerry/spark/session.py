@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.errors import SiteError
@@ -27,7 +29,7 @@ class ClassicEngine(SessionEngine):
         self.source_slots = None if slots is None else Slots(slots // 2)
         self.retries_tasks = not settings.is_embedded
         self._jvm: Jvm | None = None
-        self._directory = ""
+        self.directory = ""
         self._numbers: dict[int, DataFrame] = {}
         self._numbers_lock = threading.Lock()
 
@@ -37,14 +39,14 @@ class ClassicEngine(SessionEngine):
 
     def _open(self) -> SparkSession:
         is_embedded = self.settings.is_embedded
-        self._directory = new_directory()
+        self.directory = new_directory()
         try:
-            conf = embedded_conf(self.settings, self._directory) if is_embedded else cluster_conf(self.settings)
+            conf = embedded_conf(self.settings, self.directory) if is_embedded else cluster_conf(self.settings)
             if is_embedded:
                 conf.setdefault("spark.executorEnv.PYTHONPATH", package_root())
-            self._jvm = Jvm(conf, self._directory, is_embedded=is_embedded)
+            self._jvm = Jvm(conf, self.directory, is_embedded=is_embedded)
             if not is_embedded:
-                self._jvm.context.addPyFile(package_zip(self._directory))
+                self._jvm.context.addPyFile(package_zip(self.directory))
         except BaseException:
             self._close()
             raise
@@ -55,7 +57,10 @@ class ClassicEngine(SessionEngine):
             self._jvm.stop()
             self._jvm = None
         self._numbers.clear()
-        remove_directory(self._directory)
+        remove_directory(self.directory)
+
+    def _is_alive(self) -> bool:
+        return self._jvm is not None and self._jvm.is_alive
 
     @contextmanager
     def _tagged(self, tag: str) -> Iterator[None]:
@@ -66,7 +71,8 @@ class ClassicEngine(SessionEngine):
         try:
             yield
         finally:
-            context.removeJobTag(tag)
+            if self._is_alive():
+                context.removeJobTag(tag)
 
     def _interrupt(self, tag: str) -> None:
         self._running().context.cancelJobsWithTag(tag)
@@ -74,6 +80,11 @@ class ClassicEngine(SessionEngine):
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         shares = self._shares(spec.edge.partitions)
         return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
+
+    def _fetch(self, frame: DataFrame) -> pa.Table:
+        # Not toArrow: it casts a struct that may be null to one whose fields may not, and fails.
+        collect: Any = frame._collect_as_arrow
+        return pa.Table.from_batches(collect(empty_list_if_zero_records=False))
 
     def _shares(self, count: int) -> DataFrame:
         """The numbers 0 to `count`, one a partition, as an RDD: Spark does not know an RDD's size (D3).

@@ -13,10 +13,10 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from skerry.errors import Overloaded, SkerryError
+from skerry.errors import Overloaded, PeerError
 from skerry.exchange.intake import UNKNOWN_PARTITION, body_hash, combine
 from skerry.limits import KIB, MIB, Limits
-from skerry.spark.engine import SinkOutput
+from skerry.spark.engine import SinkOutput, SinkRow
 from skerry.spark.taskline import TaskLine
 from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
 from skerry.wire.frames import encode_batch_frame
@@ -43,13 +43,23 @@ def sink_function(spec: SinkSpec) -> Callable[[Batches], Batches]:
     """The function for `mapInArrow`: swallows a partition, gives one row of `SINK_COLUMNS`."""
 
     def sink(batches: Batches) -> Batches:
-        return deliver(spec, batches)
+        context = TaskContext.get()
+        if context is None:  # Sail has no task context
+            row = hand_over(spec, UNKNOWN_PARTITION, random_attempt(), batches)
+        else:
+            row = hand_over(spec, context.partitionId(), context.taskAttemptId(), batches)
+        yield encode_row(row)
 
     return sink
 
 
-def deliver(spec: SinkSpec, batches: Batches) -> Batches:
-    partition, attempt = _identity()
+def random_attempt() -> int:
+    """The number of an attempt, for engines that do not number them; they run each task once."""
+    return random.SystemRandom().getrandbits(62)
+
+
+def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) -> SinkRow:
+    """Send all batches to the member, and return what it took."""
     schema = decode_schema(spec.schema)
     count = rows = checksum = 0
     output = spec.output
@@ -66,15 +76,8 @@ def deliver(spec: SinkSpec, batches: Batches) -> Batches:
         line.send(SinkEnd(count, rows, checksum))
         taken = line.receive(SinkTaken)
         if taken.batches != count:
-            raise SkerryError(f"the member took {taken.batches} of {count} batches")
-    yield sink_row(partition, attempt, count, rows, checksum)
-
-
-def _identity() -> tuple[int, int]:
-    context = TaskContext.get()
-    if context is None:  # Sail has no task context, and runs a task once
-        return UNKNOWN_PARTITION, random.SystemRandom().getrandbits(62)
-    return context.partitionId(), context.taskAttemptId()
+            raise PeerError(f"the member took {taken.batches} of {count} batches")
+    return SinkRow(partition, attempt, count, rows, checksum)
 
 
 def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -111,13 +114,11 @@ def _one_row(batch: pa.RecordBatch, size: int, limits: Limits) -> pa.RecordBatch
     return batch
 
 
-def sink_row(partition: int, attempt: int, batches: int, rows: int, checksum: int) -> pa.RecordBatch:
+def encode_row(row: SinkRow) -> pa.RecordBatch:
     """One row of `SINK_COLUMNS`. Built from bytes: `pa.array` of a Python list would import pandas."""
-    values = (partition, attempt, batches, rows, checksum)
+    values = (row.partition, row.attempt, row.batches, row.rows, row.checksum)
     arrays = [
         pa.Array.from_buffers(field.type, 1, [None, pa.py_buffer(struct.pack(kind, value))])
         for field, kind, value in zip(_SINK_SCHEMA, "<i <q <q <q <q".split(), values, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_SINK_SCHEMA)
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -34,8 +35,9 @@ def _place(table: TableFiles) -> _Key:
 class _View:
     """`ready` is held while the view is made: who comes meanwhile waits for it."""
 
-    def __init__(self, name: str, place: _Key) -> None:
+    def __init__(self, name: str, key: _Key, place: _Key) -> None:
         self.name = name
+        self.key = key
         self.place = place
         self.users = 0
         self.is_made = False
@@ -45,8 +47,9 @@ class _View:
 class Views:
     """Thread-safe. A view is dropped when a newer listing of its table came and its last user left."""
 
-    def __init__(self, session: Callable[[], SparkSession]) -> None:
+    def __init__(self, session: Callable[[], SparkSession], read: Callable[[TableFiles], DataFrame]) -> None:
         self._session = session
+        self._read = read
         self._lock = threading.Lock()
         self._views: dict[_Key, _View] = {}
         self._current: dict[_Key, _Key] = {}  # place → the listing that was asked for last
@@ -55,15 +58,16 @@ class Views:
     @contextmanager
     def lease(self, tables: Mapping[str, TableFiles]) -> Iterator[dict[str, str]]:
         """Placeholder → name of the view, for as long as the block runs."""
-        taken: list[_Key] = []
+        taken: list[_View] = []
         names = {}
         try:
             for placeholder, table in tables.items():
-                names[placeholder] = self._take(table, taken)
+                taken.append(self._take(table))
+                names[placeholder] = self._make(taken[-1], table)
             yield names
         finally:
-            for key in taken:
-                self._give_back(key)
+            for view in taken:
+                self._give_back(view)
 
     def names(self) -> list[str]:
         with self._lock:
@@ -73,57 +77,66 @@ class Views:
         with self._lock:
             return {view.name for view in self._views.values() if view.users}
 
-    def _take(self, table: TableFiles, taken: list[_Key]) -> str:
+    def reset(self) -> None:
+        """The session that had the views is gone."""
+        with self._lock:
+            self._views = {}
+
+    def _take(self, table: TableFiles) -> _View:
         key = _key(table)
         with self._lock:
             if key not in self._views:
-                self._views[key] = _View(f"{PREFIX}{next(self._numbers)}", _place(table))
+                self._views[key] = _View(f"{PREFIX}{next(self._numbers)}", key, _place(table))
             view = self._views[key]
             view.users += 1
-            taken.append(key)
             self._current[view.place] = key
-            stale = [other for other in self._views if self._is_over(other)]
-        for other in stale:
+            replaced = [other for other in self._views.values() if self._is_over(other)]
+        for other in replaced:
             self._drop(other)
+        return view
+
+    def _make(self, view: _View, table: TableFiles) -> str:
         with view.ready:
             if not view.is_made:
-                read_table(self._session(), table).createOrReplaceTempView(view.name)
+                self._read(table).createOrReplaceTempView(view.name)
                 view.is_made = True
         return view.name
 
-    def _give_back(self, key: _Key) -> None:
+    def _give_back(self, view: _View) -> None:
         with self._lock:
-            self._views[key].users -= 1
-            is_over = self._is_over(key)
+            view.users -= 1
+            is_over = self._is_over(view)
         if is_over:
-            self._drop(key)
+            self._drop(view)
 
-    def _is_over(self, key: _Key) -> bool:
+    def _is_over(self, view: _View) -> bool:
         """Nobody uses it, and nobody will: a newer listing is current, or it could not be made."""
-        view = self._views[key]
-        return view.users == 0 and (self._current[view.place] != key or not view.is_made)
+        return view.users == 0 and (self._current[view.place] != view.key or not view.is_made)
 
-    def _drop(self, key: _Key) -> None:
+    def _drop(self, view: _View) -> None:
         with self._lock:
-            if key not in self._views or not self._is_over(key):
+            if self._views.get(view.key) is not view or not self._is_over(view):
                 return
-            view = self._views.pop(key)
+            del self._views[view.key]
         if view.is_made:
             self._session().catalog.dropTempView(view.name)
 
 
-def read_table(session: SparkSession, table: TableFiles) -> DataFrame:
-    """The files of one listing, and no others, as a DataFrame."""
+def read_table(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:
+    """The files of one listing, and no others; `path_of` writes a file's path as this Spark reads it."""
     if not table.files:
         return _empty(session, table)
     reader = session.read.format(table.format).options(**table.options)
-    if any("=" in file.removeprefix(table.root) for file in table.files):
-        reader = reader.option("basePath", table.root)  # `country=no/part-0.parquet` has a column country
-    # The listing has been made: a `[` or `*` in a file's name is just that.
-    reader = reader.option("__globPaths__", "false")
+    if is_partitioned(table):
+        reader = reader.option("basePath", table.root)
     if table.columns:
         reader = reader.schema(struct_of(table.columns))
-    return reader.load(list(table.files))
+    return reader.load([path_of(file) for file in table.files])
+
+
+def is_partitioned(table: TableFiles) -> bool:
+    """Whether directories name a column's value: `country=no/part-0.parquet`."""
+    return any("=" in os.path.dirname(file.removeprefix(table.root)) for file in table.files)
 
 
 def _empty(session: SparkSession, table: TableFiles) -> DataFrame:

@@ -32,6 +32,7 @@ def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
 def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], text: str) -> None:
     """Never a false alarm: what a struct, a generator or an unknown relation could hold is left to Spark."""
     defined = defined_names(tree, tables)
+    values = _value_names(tree)
     foggy = any(_hides_names(node) for node in tree.walk())
     for scope in scopes.all:
         for column in scope.columns:
@@ -43,11 +44,22 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
                 if not foggy and name.lower() not in defined and name.lower() not in _ALWAYS:
                     raise error_at(f"unknown column {name}{did_you_mean(name, defined)}", text, column)
             elif len(parts) == 2:
-                _check_qualified(column, scope, defined, text)
+                _check_qualified(column, scope, values, text)
 
 
-def _check_qualified(column: exp.Column, scope: Scope, defined: set[str], text: str) -> None:
+def _value_names(tree: exp.Expr) -> set[str]:
+    """Names of values in the statement itself: `o.x` may be a field of one, though a table is called o as well."""
+    names: set[str] = set()
+    for node in tree.find_all(exp.Alias, exp.Aliases, exp.Lambda):
+        parts = [node.args["alias"]] if isinstance(node, exp.Alias) else node.expressions
+        names |= {part.name.lower() for part in parts}
+    return names
+
+
+def _check_qualified(column: exp.Column, scope: Scope, values: set[str], text: str) -> None:
     alias, name = (part.name for part in column.parts)
+    if alias.lower() in values:
+        return
     for around in scope.chain():
         owners = [source for source in around.sources if source.alias == alias.lower()]
         if not owners:

@@ -411,6 +411,6 @@ class Skerry(Spark):
 def render(tree: exp.Expr) -> str:
     """The SQL text of a tree; a node that has no form of its own in Spark raises."""
     try:
-        return Renderer().generate(tree)
+        return Renderer().generate(tree, copy=False)  # no method here changes the tree
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None

@@ -7,18 +7,19 @@ import datetime
 from sqlglot import exp
 
 from skerry.errors import SqlError
+from skerry.sql.nodes import SparkType
 from skerry.sql.position import error_at
 
-NOW, TODAY, LOCAL_NOW, UNIX_NOW = "skerry_now", "skerry_today", "skerry_local_now", "skerry_unix_now"
+NOW, TODAY = "skerry_now", "skerry_today"
 
-# function → (marker, the column's name that Spark gives to a call without alias)
+# function → the column's name that Spark gives to a call without alias
 _CALLS = {
-    "now": (NOW, "now()"),
-    "current_timestamp": (NOW, "current_timestamp()"),
-    "current_date": (TODAY, "current_date()"),
-    "curdate": (TODAY, "current_date()"),
-    "localtimestamp": (LOCAL_NOW, "localtimestamp()"),
-    "unix_timestamp": (UNIX_NOW, "unix_timestamp(current_timestamp(), yyyy-MM-dd HH:mm:ss)"),
+    "now": "now()",
+    "current_timestamp": "current_timestamp()",
+    "current_date": "current_date()",
+    "curdate": "current_date()",
+    "localtimestamp": "localtimestamp()",
+    "unix_timestamp": "unix_timestamp(current_timestamp(), yyyy-MM-dd HH:mm:ss)",
 }
 _BARE = frozenset({"current_timestamp", "current_date"})
 
@@ -27,11 +28,11 @@ def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
     """Replace every call in place; `defined` are the names that some column or alias has. True if there was any."""
     calls = [node for node in tree.walk() if _call(node, defined) is not None]
     for node in calls:
-        marker, name = _CALLS[_call(node, defined) or ""]
+        name = _call(node, defined) or ""
         item = _item_of(node)
-        new = exp.Placeholder(this=marker)
+        new = _fixed(name)
         if item is node:
-            node.replace(exp.Alias(this=new, alias=exp.Identifier(this=name, quoted=True)))
+            node.replace(exp.Alias(this=new, alias=exp.Identifier(this=_CALLS[name], quoted=True)))
         elif item is not None and _names_matter(item):
             # Spark would name the column after the whole expression, with the call in it.
             raise error_at("give this column a name (AS …): its value depends on the time of the query", text, node)
@@ -45,12 +46,19 @@ def now_parameters(now: datetime.datetime) -> dict[str, object]:
     if now.tzinfo is None:
         raise SqlError("the time of a query needs a time zone")
     utc = now.astimezone(datetime.UTC)
-    return {
-        NOW: utc,
-        TODAY: utc.date(),
-        LOCAL_NOW: utc.replace(tzinfo=None),
-        UNIX_NOW: int(utc.timestamp()),
-    }
+    return {NOW: utc, TODAY: utc.date()}
+
+
+def _fixed(name: str) -> exp.Expr:
+    """What stands for the call: of the same type, whatever the type of the value that is bound."""
+    if name in ("current_date", "curdate"):
+        return exp.Placeholder(this=TODAY)
+    now = exp.Placeholder(this=NOW)
+    if name == "localtimestamp":
+        return exp.Cast(this=now, to=SparkType(this="TIMESTAMP_NTZ"))
+    if name == "unix_timestamp":
+        return exp.Anonymous(this=name, expressions=[now])
+    return now
 
 
 def _call(node: exp.Expr, defined: set[str]) -> str | None:

@@ -22,7 +22,7 @@ def parse_query(tokens: list[Token], text: str) -> exp.Expr:
                 )
             grammar.fail("the query should end here")
     except Mismatch as error:
-        raise (grammar.furthest[1] or error) from None
+        raise grammar.explained(error) from None
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
     return tree

@@ -114,6 +114,9 @@ def _resolve(column: exp.Column, scope: Scope) -> Source | None:
 
 
 def _unqualified(conjunct: exp.Expr) -> exp.Expr:
+    """A copy without qualifiers and outer brackets: Spark reads `FROM t WHERE (a)` as t with the alias WHERE(a)."""
+    while isinstance(conjunct, exp.Paren):
+        conjunct = conjunct.this
     copy = conjunct.copy()
     for column in copy.find_all(exp.Column):
         for key in ("table", "db", "catalog"):

@@ -233,10 +233,19 @@ def _index(key: exp.Expr, outputs: list[_Output]) -> int | None:
         named = [index for index, output in enumerate(outputs) if output.name == key.name.lower()]
         if named:
             return named[0] if len(named) == 1 else None
-    if not is_deterministic(key):
+    if not is_deterministic(key) or _hides(key, outputs):
         return None
     alike = [index for index, output in enumerate(outputs) if output.value is not None and _alike(output.value, key)]
     return alike[0] if alike else None
+
+
+def _hides(key: exp.Expr, outputs: list[_Output]) -> bool:
+    """In ORDER BY a + 1 an alias `a` of the select list comes before a column `a`, which the list itself means."""
+    bare = {column.name.lower() for column in key.find_all(exp.Column) if len(column.parts) == 1}
+    return any(
+        output.name in bare and not (isinstance(output.value, exp.Column) and output.value.name.lower() == output.name)
+        for output in outputs
+    )
 
 
 def _alike(one: exp.Expr, other: exp.Expr) -> bool:

@@ -1,4 +1,4 @@
-"""Channels over connections (docs/protocol.md, 4): the shells around ChannelSender and ChannelReceiver."""
+"""The receiving end of channels over connections (docs/protocol.md, 4): the shell around ChannelReceiver."""
 
 from __future__ import annotations
 
@@ -6,247 +6,21 @@ import asyncio
 import logging
 from collections.abc import Callable
 from enum import Enum
-from random import Random
-from typing import Protocol
 
-from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
+from skerry.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
-from skerry.wire.address import parse_address
-from skerry.wire.channel import ChannelEnd, ChannelReceiver, ChannelSender, Phase
-from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, encode_batch_frame, size_of, split_batch
+from skerry.wire.channel import ChannelReceiver
+from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch
 from skerry.wire.listener import Handler
-from skerry.wire.messages import (
-    Batch,
-    ChannelGone,
-    ChannelOk,
-    ChannelPending,
-    Goodbye,
-    Grant,
-    Hello,
-    Message,
-    OpenChannel,
-    Refused,
-    StopSending,
-)
-from skerry.wire.peers import backoff_s
-from skerry.wire.session import Identity, make_hello
-from skerry.wire.tcp import Connection, connect, login, receive_message
+from skerry.wire.messages import Batch, ChannelGone, Goodbye, Grant, Hello, OpenChannel, Refused, StopSending
+from skerry.wire.sending import ChannelOut
+from skerry.wire.tcp import Connection, receive_message
 from skerry.wire.values import error_of
 
+__all__ = ["ChannelIn", "ChannelOut", "Gone", "data_handler"]
+
 log = logging.getLogger("skerry.wire")
-
-
-class EntryLike(Protocol):
-    """A batch in a spool."""
-
-    @property
-    def body(self) -> Buffer: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def decoded_bytes(self) -> int: ...
-
-
-class SpoolLike(Protocol):
-    """What a channel reads from: exchange/spool.py."""
-
-    @property
-    def length(self) -> int: ...
-    @property
-    def finished(self) -> bool: ...
-    @property
-    def failed(self) -> SkerryError | None: ...
-    def read(self, index: int) -> EntryLike: ...
-    def release(self, upto: int) -> None: ...
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]: ...
-
-
-class ChannelOut:
-    """Sends a spool to the receiving member, and resumes over new connections until the end mark is acked."""
-
-    def __init__(
-        self,
-        identity: Identity,
-        channel: ChannelId,
-        address: str,
-        schema: bytes,
-        spool: SpoolLike,
-        limits: Limits,
-        random: Random,
-        *,
-        wait_s: float | None = None,
-        codec: str = "",
-    ) -> None:
-        self.channel = channel
-        self.sent_bytes = 0  # as frames, resent ones included
-        self.sent_rows = 0  # each row once
-        self._identity = identity
-        self._address = address
-        self._schema = schema
-        self._codec = codec
-        self._spool = spool
-        self._limits = limits
-        self._random = random
-        self._wait_s = limits.wait_s if wait_s is None else wait_s
-        self._sender = ChannelSender()
-        self._changed = asyncio.Event()  # the spool, the credit, the link: look again
-        self._link_error: SkerryError | None = None
-        self._lost_at = 0.0
-        self._failures = 0  # dials in a row that came to nothing
-        self._peer_epoch = 0
-
-    async def run(self) -> ChannelEnd:
-        """Until the receiver has everything, or wants no more. Raises SiteError, or the error of the spool.
-
-        Silence and resets are waited out for `wait_s` (default `limits.wait_s`); a refused connection is the end.
-        """
-        loop = asyncio.get_running_loop()
-        unsubscribe = self._spool.subscribe(self._changed.set)
-        self._lost_at = loop.time()
-        try:
-            while True:
-                connection = await self._dial()
-                linked_at, acked_upto = loop.time(), self._sender.acked_upto
-                try:
-                    await self._use(connection)
-                except ConnectionLost as error:
-                    log.info("%s: %s", self.channel, error.message)
-                finally:
-                    self._sender.unlinked()
-                    connection.abort()
-                if self._sender.end is not None:
-                    return self._sender.end
-                # A link that was of use: wait afresh. Else it was one of those that end as soon as they begin.
-                lived_s = loop.time() - linked_at
-                if self._sender.acked_upto > acked_upto or lived_s > self._limits.reconnect_max_s:
-                    self._lost_at, self._failures = loop.time(), 0
-        finally:
-            unsubscribe()
-
-    # --- the link ----------------------------------------------------------------------------
-    async def _dial(self) -> Connection:
-        """A connection on which the channel is open, or ended."""
-        where = parse_address(self._address).where
-        while True:
-            if self._failures:
-                pause_s = backoff_s(self._failures - 1, self._limits, self._random)
-                if asyncio.get_running_loop().time() + pause_s > self._lost_at + self._wait_s:
-                    raise self._down(f"no connection to {where} for {self._wait_s:g} s")
-                await asyncio.sleep(pause_s)
-            self._failures += 1
-            try:
-                connection = await connect(self._address, self._limits)
-                try:
-                    await self._open(connection)
-                except BaseException:
-                    connection.abort()
-                    raise
-                return connection
-            except (ConnectionRefusedError, FileNotFoundError):
-                raise self._down(f"connection refused at {where}") from None
-            except (ConnectionLost, OSError) as error:  # TimeoutError among them
-                log.debug("%s: %s", self.channel, error)
-
-    async def _open(self, connection: Connection) -> None:
-        welcome = await login(connection, make_hello(self._identity, "data"))
-        if welcome.member != self.channel.receiver:
-            raise self._down(f"its address answers as {welcome.member[:100]!r}")
-        if self._peer_epoch not in (0, welcome.epoch):
-            raise self._down("it restarted")
-        self._peer_epoch = welcome.epoch
-        connection.send(OpenChannel(self.channel, self._schema, self._sender.acked_upto, self._codec))
-        answer = await receive_message(connection, self._limits.login_s)
-        match answer:
-            case ChannelOk() | ChannelPending():
-                self._sender.opened(answer)
-            case _:
-                self._receive(answer)
-
-    def _down(self, reason: str) -> SiteError:
-        return SiteError(f"site {self.channel.receiver} is down: {reason}", member=self._identity.member)
-
-    async def _use(self, connection: Connection) -> None:
-        """Send and listen until the channel or the connection ends."""
-        self._link_error = None
-        listener = asyncio.create_task(self._listen(connection), name=f"grants of {self.channel}")
-        try:
-            while self._sender.phase is not Phase.ENDED:
-                self._changed.clear()
-                if self._link_error is not None:
-                    raise self._link_error
-                if self._spool.failed is not None:
-                    connection.refuse(self._spool.failed, self._identity.member)
-                    await connection.wait_closed()
-                    raise self._spool.failed
-                if not await self._send_next(connection):
-                    await self._changed.wait()
-            if not connection.is_closed:
-                connection.send(Goodbye())
-                connection.close()
-                await connection.wait_closed()
-        finally:
-            listener.cancel()
-            await asyncio.wait([listener])
-
-    async def _send_next(self, connection: Connection) -> bool:
-        """One batch, or the end mark, if there is one and credit for it."""
-        sender, spool = self._sender, self._spool
-        if sender.next_seq < spool.length:
-            if not sender.may_send(1):
-                return False
-            entry = spool.read(sender.next_seq)
-            body_bytes = size_of((entry.body,))
-            # A tiny batch is larger as a message than in memory: credits count what must be kept, so the larger.
-            decoded_bytes = max(entry.decoded_bytes, body_bytes)
-            if decoded_bytes > self._limits.frame_bytes - self._limits.frame_bytes_before_login:
-                raise Overloaded(
-                    f"{self.channel}: a batch of {decoded_bytes} bytes is over the limit of a frame",
-                    suggestion="are there single values of such a size? raise limits.frame_bytes at all members",
-                )
-            if sender.next_seq == sender.sent_upto:
-                self.sent_rows += entry.rows
-            parts = encode_batch_frame(sender.send(entry.rows, decoded_bytes), entry.body)
-        elif spool.finished and sender.may_send(0):
-            parts = encode_batch_frame(sender.send(0, 0, last=True))
-        else:
-            return False
-        self.sent_bytes += size_of(parts)
-        connection.send_parts(parts)
-        await connection.drain()
-        return True
-
-    # --- what the receiver says --------------------------------------------------------------
-    async def _listen(self, connection: Connection) -> None:
-        try:
-            while self._sender.phase is not Phase.ENDED:
-                frame = await connection.receive()
-                if frame is None:
-                    raise ConnectionLost(f"{connection.peer_name}: the connection ended")
-                self._receive(decode(frame))
-                self._changed.set()
-        except SkerryError as error:
-            self._link_error = error
-        except Exception as error:
-            log.exception("%s: failed", self.channel)
-            self._link_error = InternalError(f"{self.channel}: {type(error).__name__}: {error}")
-        finally:
-            self._changed.set()
-
-    def _receive(self, message: Message) -> None:
-        match message:
-            case Grant():
-                for release in self._sender.granted(message):
-                    # The end mark is acked like a batch, and is none.
-                    self._spool.release(min(release.upto, self._spool.length))
-            case StopSending():
-                self._sender.stopped()
-            case ChannelGone():
-                self._sender.gone()
-            case Refused(failure):
-                raise error_of(failure)
-            case other:
-                raise PeerError(f"{type(other).__name__} does not belong on a data connection")
 
 
 class ChannelIn:

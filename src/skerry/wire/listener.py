@@ -62,12 +62,7 @@ class Listener:
             self.address = str(TcpAddress(target.host, server.sockets[0].getsockname()[1]))
         else:
             _remove_stale(target)
-            # Only this user's processes may connect: the socket is made with a closed mask, not opened and then shut.
-            mask = os.umask(0o177)
-            try:
-                server = await loop.create_unix_server(self._make, target.path, backlog=512)
-            finally:
-                os.umask(mask)
+            server = await loop.create_unix_server(self._make, sock=_bind_private(target.path), backlog=512)
             self.address, self._unix_path = str(target), target.path
         self._server = server
 
@@ -156,6 +151,20 @@ class Listener:
             me = self._identity
             connection.send(Welcome(connection.version, me.cluster, me.member, me.epoch, release=me.release))
         return hello
+
+
+def _bind_private(path: str) -> socket.socket:
+    """A socket that only this user's processes may connect to, from its first moment on."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        sock.bind(path)
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        os.umask(mask)
+    return sock
 
 
 def _remove_stale(target: UnixAddress) -> None:

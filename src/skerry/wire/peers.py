@@ -56,7 +56,7 @@ class Peers:
         self.is_stopping = False
 
     def send(self, peer: str, message: Message) -> None:
-        """Deliver once, in order, or report the peer lost. Never blocks."""
+        """Deliver once, in order, or report the peer lost. Never blocks; Overloaded when it fits in no frame."""
         if not self.is_stopping:
             self._pair(peer).send(message)
 
@@ -102,6 +102,7 @@ class _Pair:
         self.session: Session | None = None
         self._loop = asyncio.get_running_loop()
         self._numbers = 0
+        self._peer_seen = (0, 0)
         self._was_lost = False
         self._connection: Connection | None = None
         self._linked_at = 0.0
@@ -137,8 +138,8 @@ class _Pair:
         return self.session
 
     def _make_session(self) -> Session:
-        number = self._numbers + 1
-        return Session(self.owner.identity, self.peer, number, self.owner.limits, self._loop.time())
+        owner, number = self.owner, self._numbers + 1
+        return Session(owner.identity, self.peer, number, owner.limits, self._loop.time(), self._peer_seen)
 
     # --- instructions ------------------------------------------------------------------------
     def _perform(self, session: Session, instructions: Iterable[Instruction]) -> None:
@@ -175,6 +176,8 @@ class _Pair:
 
     def _lose(self, error: SiteError) -> None:
         log.info("%s: %s", self.owner.identity.member, error.message)
+        if self.session is not None:
+            self._peer_seen = self.session.peer_seen
         self.session = None
         self._was_lost = True
         self._failures = 0
@@ -270,12 +273,13 @@ class _Pair:
 
     async def serve(self, connection: Connection, hello: Hello) -> None:
         """A peer dialled. Returning closes its connection."""
-        if self.session is not None and self.session.is_older(hello):
-            return
-        if self.session is not None and self.session.is_other(hello):
-            self._perform(self.session, self.session.restarted(hello))
         # A session begins only with a link, or with a wish for one: else its loss would be told for nothing.
         session = self.session or self._make_session()
+        if session.is_older(hello):
+            return
+        if session.is_other(hello):
+            self._perform(session, session.restarted(hello))
+            session = self.session or self._make_session()
         if session.is_stale(hello):
             connection.send(session.welcome(connection.version))
             return

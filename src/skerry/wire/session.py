@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from skerry.errors import PeerError, SiteError, SkerryError, VersionError
+from skerry.errors import Overloaded, PeerError, SiteError, SkerryError, VersionError
 from skerry.limits import Limits
 from skerry.wire.frames import (
     NUMBERED,
@@ -100,15 +100,27 @@ def _listed(versions: Sequence[int]) -> str:
 
 
 class Session:
-    """`number` tells this session from earlier ones of the pair within the epoch of this member."""
+    """`number` tells this session from earlier ones of the pair within the epoch of this member.
 
-    def __init__(self, identity: Identity, peer: str, number: int, limits: Limits, now: float) -> None:
+    `peer_seen` is that of the session before: the peer's latest epoch, and its latest number within it.
+    """
+
+    def __init__(
+        self,
+        identity: Identity,
+        peer: str,
+        number: int,
+        limits: Limits,
+        now: float,
+        peer_seen: tuple[int, int] = (0, 0),
+    ) -> None:
         self.identity = identity
         self.peer = peer
         self.number = number
         self.limits = limits
         self.peer_epoch = 0  # 0 until the first handshake
         self.peer_number = 0
+        self.peer_seen = peer_seen
         self.links = 0  # links this session has had, as agreed in handshakes
         self.is_linked = False
         self.is_over = False
@@ -145,8 +157,12 @@ class Session:
         return self.peer_epoch != 0 and (hello.epoch, hello.session) != (self.peer_epoch, self.peer_number)
 
     def is_older(self, hello: Hello) -> bool:
-        """Whether this Hello was long on its way, and the peer has linked a later session since."""
-        return self.is_linked and (hello.epoch, hello.session) < (self.peer_epoch, self.peer_number)
+        """Whether this Hello was long on its way, and the peer has begun a later session since."""
+        epoch, number = self.peer_seen
+        if hello.epoch == epoch:
+            return hello.session < number
+        # Epochs come from clocks, which may be set back: trust their order only while the later one is there.
+        return self.is_linked and hello.epoch < epoch
 
     def is_stale(self, hello: Hello) -> bool:
         """Whether the peer still holds a session that this side has forgotten: a Welcome tells it so, no link."""
@@ -195,7 +211,7 @@ class Session:
 
     def _link(self, epoch: int, number: int, received_upto: int, now: float, *, mine: bool) -> list[Instruction]:
         first = self.peer_epoch == 0
-        self.peer_epoch, self.peer_number = epoch, number
+        self.peer_epoch, self.peer_number = self.peer_seen = epoch, number
         self.is_linked, self.link_is_mine = True, mine
         self._since = self._heard = now
         self._ping_at = now + self.limits.heartbeat_s
@@ -209,13 +225,18 @@ class Session:
 
     # --- traffic -----------------------------------------------------------------------------
     def send(self, message: Message) -> list[Instruction]:
-        """Number a control message and keep it until it is acked."""
+        """Number a control message and keep it until it is acked; Overloaded when it fits in no frame."""
         if self.is_over:
             return []
         parts = encode_numbered(self.next_seq, message)
         size_bytes = size_of(parts)
         if size_bytes > self.limits.frame_bytes:
-            return self._lose(f"a {type(message).__name__} of {size_bytes} bytes is over the frame limit")
+            raise Overloaded(
+                f"{type(message).__name__}: a frame of {size_bytes} bytes is over the limit of"
+                f" {self.limits.frame_bytes}",
+                member=self.identity.member,
+                suggestion="raise limits.frame_bytes at all members, or send less",
+            )
         self.next_seq += 1
         self._unacked.append(parts)
         self._unacked_bytes += size_bytes

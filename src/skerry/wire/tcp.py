@@ -207,7 +207,7 @@ class Connection(asyncio.BufferedProtocol):
         except PeerError as broken:
             error = broken
         if error is not None:
-            self.refuse(PeerError(f"{self.peer_name}: {error.message}"))
+            self.refuse(error)
         elif self._frames:
             self._wake()
             self._regulate()

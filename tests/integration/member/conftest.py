@@ -26,6 +26,8 @@ def shared_members(
     """Three sites and a lite member, kiosk, with the default limits."""
     path = write_sites(tmp_path_factory.mktemp("members") / "skerry.yaml", fault_tables, lite=("kiosk",))
     with LocalCluster(str(path), engine=spark_engine) as cluster:
+        with cluster.connect("oslo") as connection:  # a Spark's first query takes long
+            connection.cursor().execute("SELECT a.id FROM ticks a JOIN few b ON a.id = b.id").fetchall()
         yield cluster
 
 

@@ -70,14 +70,14 @@ def write_sites(
 ) -> Path:
     """skerry.yaml for these tables (site → table → folder or file of Parquet); returns `path`."""
     root = os.path.commonpath([folder for placed in tables.values() for folder in placed.values()])
-    members: dict[str, Any] = {
-        site: {
+    members: dict[str, Any] = {}
+    for number, (site, placed) in enumerate(tables.items()):
+        paths = {name: os.path.relpath(folder, root) for name, folder in placed.items()}
+        members[site] = {
             "address": f"127.0.0.1:{ports[site] if ports else 7101 + number}",
             "spark": dict(spark or {"master": "local[2]"}),
-            "tables": {name: {"format": "parquet", "path": os.path.relpath(folder, root)} for name, folder in placed.items()},
+            "tables": {name: {"format": "parquet", "path": path} for name, path in paths.items()},
         }
-        for number, (site, placed) in enumerate(tables.items())
-    }
     for number, name in enumerate(lite):
         members[name] = {"address": f"127.0.0.1:{ports[name] if ports else 7201 + number}", "role": "lite"}
     text = {"cluster": cluster, "data_root": root, "members": members, "limits": dict(limits or {})}

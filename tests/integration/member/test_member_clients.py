@@ -32,6 +32,7 @@ from skerry.wire.messages import (
 from tests.integration.member.member_sites import (
     DEADLINE_S,
     FEW,
+    held,
     large_query,
     nothing_left,
     slow_query,
@@ -65,10 +66,9 @@ def execute(number: int, query: QueryId, sql: str) -> ClientExecute:
 
 def runs_at(members: LocalCluster, *names: str) -> bool:
     """Whether each of them has a Spark job under way."""
-    return all(
-        any(running.in_spark for each in members.members[name].participants.values() for running in each._fragments.values())
-        for name in names
-    )
+    participants = [list(members.members[name].participants.values()) for name in names]
+    states = [{f.state for part in parts for f in part.progress().fragments} for parts in participants]
+    return all("running" in each for each in states)
 
 
 @pytest.mark.parametrize("at", ["tromso", "oslo"], ids=["at the site", "at another"])
@@ -122,9 +122,11 @@ def test_timeout(members: LocalCluster) -> None:
 
 def test_timeout_of_a_result_that_is_not_read(members: LocalCluster) -> None:
     cursor = members.connect("oslo").cursor()
-    cursor.execute(large_query("bergen"), timeout_s=5.0)
-    nothing_left(members)
-    with pytest.raises(skerry.OperationalError, match="ran longer than its 5 s"):
+    cursor.execute(large_query("bergen"), timeout_s=8.0)
+    # The cursor alone stays, to tell its client.
+    wait_until(lambda: held(members) == ["oslo: 1 open cursors"], "the query is over")
+    assert cursor.status().state == "failed"
+    with pytest.raises(skerry.OperationalError, match="ran longer than its 8 s"):
         cursor.fetchall()
 
 

@@ -84,3 +84,17 @@ def test_no_file_is_left(cursor: Cursor, folder: Path) -> None:
     assert cursor.execute("SELECT count(*) FROM price").fetchall() == [(3,)]
     write(folder / "a.parquet", {"id": [7], "item": ["net"]})
     assert cursor.execute("SELECT id FROM stock").fetchall() == [(7,)]
+
+
+def test_a_damaged_file_is_named(cursor: Cursor, folder: Path) -> None:
+    path = folder / "a.parquet"
+    pq.write_table(pa.table({"id": range(1000), "item": [f"item {each * 7919}" for each in range(1000)]}), path)
+    content = bytearray(path.read_bytes())
+    content[4 : len(content) // 2] = b"\xff" * (len(content) // 2 - 4)  # the footer, which says all is well, stays
+    path.write_bytes(content)
+    with pytest.raises(skerry.OperationalError, match=r"site oslo: .*a\.parquet") as caught:
+        cursor.execute("SELECT s.item, p.price FROM stock s JOIN price p ON p.id = s.id").fetchall()
+    assert caught.value.member == "oslo"
+    assert "\n" not in caught.value.message
+    assert "org.apache" not in caught.value.message
+    assert cursor.execute("SELECT count(*) FROM price").fetchall() == [(3,)]

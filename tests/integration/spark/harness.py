@@ -85,7 +85,9 @@ class Site:
     def spool(self, budget: Budget | None = None) -> Spool:
         return Spool(budget or self.budget, self._directory, "test")
 
-    def edge(self, query: QueryId, number: int, columns: tuple[Column, ...], *spools: Spool, shares: int = 2) -> EdgeInput:
+    def edge(
+        self, query: QueryId, number: int, columns: tuple[Column, ...], *spools: Spool, shares: int = 2
+    ) -> EdgeInput:
         self.port.register_edge(query, number, f"token-{number}", spools)
         return EdgeInput(query, number, columns, self.address, f"token-{number}", shares, CLUSTER)
 
@@ -141,8 +143,8 @@ class Site:
         """As a member does it: refuse the tasks, then cancel again and again until the job's thread is back."""
         async with asyncio.timeout(DEADLINE_S):
             while not running.done():
-                self.port.forget(query)
                 await asyncio.to_thread(self.engine.cancel, tag)
+                self.port.forget(query)
                 await asyncio.wait({running}, timeout=0.05)
         error = running.exception()
         assert error is not None, "the job was cancelled, yet it answered"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from skerry.catalog.table import Column
@@ -16,7 +18,7 @@ from skerry.exchange.intake import Intake
 from skerry.member.stores import DirectStore
 from skerry.spark.engine import Engine, Job
 from skerry.wire.codec import decode_schema
-from tests.integration.spark.harness import Site, entries, fill, until
+from tests.integration.spark.harness import Site, entries, files, fill, until
 
 NUMBERS = (Column("n", "bigint"), Column("s", "string"))
 
@@ -53,7 +55,9 @@ def test_an_edge_is_a_relation_like_any_other(engine: Engine) -> None:
     async def run() -> None:
         async with Site(engine) as site:
             query = site.query()
-            left = site.edge(query, 1, NUMBERS, fill(site.spool(), numbers(5000)), fill(site.spool(), numbers(10, 5000)))
+            left = site.edge(
+                query, 1, NUMBERS, fill(site.spool(), numbers(5000)), fill(site.spool(), numbers(10, 5000))
+            )
             right = site.edge(query, 2, NUMBERS, fill(site.spool(), numbers(3, 4)), shares=3)
             sql = "SELECT l.n, r.s FROM e_left AS l JOIN e_right AS r ON l.n = r.n WHERE l.n <> 5"
             out = await site.collect(sql, edges={"e_left": left, "e_right": right}, query=query)
@@ -107,7 +111,9 @@ def test_order_by_may_read_an_edge_twice(engine: Engine) -> None:
                 spool = lanes.lanes[attempt]
                 assert spool.finished
                 for index in range(spool.length):
-                    found += pa.ipc.read_record_batch(pa.py_buffer(spool.read(index).body), schema).column(0).to_pylist()
+                    found += (
+                        pa.ipc.read_record_batch(pa.py_buffer(spool.read(index).body), schema).column(0).to_pylist()
+                    )
             assert found == list(range(1999, -1, -1))
             lanes.close()
 
@@ -143,12 +149,14 @@ def test_nothing_is_a_result_too(engine: Engine) -> None:
 def test_column_names_are_spark_s_even_odd_ones(engine: Engine) -> None:
     async def run() -> None:
         async with Site(engine) as site:
-            sql = "SELECT a.x, b.x, 1 AS `a.b`, 2 AS `c``d`, 3 AS `` FROM (SELECT 7 AS x) a CROSS JOIN (SELECT 8 AS x) b"
+            sql = (
+                "SELECT a.x, b.x, 1 AS `a.b`, 2 AS `c``d`, 3 AS `` FROM (SELECT 7 AS x) a CROSS JOIN (SELECT 8 AS x) b"
+            )
             sql = sql.replace(", 3 AS ``", ", 3 AS ` `")
             out = await site.collect(sql)
             assert [column.name for column in out.schema.columns] == ["x", "x", "a.b", "c`d", " "]
             assert [column.to_pylist() for column in out.table.columns] == [[7], [8], [1], [2], [3]]
-            schema, table = await site.drive(sql)
+            _, table = await site.drive(sql)
             assert table.column_names == ["x", "x", "a.b", "c`d", " "]
             # and back in, as an edge whose columns have such names
             query = site.query()
@@ -187,7 +195,9 @@ def test_parameters_keep_their_types(engine: Engine) -> None:
             schema, table = await site.drive(sql, parameters=values)
             assert [column.type for column in schema.columns] == [text for _, text in PARAMETERS]
             assert table.to_pylist() == [values]
-            out = await site.collect("SELECT id FROM range(100) WHERE id < :top LIMIT :k", parameters={"top": 9, "k": 3})
+            out = await site.collect(
+                "SELECT id FROM range(100) WHERE id < :top LIMIT :k", parameters={"top": 9, "k": 3}
+            )
             assert len(out.rows) == 3
 
     asyncio.run(run())
@@ -195,7 +205,7 @@ def test_parameters_keep_their_types(engine: Engine) -> None:
 
 ERRORS = [
     ("SELECT nope FROM range(3)", "nope"),
-    ("SELECT FROM WHERE", ""),
+    ("SELECT 1 +", None),
     ("SELECT 1 / (id - 1) AS q FROM range(3)", "(?i)zero"),
     ("SELECT CAST(concat('x', id) AS INT) AS i FROM range(3)", "(?i)cast"),
     ("SELECT id + 9223372036854775807L AS o FROM range(3)", "(?i)overflow"),
@@ -204,7 +214,12 @@ ERRORS = [
 
 
 @pytest.mark.parametrize(("sql", "says"), ERRORS)
-def test_a_wrong_statement_is_the_statement_s_fault(engine: Engine, sql: str, says: str) -> None:
+def test_a_wrong_statement_is_the_statement_s_fault(
+    engine: Engine, request: pytest.FixtureRequest, sql: str, says: str | None
+) -> None:
+    if "overflow" in (says or "") and "sail" in request.node.callspec.id:
+        request.applymarker(pytest.mark.xfail(reason="Sail lets integers wrap around, in ANSI mode too", strict=True))
+
     async def run() -> None:
         async with Site(engine) as site:
             with pytest.raises(SqlError, match=says) as caught:
@@ -216,17 +231,13 @@ def test_a_wrong_statement_is_the_statement_s_fault(engine: Engine, sql: str, sa
     asyncio.run(run())
 
 
-def test_messages_name_tables_as_the_user_does(engine: Engine, tmp_path: Any) -> None:
-    import pyarrow.parquet as pq
-
-    from tests.integration.spark.harness import files
-
+def test_messages_name_tables_as_the_user_does(engine: Engine, tmp_path: Path) -> None:
     async def run() -> None:
         path = tmp_path / "orders.parquet"
         pq.write_table(pa.table({"id": [1]}), path)
         async with Site(engine) as site:
+            tables = {"leaf_orders": files(tmp_path, "orders", path)}
             with pytest.raises(SqlError) as caught:
-                tables = {"leaf_orders": files(tmp_path, "orders", path)}
                 await site.collect("SELECT leaf_orders.nope FROM leaf_orders", tables=tables)
             assert "skerry_" not in caught.value.message
             assert "leaf_orders" not in caught.value.message
@@ -257,7 +268,7 @@ def test_a_task_with_a_wrong_token_is_refused(engine: Engine) -> None:
             query = site.query()
             edge = site.edge(query, 1, NUMBERS, fill(site.spool(), numbers(10)))
             site.port.register_edge(query, 1, "another token", [])
-            with pytest.raises(SkerryError, match="edge 1 of query .* is not open to this task"):
+            with pytest.raises(SkerryError, match=r"edge 1 of query .* is not open to this task"):
                 await site.collect("SELECT n FROM e", edges={"e": edge}, query=query)
 
     asyncio.run(run())
@@ -268,7 +279,8 @@ def test_a_limit_stops_reading_an_edge_that_never_ends(engine: Engine) -> None:
         async with Site(engine) as site:
             query = site.query()
             feed = site.spool()
-            for entry in entries(numbers(1000), 100):
+            # Spark's Python workers hold back the first 64 KiB they write, so there is more than that.
+            for entry in entries(numbers(50000), 10000):
                 feed.append(entry)
             edge = site.edge(query, 1, NUMBERS, feed, shares=1)
             _, table = await site.drive("SELECT n FROM e LIMIT 5", edges={"e": edge})

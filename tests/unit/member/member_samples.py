@@ -61,8 +61,8 @@ def entry_of(rows: Sequence[tuple[Any, ...]], schema: pa.Schema = ARROW) -> Entr
     return Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch))
 
 
-def rows_of(body: object, schema: pa.Schema = ARROW) -> list[tuple[Any, ...]]:
-    batch = decode_batch(body, schema, 64 * MIB)  # type: ignore[arg-type]
+def rows_of(body: Any, schema: pa.Schema = ARROW) -> list[tuple[Any, ...]]:
+    batch = decode_batch(body, schema, 64 * MIB)
     return [tuple(row.values()) for row in batch.to_pylist()]
 
 

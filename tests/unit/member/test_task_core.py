@@ -95,7 +95,9 @@ def test_it_lets_go_when_all_is_done_and_taken_in_any_order(order: tuple[Step, .
         assert core.phase is TaskPhase.RUNNING
         said += step(core)
         core.validate()
-    dones = [each.message.fragment for each in said if isinstance(each, Send) and isinstance(each.message, FragmentDone)]
+    dones = [
+        each.message.fragment for each in said if isinstance(each, Send) and isinstance(each.message, FragmentDone)
+    ]
     assert sorted(dones) == [1, 2]
     assert said[-1] == Release("complete")
     assert sum(isinstance(each, Release) for each in said) == 1
@@ -171,5 +173,14 @@ def test_nothing_to_run_is_let_go_at_once() -> None:
     execute = msgspec.structs.replace(execute_of(PLAN, "tromso"), fragments=())
     core = TaskCore(execute, "tromso", 0.0)
     assert core.begin(PLAN) == [Release("complete")]
+    assert core.released() == [RECEIPT]
+    core.validate()
+
+
+def test_the_last_rows_taken_while_it_lets_go_release_nothing_again() -> None:
+    core = new_task()
+    for step in (ran(1), ran(2), taken(1), failed):
+        step(core)
+    assert taken(2)(core) == []
     assert core.released() == [RECEIPT]
     core.validate()

@@ -107,6 +107,8 @@ def test_statements_that_are_no_queries() -> None:
         "SELECT x FROM (SELECT explode(c_tags) AS x FROM customer)",
         "SELECT transform(c_tags, t -> upper(t)) FROM customer",
         "SELECT c_id AS a, a + 1 AS b FROM customer",
+        "SELECT filter(array(c_home), c -> c.city = 'Oslo') FROM customer c",
+        "SELECT c_home AS o, o.city FROM customer JOIN orders o",
         "SELECT dateadd(DAY, 1, o_date) FROM orders",
         "SELECT o_date, sum(o_price) AS total FROM orders GROUP BY ALL HAVING total > 1 ORDER BY total",
         "SELECT sum(o_price) OVER w FROM orders WINDOW w AS (PARTITION BY o_date)",

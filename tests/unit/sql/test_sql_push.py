@@ -13,13 +13,14 @@ from tests.unit.sql.sql_cases import filters, query, rendered
         ("SELECT 1 FROM orders WHERE o_id > 1 AND o_note LIKE 'x%'", {"orders": ["o_id > 1", "o_note LIKE 'x%'"]}),
         (
             "SELECT 1 FROM orders o WHERE (o.o_id > 1 AND (o.o_id < 9 OR o_date IS NULL))",
-            {"o": ["o_id > 1", "(o_id < 9 OR o_date IS NULL)"]},
+            {"o": ["o_id > 1", "o_id < 9 OR o_date IS NULL"]},
         ),
         ("SELECT 1 FROM orders, item WHERE o_id = i_order AND i_part IN (1, 2)", {"item": ["i_part IN (1, 2)"]}),
         (
             "SELECT 1 FROM orders JOIN item ON o_id = i_order AND i_part = 1 AND o_price > 2",
             {"orders": ["o_price > 2"], "item": ["i_part = 1"]},
         ),
+        ("SELECT 1 FROM customer WHERE ((c_vip)) AND c_id = 1", {"customer": ["c_vip", "c_id = 1"]}),
         # outer joins: WHERE on the kept side, ON on the other
         (
             "SELECT 1 FROM orders LEFT JOIN item ON o_id = i_order AND i_part = 1 AND o_price > 2",

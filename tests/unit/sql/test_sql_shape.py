@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from skerry.errors import InternalError
 from skerry.plan.fragment import SortKey
@@ -107,6 +108,7 @@ def test_bounds(sql: str, limit: int | None, offset: int, known: bool) -> None:
         ("(SELECT o_id FROM orders) ORDER BY 1", (asc(0),)),
         ("SELECT o_id FROM orders ORDER BY o_date", None),
         ("SELECT o_id FROM orders ORDER BY o_id + 1", None),
+        ("SELECT o_id AS o_price, o_price + 1 FROM orders ORDER BY o_price + 1", None),
         ("SELECT rand() FROM orders ORDER BY rand()", None),
         ("SELECT o_id AS a, o_date AS a FROM orders ORDER BY a", None),
         ("SELECT * FROM orders, item ORDER BY o_id", None),
@@ -131,3 +133,10 @@ def test_order_by_becomes_sort_by() -> None:
     assert render(with_sort_by(everything, 2)).endswith("SORT BY 1, 2")
     with pytest.raises(InternalError):
         with_sort_by(everything)
+
+
+def test_the_plan_may_name_small_relations() -> None:
+    tree = query("SELECT DISTINCT o_id FROM orders o JOIN item i ON o_id = i_order").tree
+    named = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier("i", quoted=True)])
+    tree.set("hint", exp.Hint(expressions=[named]))
+    assert render(tree).startswith("SELECT /*+ BROADCAST(`i`) */ DISTINCT o_id FROM")

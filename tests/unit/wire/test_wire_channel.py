@@ -104,7 +104,7 @@ def test_the_end_is_the_ack_of_the_last_batch() -> None:
     sender.send(0, 0, last=True)
     assert not sender.may_send(0)
     sender.granted(Grant(1, 1000))
-    assert sender.end is None
+    assert sender.phase is Phase.OPEN
     sender.unlinked()
     sender.opened(ChannelOk(1, 1000))
     assert sender.may_send(0)

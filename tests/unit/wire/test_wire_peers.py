@@ -173,9 +173,10 @@ def test_a_refused_dial_is_a_loss_and_a_later_send_dials_anew() -> None:
         address = bergen.listener.address
         await bergen.stop()
         where = address.removeprefix("tcp:")
-        for count in (1, 2):
-            oslo.send("bergen", 1)
-            await until(lambda count=count: len(oslo.losses) == count)
+        oslo.send("bergen", 1)
+        await until(lambda: len(oslo.losses) == 1)
+        oslo.send("bergen", 1)
+        await until(lambda: len(oslo.losses) == 2)
         assert oslo.losses == [f"site bergen is down: connection refused at {where}"] * 2
         assert oslo.peers is not None
         assert oslo.peers.state("bergen") == "down"
@@ -395,6 +396,46 @@ def test_callbacks_may_send_and_fail() -> None:
         assert oslo.numbers == [100, *range(20)]
         await oslo.stop()
         await bergen.stop()
+
+    run(main())
+
+
+def test_what_waited_for_the_link_goes_before_what_a_callback_sends() -> None:
+    async def main() -> None:
+        oslo, bergen = await two()
+        assert bergen.peers is not None
+        bergen.peers.on_peer_up = lambda peer, epoch: bergen.send(peer, 100)
+        for number in range(5):
+            bergen.send("oslo", number)
+        await until(lambda: len(oslo.numbers) == 6)
+        assert oslo.numbers == [0, 1, 2, 3, 4, 100]
+        assert (oslo.losses, bergen.losses) == ([], [])
+        await oslo.stop()
+        await bergen.stop()
+
+    run(main())
+
+
+def test_links_that_end_as_soon_as_they_begin_are_not_dialled_without_pause() -> None:
+    limits = msgspec.structs.replace(QUICK, wait_s=0.4)
+    dials = 0
+
+    async def slam(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal dials
+        dials += 1
+        await reader.read(10)
+        writer.transport.abort()
+
+    async def main() -> None:
+        server = await asyncio.start_server(slam, "127.0.0.1", 0)
+        oslo = await Member(OSLO, {"bergen": f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}"}, limits).start()
+        oslo.send("bergen", 1)
+        await until(lambda: oslo.losses)
+        assert oslo.losses == ["site bergen is down: no connection for 0.4 s"]
+        assert 2 < dials < 50
+        await oslo.stop()
+        server.close()
+        await server.wait_closed()
 
     run(main())
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from skerry.errors import PeerError, VersionError
+from skerry.errors import Overloaded, PeerError, VersionError
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_frame, encode_message, encode_numbered
 from skerry.wire.messages import (
+    KIND_OF,
     Cancel,
     Check,
     Failure,
     Goodbye,
     Hello,
-    KIND_OF,
     Ping,
     Pong,
     Refused,
@@ -135,7 +135,7 @@ def test_many_messages_are_acked_before_the_next_heartbeat() -> None:
 
 def test_silence_unlinks_and_the_end_of_waiting_loses_the_peer() -> None:
     oslo, _ = linked()
-    now, instructions = 0.0, []
+    now, instructions = 0.0, list[Instruction]()
     while not any(isinstance(one, Unlink) for one in instructions):
         now = oslo.deadline
         instructions = oslo.tick(now)
@@ -172,6 +172,20 @@ def test_a_dialler_learns_that_its_session_was_forgotten() -> None:
     assert lost(oslo.welcomed(bergen.welcome(1), 40)) == "site bergen is down: it gave up waiting"
     fresh = Session(OSLO, "bergen", 2, LIMITS, 40)
     assert not bergen.is_stale(fresh.hello())
+
+
+def test_a_hello_that_was_long_on_its_way_is_told_by_its_numbers() -> None:
+    _, bergen = linked()
+    later = Session(BERGEN, "oslo", 2, LIMITS, 40, peer_seen=(11, 3))
+    hello = make_hello(OSLO, "control")
+    for session, number, epoch, is_older in (
+        (later, 2, 11, True),
+        (later, 3, 11, False),
+        (later, 1, 12, False),
+        (later, 9, 10, False),  # a clock that was set back, as far as anyone can tell
+        (bergen, 9, 10, True),  # but not while the later one is there
+    ):
+        assert session.is_older(msgspec.structs.replace(hello, session=number, epoch=epoch)) == is_older
 
 
 def test_of_two_dials_at_once_the_lesser_name_s_wins() -> None:
@@ -214,6 +228,13 @@ def test_too_many_waiting_messages_lose_the_peer() -> None:
     assert lost(oslo.send(check(6))) == "site bergen is down: 6 control messages are waiting for it"
 
 
+def test_a_message_that_fits_in_no_frame_costs_only_its_sender() -> None:
+    oslo = Session(OSLO, "bergen", 1, msgspec.structs.replace(LIMITS, frame_bytes=20), 0)
+    with pytest.raises(Overloaded, match=r"Check: a frame of \d+ bytes is over the limit of 20"):
+        oslo.send(check(1))
+    assert (oslo.next_seq, oslo.is_over) == (0, False)
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -252,6 +273,10 @@ def test_versions_and_clusters_must_match() -> None:
     assert choose_version(msgspec.structs.replace(hello, versions=(9, 1, 2)), OSLO) == 1
     with pytest.raises(VersionError, match="bergen speaks protocol versions 7, 9 and oslo 1"):
         choose_version(msgspec.structs.replace(hello, versions=(7, 9)), OSLO)
+    nameless = msgspec.structs.replace(hello, cluster="")
+    assert choose_version(msgspec.structs.replace(nameless, kind="client"), OSLO) == 1
+    with pytest.raises(PeerError, match="cluster 'fjords', not of ''"):
+        choose_version(nameless, OSLO)
     with pytest.raises(PeerError, match="cluster 'fjords', not of 'lakes'"):
         choose_version(msgspec.structs.replace(hello, cluster="lakes"), OSLO)
 

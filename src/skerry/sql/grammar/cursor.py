@@ -14,8 +14,13 @@ from skerry.sql.position import sql_error
 T = TypeVar("T")
 
 
-class Mismatch(SqlError):
-    """The rule at hand does not match here; another may (see `Cursor.attempt`)."""
+class Mismatch(Exception):
+    """The rule at hand does not match at `token`; another may (see `Cursor.attempt`)."""
+
+    def __init__(self, message: str, token: Token) -> None:
+        super().__init__(message)
+        self.message = message
+        self.token = token
 
 
 Node = TypeVar("Node", bound=exp.Expr)
@@ -31,7 +36,7 @@ class Cursor:
         self.tokens = tokens
         self.text = text
         self.at = 0
-        self.furthest: tuple[int, SqlError | None] = (-1, None)
+        self.furthest: tuple[int, Mismatch | None] = (-1, None)
         self._end = Token(TokenType.SENTINEL, "", start=len(text.rstrip()), end=len(text.rstrip()))
 
     def peek(self, ahead: int = 0) -> Token:
@@ -71,16 +76,19 @@ class Cursor:
 
     def fail(self, message: str) -> NoReturn:
         """What stands here cannot stand here. The failure that got furthest is the one worth showing."""
-        token = self.peek()
-        if not token:
-            found = sql_error(f"syntax error: {message} at the end of the statement", self.text, token.start)
-        else:
-            shown = self.text[token.start : token.end + 1].split("\n")[0][:40]
-            found = sql_error(f"syntax error at {shown}: {message}", self.text, token.start, token.end)
-        error = Mismatch(found.message)
+        error = Mismatch(message, self.peek())
         if self.at > self.furthest[0]:
             self.furthest = (self.at, error)
         raise error
+
+    def explained(self, error: Mismatch) -> SqlError:
+        """The error for the user: of all that did not match, what stands furthest in the text."""
+        worst = self.furthest[1] or error
+        token = worst.token
+        if not token:
+            return sql_error(f"syntax error: {worst.message} at the end of the statement", self.text, token.start)
+        shown = self.text[token.start : token.end + 1].split("\n")[0][:40]
+        return sql_error(f"syntax error at {shown}: {worst.message}", self.text, token.start, token.end)
 
     def refuse(self, message: str, token: Token | None = None) -> NoReturn:
         """No other rule is tried after this."""

@@ -1,0 +1,47 @@
+"""A member's own directory: its task socket and its spool files. One that a killed member left is removed."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+import shutil
+import tempfile
+
+_PREFIX = "skerry-member-"
+_LOCK = "lock"
+
+
+class Directory:
+    """Below the system's temp directory, with a lock that the system lets go of when the process ends, however."""
+
+    def __init__(self, member: str) -> None:
+        remove_abandoned()
+        # A short name: paths of Unix sockets end at 108 bytes.
+        self.path = tempfile.mkdtemp(prefix=f"{_PREFIX}{member[:16]}-")
+        lock_path = os.path.join(self.path, _LOCK)
+        self._lock = os.open(f"{lock_path}.new", os.O_CREAT | os.O_RDWR, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        os.rename(f"{lock_path}.new", lock_path)  # whoever sees it finds it taken
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove_abandoned() -> None:
+    """Directories whose member was killed: their lock is free. One without a lock is only just being made."""
+    for lock_path in glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*", _LOCK)):
+        try:
+            lock = os.open(lock_path, os.O_RDWR)
+        except OSError:
+            continue  # another user's, or gone by now
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(os.path.dirname(lock_path), ignore_errors=True)
+        except OSError:
+            pass  # its member lives
+        finally:
+            os.close(lock)

@@ -1,0 +1,137 @@
+"""Members and clients that are killed or stopped while queries run."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+
+import skerry
+from skerry.client.dbapi import Cursor
+from skerry.errors import SiteError
+from tests.e2e.processes import STOP_S, Sites, skerry_command, tree_of
+from tests.integration.member.member_sites import FEW, slow_query, wait_until
+
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
+
+NOTICED_S = 5.0  # a killed member is noticed by the clients that wait for it
+
+
+class Asking:
+    """A client that waits for a statement in a thread of its own."""
+
+    def __init__(self, cursor: Cursor, sql: str) -> None:
+        self.error: skerry.Error | None = None
+        self.ended_at = 0.0
+        self._cursor = cursor
+        self._sql = sql
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._cursor.execute(self._sql).fetchall()
+        except skerry.Error as error:
+            self.error = error
+        self.ended_at = time.monotonic()
+
+    def failed(self) -> skerry.Error:
+        self._thread.join(STOP_S)
+        assert self.error is not None
+        return self.error
+
+
+def test_a_killed_member(sites: Sites) -> None:
+    with sites.connect("bergen") as bergen, sites.connect("tromso") as tromso:
+        needs_tromso = Asking(bergen.cursor(), slow_query("tromso"))
+        begun_at_tromso = Asking(tromso.cursor(), slow_query("oslo"))
+        wait_until(lambda: sites.runs_at("tromso") and sites.runs_at("oslo"), "both queries run")
+        # A join whose rows would come from the killed site.
+        joins = Asking(bergen.cursor(), slow_query("oslo").replace("oslo.few b", "tromso.ticks b"))
+        killed_at = time.monotonic()
+        killed, status = sites.end("tromso", signal.SIGKILL)
+        assert status == -signal.SIGKILL
+        error = needs_tromso.failed()
+        assert error.code == SiteError.code
+        assert "tromso" in error.message
+        assert needs_tromso.ended_at - killed_at < NOTICED_S
+        assert str(sites.ports["tromso"]) in begun_at_tromso.failed().message
+        assert begun_at_tromso.ended_at - killed_at < NOTICED_S
+        assert "tromso" in joins.failed().message
+        assert joins.ended_at - killed_at < NOTICED_S
+        # Of the killed member a socket and a lock file remain, until a member starts on that machine again.
+        (left,) = killed.temp.iterdir()
+        assert {each.name for each in left.iterdir()} == {"lock", "tasks.sock"}
+
+        sites.nothing_left()
+        assert sites.ask("bergen", "SELECT count(*) FROM oslo.few a JOIN bergen.few b ON a.id = b.id") == [(FEW,)]
+        asked_at = time.monotonic()
+        with pytest.raises(skerry.OperationalError, match="site tromso is down"):
+            sites.ask("bergen", "SELECT count(*) FROM few")
+        assert time.monotonic() - asked_at < NOTICED_S
+        states = {member.name: member.state for member in bergen.members()}
+        assert states["tromso"] == "down"
+        assert states["oslo"] == "up"
+
+        sites.start("tromso")
+        assert sites.ask("bergen", "SELECT count(*) FROM few") == [(3 * FEW,)]
+        assert sites.ask("tromso", "SELECT count(*) FROM few") == [(3 * FEW,)]
+
+
+def test_a_member_that_is_stopped(sites: Sites) -> None:
+    with sites.connect("bergen") as bergen, sites.connect("tromso") as tromso:
+        needs_tromso = Asking(bergen.cursor(), slow_query("tromso"))
+        begun_at_tromso = Asking(tromso.cursor(), slow_query("oslo"))
+        wait_until(lambda: sites.runs_at("tromso") and sites.runs_at("oslo"), "both queries run")
+        stopped, status = sites.end("tromso", signal.SIGTERM)
+        assert status == 0, stopped.log
+        for asking in (needs_tromso, begun_at_tromso):
+            assert asking.failed().message == "site tromso is stopping"
+        assert list(stopped.temp.iterdir()) == []
+        assert "Traceback" not in stopped.log
+        sites.nothing_left()
+        assert sites.ask("kiosk", "SELECT count(*) FROM oslo.few") == [(FEW,)]
+
+
+def test_a_killed_client(sites: Sites) -> None:
+    client = subprocess.Popen(
+        skerry_command("sql", sites.url("kiosk"), slow_query("bergen")), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_until(lambda: sites.runs_at("bergen"), "the query runs")
+    assert len(tree_of(client.pid)) == 1
+    client.kill()
+    client.communicate()
+    sites.nothing_left()
+
+
+def test_ctrl_c_at_a_client(sites: Sites) -> None:
+    client = subprocess.Popen(
+        skerry_command("sql", sites.url("oslo"), slow_query("bergen")), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    wait_until(lambda: sites.runs_at("bergen"), "the query runs")
+    client.send_signal(signal.SIGINT)
+    out, err = client.communicate(timeout=STOP_S)
+    assert client.returncode == 130
+    assert out == b""
+    assert b"cancelled" in err
+    assert b"Traceback" not in err
+    sites.nothing_left()
+
+
+def test_a_member_that_is_paused_is_waited_for(sites: Sites) -> None:
+    """Silence is waited out: a query is not lost when its site comes back."""
+    with sites.connect("oslo") as connection:
+        assert connection.cursor().execute("SELECT count(*) FROM bergen.few").fetchall() == [(FEW,)]
+        paused = sites.running["bergen"].process
+        paused.send_signal(signal.SIGSTOP)
+        try:
+            cursor = connection.cursor()
+            asking = Asking(cursor, "SELECT count(*) FROM bergen.few")
+            wait_until(lambda: connection.members()[1].state == "down", "bergen is silent")
+        finally:
+            paused.send_signal(signal.SIGCONT)
+        asking._thread.join(STOP_S)
+        assert asking.error is None

@@ -1,0 +1,48 @@
+"""A process with an embedded Spark whose job waits for its member. Prints the pids of Spark's processes, then waits.
+
+Run by test_spark_killed.py, which kills it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+
+import psutil
+
+from skerry.exchange.intake import Intake
+from skerry.exchange.spool import Budget
+from skerry.limits import MIB
+from skerry.member.stores import DirectStore
+from skerry.spark.engine import Job
+from skerry.spark.session import ClassicEngine
+from skerry.spark.settings import SparkSettings
+from tests.integration.spark.harness import Site, until
+
+
+async def main() -> None:
+    engine = ClassicEngine(SparkSettings(master="local[1]", conf={"spark.driver.memory": "512m"}))
+    engine.start()
+    async with Site(engine) as site:
+        # A JVM that dies, as one does that runs out of memory, is started again by the next job.
+        first, directory = psutil.Process(engine.jvm_pid), engine.directory
+        first.kill()
+        assert (await site.drive("SELECT 1 AS x"))[1].num_rows == 1
+        assert not first.is_running()
+        assert not os.path.exists(directory)
+        query = site.query()
+        sink = site.sink(query, Intake(1, False), DirectStore(site.spool(Budget(4 * MIB, 0)), waits=True))
+        sql = "SELECT id, repeat('x', 100) AS s FROM range(0, 400000, 1, 2)"
+        running = asyncio.create_task(site.run(Job("stalled", sql, {}, {}, {}, sink)))
+        await until(lambda: site.port.waiting_s(query) > 0)
+        assert not running.done()
+        jvm = psutil.Process(engine.jvm_pid)
+        pids = [jvm.pid, *(child.pid for child in jvm.children(recursive=True))]
+        print(json.dumps({"pids": pids, "directory": engine.directory}), flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,60 @@
+"""However a member ends, its Spark ends with it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+SCRIPT = Path(__file__).with_name("member_to_kill.py")
+ROOT = Path(__file__).parents[3]
+GRACE_S = 60.0
+
+
+def alive(pids: list[int]) -> list[int]:
+    found = []
+    for pid in pids:
+        try:
+            if psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+                found.append(pid)
+        except psutil.NoSuchProcess:
+            pass
+    return found
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_kill_9_of_a_member_ends_its_jvm_and_python_workers_and_leaves_no_file() -> None:
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    member = subprocess.Popen(
+        [sys.executable, str(SCRIPT)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    assert member.stdin is not None
+    assert member.stdout is not None
+    assert member.stderr is not None
+    try:
+        line = member.stdout.readline()
+        assert line, member.stderr.read().decode()
+        told = json.loads(line)
+        assert len(alive(told["pids"])) >= 3, "a JVM, a daemon, a worker"
+    finally:
+        member.kill()
+        _, said = member.communicate()
+    give_up = time.monotonic() + GRACE_S
+    while (alive(told["pids"]) or os.path.exists(told["directory"])) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert alive(told["pids"]) == []
+    assert not os.path.exists(told["directory"])
+    assert said.splitlines() == [b"Spark's process has ended by itself and is started again"], (
+        "Spark writes to its own log, not to the terminal"
+    )

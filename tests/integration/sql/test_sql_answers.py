@@ -1,0 +1,177 @@
+"""Bound, pruned, filtered at the source: the rows, types and names are those Spark gives to the statement as written."""
+
+# ruff: noqa: E501 (a statement reads best on one line)
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from skerry.limits import Limits
+from skerry.sql.now import now_parameters
+from skerry.sql.shape import result_shape
+from skerry.sql.statement import Query, analyse, render
+from tests.unit.sql.sql_catalog import FakeCatalog
+
+pytestmark = pytest.mark.spark
+
+ROWS = {
+    "orders": (
+        "o_id bigint, o_customer bigint, o_date date, o_price decimal(15,2), o_note string",
+        "(1, 10, DATE '2024-01-01', 1.50, 'a'), (2, 10, DATE '2024-01-02', 2.50, NULL), (3, 11, NULL, 3.50, 'c%'),"
+        " (4, NULL, DATE '2024-01-02', NULL, 'd'), (5, 12, DATE '2024-03-01', 9.99, 'it''s'), (6, 99, NULL, 0.00, '')",
+    ),
+    "customer": (
+        "c_id bigint, c_name string, c_vip boolean, c_home struct<city:string>, c_tags array<string>",
+        "(10, 'Ann', true, named_struct('city', 'Oslo'), array('x', 'y')), (11, 'Bo', false, NULL, array()),"
+        " (12, NULL, NULL, named_struct('city', NULL), NULL), (13, 'Di', true, named_struct('city', 'Bergen'), array('z'))",
+    ),
+    "item": (
+        "i_order bigint, i_part int, i_count int",
+        "(1, 100, 1), (1, 101, 2), (2, 100, NULL), (3, NULL, 4), (7, 102, 5), (NULL, 103, 6)",
+    ),
+}
+CATALOG = FakeCatalog({name: columns for name, (columns, _) in ROWS.items()})
+NOW = datetime.datetime(2024, 1, 2, 12, 0, tzinfo=datetime.UTC)
+
+QUERIES = [
+    "SELECT * FROM orders",
+    "SELECT count(*), count(o_note), sum(o_price), max(o_date) FROM orders",
+    "SELECT count(*) FROM customer",
+    "SELECT o_id + 1, upper(o_note), (o_id), -o_id, o_id > 2 AND o_note IS NOT NULL FROM orders WHERE o_id < 5",
+    "SELECT o_customer, sum(o_price) AS total FROM orders WHERE o_id <> 3 GROUP BY o_customer HAVING sum(o_price) > 1",
+    "SELECT CAST(o_id AS STRING), o_price::int, o_note || '!' FROM orders",
+    "SELECT c_name, o_id FROM customer LEFT JOIN orders ON c_id = o_customer AND o_price > 2",
+    "SELECT c_name, o_id FROM customer LEFT JOIN orders ON c_id = o_customer WHERE o_id IS NULL",
+    "SELECT c_name, o_id FROM customer LEFT JOIN orders ON c_id = o_customer WHERE o_id IS NULL OR o_price > 2",
+    "SELECT c_name, o_id FROM orders RIGHT JOIN customer ON c_id = o_customer AND o_date IS NULL AND c_vip",
+    "SELECT c_name, o_id FROM orders RIGHT JOIN customer ON c_id = o_customer WHERE c_vip AND o_id IS NULL",
+    "SELECT c_name, o_id FROM orders FULL JOIN customer ON c_id = o_customer AND o_id > 2 AND c_vip WHERE c_name IS NULL",
+    "SELECT c_name, o_id, i_part FROM customer LEFT JOIN orders ON c_id = o_customer JOIN item ON o_id = i_order AND i_part = 100",
+    "SELECT i_part FROM orders LEFT JOIN item ON o_id = i_order JOIN customer ON i_part IS NULL AND c_id = 10",
+    "SELECT o_id FROM orders LEFT SEMI JOIN item ON o_id = i_order AND i_part = 100",
+    "SELECT o_id FROM orders LEFT ANTI JOIN item ON o_id = i_order AND i_part = 100 AND o_id > 1",
+    "SELECT o_id FROM orders LEFT ANTI JOIN item ON o_id = i_order AND i_part = 100 WHERE o_id > 1",
+    "SELECT * FROM orders o JOIN item i ON o.o_id = i.i_order WHERE i.i_part = 100",
+    "SELECT * FROM item a JOIN item b USING (i_order) WHERE i_order = 1",
+    "SELECT i_order, a.i_part FROM item a FULL JOIN item b USING (i_order) WHERE i_order = 1 OR i_order IS NULL",
+    "SELECT * FROM item NATURAL JOIN (SELECT o_id AS i_order, o_date FROM orders)",
+    "SELECT a.*, b.i_count FROM item a, item b WHERE a.i_order = b.i_order AND a.i_part = 100",
+    "SELECT * EXCEPT (o_note, o_price) FROM orders WHERE o_note LIKE 'c\\\\%'",
+    "SELECT o_note FROM orders WHERE o_note LIKE '%/%' ESCAPE '/' OR o_note = 'it''s' OR o_note = \"a\"",
+    "SELECT o_id FROM orders WHERE o_date BETWEEN DATE '2024-01-01' AND DATE '2024-01-02' + INTERVAL 1 DAY",
+    "SELECT o_id FROM orders WHERE o_customer IN (SELECT c_id FROM customer WHERE c_vip) AND o_price > 2",
+    "SELECT o_id FROM orders WHERE o_customer NOT IN (SELECT c_id FROM customer WHERE c_vip)",
+    "SELECT c_name FROM customer WHERE EXISTS (SELECT * FROM orders WHERE o_customer = c_id AND o_price > 2)",
+    "SELECT c_name, (SELECT max(o_id) FROM orders WHERE o_customer = c_id AND o_price > 2) FROM customer",
+    "SELECT c_name, (SELECT count(*) FROM orders o WHERE o.o_customer = customer.c_id) AS n FROM customer ORDER BY n, c_name",
+    "WITH x AS (SELECT o_id, o_customer FROM orders WHERE o_price > 2) SELECT * FROM x JOIN customer ON c_id = o_customer",
+    "WITH x(a, b) AS (SELECT o_id, o_date FROM orders), y AS (SELECT a FROM x WHERE b IS NULL) SELECT * FROM y",
+    "WITH orders AS (SELECT 1 AS o_id) SELECT o_id FROM orders",
+    "SELECT o_id FROM orders WHERE o_id < 3 UNION ALL SELECT i_order FROM item WHERE i_part > 100",
+    "SELECT o_id FROM orders INTERSECT SELECT i_order FROM item EXCEPT SELECT 1",
+    "SELECT DISTINCT o_date FROM orders ORDER BY o_date DESC NULLS LAST",
+    "SELECT o_id, rank() OVER (PARTITION BY o_customer ORDER BY o_price DESC) AS r FROM orders WHERE o_id > 1",
+    "SELECT o_id, sum(o_price) OVER w FROM orders WINDOW w AS (ORDER BY o_id ROWS 1 PRECEDING)",
+    "SELECT c_id, tag FROM customer LATERAL VIEW explode(c_tags) t AS tag WHERE c_id < 12",
+    "SELECT c_id, tag FROM customer LATERAL VIEW OUTER explode(c_tags) t AS tag WHERE c_id < 13 AND tag IS NULL",
+    "SELECT c_id, explode(c_tags) FROM customer WHERE c_id = 10",
+    "SELECT c_home.city, c.c_home.city AS x FROM customer c WHERE c_home.city = 'Oslo' AND c.c_vip",
+    "SELECT transform(c_tags, t -> t || c_name) FROM customer WHERE exists(c_tags, t -> t = 'x')",
+    "SELECT * FROM customer, LATERAL (SELECT o_id FROM orders WHERE o_customer = c_id AND o_price > 2) x",
+    "SELECT * FROM (SELECT i_order, i_part, i_count FROM item) PIVOT (sum(i_count) FOR i_part IN (100, 101))",
+    "SELECT * FROM item PIVOT (sum(i_count) AS s FOR i_part IN (100 AS a, 101 AS b)) WHERE i_order = 1",
+    "SELECT * FROM item UNPIVOT (v FOR n IN (i_part, i_count)) WHERE i_order = 1",
+    "SELECT o_date, o_customer, count(*) FROM orders GROUP BY ROLLUP (o_date, o_customer)",
+    "SELECT o_customer, count(*) FROM orders GROUP BY ALL",
+    "SELECT x.a FROM item AS x(a, b, c) WHERE b = 100",
+    "SELECT * FROM VALUES (1, 'a'), (2, NULL) AS v(x, y) JOIN orders ON o_id = x",
+    "SELECT * FROM VALUES (1), (2)",
+    "SELECT * FROM range(3) r JOIN orders ON r.id = o_id WHERE id > 1 AND o_price > 2",
+    "SELECT (SELECT max(o_id) FROM orders), CASE WHEN c_vip THEN 1 ELSE 0 END FROM customer WHERE NOT c_vip IS NULL",
+    "SELECT o_id FROM orders ORDER BY o_price DESC, 1 LIMIT 3 OFFSET 1",
+    "SELECT o_id AS o_date, o_date AS o_id FROM orders ORDER BY o_id NULLS LAST, o_date",
+    "SELECT a.o_id FROM (orders a JOIN item ON a.o_id = i_order) LEFT JOIN customer ON c_id = a.o_customer WHERE c_vip",
+    "SELECT o_id FROM orders WHERE o_price = 1.5BD OR o_id IN (2L, 3) OR o_note = r'd'",
+    "SELECT 1 FROM orders",
+    "SELECT struct(*), hash(*) FROM item",
+    "SELECT count(DISTINCT o_customer, o_date), count(DISTINCT *) FROM orders o",
+    "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY o_price), count(*) FILTER (WHERE o_id > 2) FROM orders",
+    "SELECT substring(o_note FROM 1 FOR 1), trim(BOTH 'c' FROM o_note), extract(YEAR FROM o_date), position('t' IN o_note) FROM orders",
+    "SELECT o_id FROM orders CLUSTER BY o_id",
+    "SELECT first(o_note) IGNORE NULLS, any_value(o_customer) FROM orders WHERE o_id = 1",
+]
+
+
+@pytest.fixture(scope="module")
+def tables(sql_spark: Any) -> Any:
+    for name, (columns, rows) in ROWS.items():
+        names = [column.split(" ")[0] for column in columns.split(", ")]
+        typed = ", ".join(
+            f"CAST({column.split(' ', 1)[0]} AS {column.split(' ', 1)[1]})" for column in columns.split(", ")
+        )
+        listed = ", ".join(names)
+        frame = sql_spark.sql(f"SELECT {typed} FROM VALUES {rows} AS v({listed})").toDF(*names)
+        frame.createOrReplaceTempView(name)
+    return sql_spark
+
+
+def bound(spark: Any, text: str, values: Any = None) -> tuple[Query, Any]:
+    """The query as a member would run it: each scan holds its needed columns and filtered rows only."""
+    query = analyse(text, values, CATALOG, Limits())
+    assert isinstance(query, Query)
+    parameters = {**query.parameters, **(now_parameters(NOW) if query.uses_now else {})}
+    for scan in query.tables:
+        # The alias matters: Spark reads `FROM t WHERE (a)` as t with the alias WHERE(a).
+        source = f"SELECT {', '.join(scan.columns)} FROM {scan.table.name} AS source"
+        if scan.filters:
+            source += " WHERE " + " AND ".join(f"({render(each)})" for each in scan.filters)
+        used = {name: value for name, value in parameters.items() if f":{name}" in source}
+        spark.sql(source, args=used or None).createOrReplaceTempView(scan.node_name)
+    return query, spark.sql(render(query.tree), args=parameters or None)
+
+
+def answer(frame: Any, ordered: bool) -> tuple[list[Any], list[Any]]:
+    fields = [(field.name, field.dataType) for field in frame.schema.fields]
+    rows = [tuple(row) for row in frame.collect()]
+    return fields, rows if ordered else sorted(rows, key=repr)
+
+
+@pytest.mark.parametrize("text", QUERIES)
+def test_the_answer_is_sparks(tables: Any, text: str) -> None:
+    query, ours = bound(tables, text)
+    ordered = query.tree.args.get("order") is not None
+    fields, rows = answer(ours, ordered)
+    assert (fields, rows) == answer(tables.sql(text), ordered)
+    columns = result_shape(query).columns
+    assert columns is None or columns == len(fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "plain"),
+    [
+        ("SELECT o_id FROM orders WHERE o_id > ? AND o_note = ?", [1, "d"], "SELECT o_id FROM orders WHERE o_id > 1 AND o_note = 'd'"),
+        ("SELECT o_id FROM orders WHERE o_price > :p LIMIT :n", {"p": Decimal("9.5"), "n": 1}, "SELECT o_id FROM orders WHERE o_price > 9.5"),
+        ("SELECT o_id FROM orders WHERE o_note = ?", ["x' OR '1' = '1"], "SELECT o_id FROM orders WHERE false"),
+        ("SELECT o_id FROM orders WHERE o_date = current_date", None, "SELECT o_id FROM orders WHERE o_date = DATE '2024-01-02'"),
+        ("SELECT o_id FROM orders WHERE o_date < now() - INTERVAL 1 DAY", None, "SELECT o_id FROM orders WHERE o_id = 1"),
+        ("SELECT year(now()) AS y, unix_timestamp() AS u", None, "SELECT 2024 AS y, 1704196800L AS u"),
+    ],
+)  # fmt: skip
+def test_values_are_bound_by_spark(tables: Any, text: str, values: Any, plain: str) -> None:
+    _, ours = bound(tables, text, values)
+    assert answer(ours, False) == answer(tables.sql(plain), False)
+
+
+@pytest.mark.parametrize(
+    "call", ["now()", "current_timestamp", "current_timestamp()", "current_date", "curdate()", "localtimestamp()", "unix_timestamp()"]
+)  # fmt: skip
+def test_the_time_keeps_its_name_and_type(tables: Any, call: str) -> None:
+    _, ours = bound(tables, f"SELECT {call}, {call} AS x FROM orders LIMIT 1")
+    theirs = tables.sql(f"SELECT {call}, {call} AS x FROM orders LIMIT 1")
+    assert [(field.name, field.dataType) for field in ours.schema.fields] == [
+        (field.name, field.dataType) for field in theirs.schema.fields
+    ]

@@ -1,0 +1,123 @@
+"""Plan fixtures: SQL with a header, and the explained plan in the comment behind it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from skerry.catalog.catalog import Catalog
+from skerry.catalog.table import TablePart
+from skerry.config import Config, Role, parse
+from skerry.limits import Limits
+from skerry.plan.cut import Site, make_plan
+from skerry.plan.explain import explain
+from skerry.plan.fragment import Plan
+from skerry.sql.statement import Query, analyse
+
+FOLDER = Path(__file__).parent
+LIMITS = Limits()
+UPDATES = bool(os.environ.get("SKERRY_UPDATE_PLANS"))
+
+ROWS = {
+    ("oslo", "orders"): 1_500_000,
+    ("oslo", "events"): 1_000,
+    ("oslo", "sales"): 50_000_000,
+    ("bergen", "customer"): 150_000,
+    ("bergen", "nation"): 25,
+    ("bergen", "events"): 5_000,
+    ("bergen", "sales"): 1_000,
+    ("bergen", "Mixed"): 10,
+    ("tromso", "lineitem"): 6_000_000,
+    ("tromso", "events"): 3_000,
+    ("tromso", "mixed"): 10,
+}
+_PLAN_ID = re.compile(r"^plan [0-9a-f]{12}")
+
+
+def cluster() -> tuple[Config, Catalog]:
+    config = parse((FOLDER / "topology.yaml").read_text())
+    catalog = Catalog(config)
+    for name, member in config.members.items():
+        parts = [
+            TablePart(table, name, each.columns, ROWS[(name, table)], ROWS[(name, table)] * 20, 1, 1)
+            for table, each in member.tables.items()
+        ]
+        catalog.learn(name, parts, {})
+    return config, catalog
+
+
+CONFIG, CATALOG = cluster()
+
+
+def site(initiator: str) -> Site:
+    data = tuple(name for name, member in CONFIG.members.items() if member.role is Role.DATA)
+    return Site(initiator, data)
+
+
+def bound(sql: str, parameters: Any = None) -> Query:
+    query = analyse(sql, parameters, CATALOG, LIMITS)
+    assert isinstance(query, Query)
+    return query
+
+
+def planned(sql: str, at: str = "oslo", parameters: Any = None, limits: Limits = LIMITS) -> Plan:
+    return make_plan(bound(sql, parameters), CATALOG, site(at), limits)
+
+
+@dataclass
+class Case:
+    """`at` is the initiator; `expected` is empty until the plan is written down."""
+
+    file: Path
+    title: str
+    sql: str
+    expected: str
+    header: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def at(self) -> str:
+        return str(self.header.get("at", "oslo"))
+
+    @cached_property
+    def plan(self) -> Plan:
+        return self.planned_again()
+
+    def planned_again(self) -> Plan:
+        return planned(self.sql, self.at, self.header.get("parameters"))
+
+    def explained(self) -> str:
+        lines = explain(self.plan, self.at)
+        lines[0] = _PLAN_ID.sub("plan", lines[0])
+        return "\n".join(lines)
+
+    def text(self) -> str:
+        header = "".join(f"-- {key}: {value}\n" for key, value in self.header.items())
+        return f"-- case: {self.title}\n{header}{self.sql}\n/*\n{self.explained()}\n*/\n"
+
+
+def read_cases(file: Path) -> Iterator[Case]:
+    for text in re.split(r"^-- case: ", file.read_text(), flags=re.M)[1:]:
+        title, _, rest = text.partition("\n")
+        said, _, expected = rest.partition("\n/*\n")
+        lines = said.strip().split("\n")
+        header = yaml.safe_load("\n".join(line[3:] for line in lines if line.startswith("-- "))) or {}
+        sql = "\n".join(line for line in lines if not line.startswith("-- "))
+        yield Case(file, title, sql, expected.rpartition("\n*/")[0], header)
+
+
+def all_cases() -> list[Case]:
+    return [case for file in sorted(FOLDER.glob("*.sql")) for case in read_cases(file)]
+
+
+def rewrite() -> None:
+    """Write every plan down as it is now: SKERRY_UPDATE_PLANS=1, then read the diff."""
+    for file in sorted(FOLDER.glob("*.sql")):
+        cases = list(read_cases(file))
+        file.write_text("\n".join(case.text() for case in cases))

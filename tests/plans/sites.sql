@@ -1,0 +1,172 @@
+-- case: two sites, the rest where most bytes are, the small side named to the join
+SELECT c_name, sum(o_total) AS total FROM orders JOIN customer ON o_cust = c_id GROUP BY c_name
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name` FROM customer
+    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ c_name, sum(o_total) AS total FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id GROUP BY c_name
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: three sites
+-- at: bergen
+SELECT n_name, sum(l_price) AS revenue
+FROM lineitem JOIN orders ON l_order = o_id JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id
+WHERE o_date >= DATE '1995-01-01' AND n_name <> 'NORWAY'
+GROUP BY n_name ORDER BY revenue DESC
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT `o_id`, `o_cust`, `o_date` FROM orders WHERE o_date >= DATE '1995-01-01'
+    → edge 1 to tromso (~500000 rows, 9.5 MiB)
+fragment 2 at bergen: reads table customer
+    SELECT `c_id`, `c_nation` FROM customer
+    → edge 2 to tromso (~150000 rows, 1.7 MiB)
+fragment 3 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation WHERE n_name != 'NORWAY'
+    → edge 3 to tromso (~8 rows, 224 B)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen; edge 3 from bergen
+    SELECT /*+ BROADCAST(`orders`, `customer`, `nation`) */ n_name, sum(l_price) AS revenue FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_2 AS customer ON o_cust = c_id JOIN edge_3 AS nation ON c_nation = n_id WHERE o_date >= DATE '1995-01-01' AND n_name != 'NORWAY' GROUP BY n_name SORT BY revenue DESC
+    → edge 4 to bergen, lanes merged in order
+finish at bergen: gather edge 4 from tromso
+*/
+
+-- case: a tie goes to the member named first in the configuration
+-- at: tromso
+SELECT a.id FROM bergen.mixed AS a JOIN tromso.mixed AS b ON a.id = b.id
+/*
+plan, result at tromso
+fragment 1 at tromso: reads table mixed
+    SELECT `id` FROM mixed
+    → edge 1 to bergen (~10 rows, 80 B)
+fragment 2 at bergen: reads table Mixed; edge 1 from tromso
+    SELECT /*+ BROADCAST(`b`) */ a.id FROM Mixed AS a JOIN edge_1 AS b ON a.id = b.id
+    → edge 2 to tromso
+finish at tromso: gather edge 2 from bergen
+*/
+
+-- case: the same table twice with equal filters is brought once
+-- at: bergen
+SELECT a.c_name, b.c_name FROM orders JOIN customer AS a ON o_cust = a.c_id JOIN customer AS b ON o_id = b.c_id
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name` FROM customer
+    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`a`, `b`) */ a.c_name, b.c_name FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_1 AS b ON o_id = b.c_id
+    → edge 2 to bergen
+finish at bergen: gather edge 2 from oslo
+*/
+
+-- case: the same table twice with different filters is brought twice
+SELECT a.c_name, b.c_name FROM orders JOIN customer AS a ON o_cust = a.c_id JOIN customer AS b ON o_id = b.c_id
+WHERE a.c_nation = 1 AND b.c_nation = 2
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 1
+    → edge 1 to oslo (~50000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table customer
+    SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 2
+    → edge 2 to oslo (~50000 rows, 1.7 MiB)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
+    SELECT /*+ BROADCAST(`a`, `b`) */ a.c_name, b.c_name FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_2 AS b ON o_id = b.c_id WHERE a.c_nation = 1 AND b.c_nation = 2
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: equal filters, different columns
+SELECT a.*, b.c_id FROM orders JOIN customer AS a ON o_cust = a.c_id JOIN customer AS b ON o_id = b.c_id
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name`, `c_nation` FROM customer
+    → edge 1 to oslo (~150000 rows, 5.1 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`a`, `b`) */ a.*, b.c_id FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_1 AS b ON o_id = b.c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: parameters stay in the text by name
+-- parameters: ['1995-01-01', 7]
+SELECT c_name FROM orders JOIN customer ON o_cust = c_id WHERE o_date < CAST(? AS DATE) AND c_nation = ?
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = :p1
+    → edge 1 to oslo (~50000 rows, 1.7 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_date < CAST(:p0 AS DATE) AND c_nation = :p1
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a correlated subquery
+SELECT o_id FROM orders WHERE EXISTS (SELECT * FROM customer WHERE c_id = o_cust AND c_nation = 3)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_nation` FROM customer WHERE c_nation = 3
+    → edge 1 to oslo (~50000 rows, 585.9 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT * FROM edge_1 AS customer WHERE c_id = o_cust AND c_nation = 3)
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a table of another site in a scalar subquery
+SELECT o_id, (SELECT max(c_name) FROM customer WHERE c_id = o_cust) AS name FROM orders WHERE o_total > 10
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name` FROM customer
+    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+fragment 2 at oslo: reads edge 1 from bergen; table orders
+    SELECT o_id, (SELECT max(c_name) FROM edge_1 AS customer WHERE c_id = o_cust) AS name FROM orders AS orders WHERE o_total > 10
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a WITH query, named like a table, is itself
+WITH customer AS (SELECT n_id AS c_id FROM nation) SELECT o_id FROM orders JOIN customer ON o_cust = c_id
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT `n_id` FROM nation
+    → edge 1 to oslo (~25 rows, 100 B)
+fragment 2 at oslo: reads edge 1 from bergen; table orders
+    WITH customer AS (SELECT n_id AS c_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN customer ON o_cust = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a WITH query that has the name of a scan
+WITH scan_0 AS (SELECT n_id FROM nation) SELECT o_id FROM orders JOIN scan_0 ON o_cust = n_id
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT `n_id` FROM nation
+    → edge 1 to oslo (~25 rows, 100 B)
+fragment 2 at oslo: reads edge 1 from bergen; table orders
+    WITH scan_0 AS (SELECT n_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN scan_0 ON o_cust = n_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: an outer join keeps its rows
+SELECT c_name, o_id FROM customer LEFT JOIN orders ON c_id = o_cust AND o_total > 5 WHERE c_nation = 1
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 1
+    → edge 1 to oslo (~50000 rows, 1.7 MiB)
+fragment 2 at oslo: reads edge 1 from bergen; table orders
+    SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM edge_1 AS customer LEFT JOIN orders AS orders ON c_id = o_cust AND o_total > 5 WHERE c_nation = 1
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/

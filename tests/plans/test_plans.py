@@ -1,0 +1,129 @@
+"""Plans as text, for a small cluster: what is cut where. SKERRY_UPDATE_PLANS=1 writes them down as they are now."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlglot import exp
+
+from skerry.plan.cache import fingerprint
+from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.sql.dialect import render
+from skerry.sql.lexer import tokens_of
+from skerry.sql.parse import parse_query
+from tests.plans.plan_cases import CATALOG, CONFIG, FOLDER, ROWS, UPDATES, Case, all_cases, read_cases, rewrite
+
+if UPDATES:
+    rewrite()
+CASES = all_cases()
+EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file.stem}: {case.title}")
+_HINT = re.compile(r"/\*\+ .*? \*/ ")
+
+
+def parsed(sql: str) -> exp.Expr:
+    """The tree of a fragment, read by our own grammar, which knows no hints."""
+    plain = _HINT.sub("", sql)
+    tree = parse_query(tokens_of(plain, 1000), plain)
+    assert render(tree) == plain
+    return tree
+
+
+@EACH
+def test_the_plan_is_as_written_down(case: Case) -> None:
+    assert case.explained() == case.expected
+
+
+@EACH
+def test_fragments_are_sql_that_reads_its_leaves_and_nothing_else(case: Case) -> None:
+    for fragment in case.plan.fragments:
+        tree = parsed(fragment.sql)
+        defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        named = {table.name for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
+        placeholders = {leaf.placeholder for leaf in fragment.leaves}
+        assert len(placeholders) == len(fragment.leaves)
+        assert placeholders <= named
+        assert {name for name in named - placeholders if name.lower() not in defined} == set()
+        # Replaced as text later: a placeholder stands for a table wherever it stands.
+        for placeholder in placeholders:
+            tables = [table for table in tree.find_all(exp.Table) if table.name == placeholder]
+            assert len(re.findall(rf"\b{placeholder}\b", fragment.sql)) == len(tables)
+
+
+@EACH
+def test_every_edge_has_one_reader_and_its_senders(case: Case) -> None:
+    plan = case.plan
+    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.finish.edge: (case.at, plan.finish.senders)}
+    for fragment in plan.fragments:
+        for leaf in fragment.leaves:
+            if isinstance(leaf, EdgeLeaf):
+                assert leaf.edge not in readers
+                readers[leaf.edge] = (fragment.member, leaf.senders)
+    assert {fragment.output.edge for fragment in plan.fragments} == set(readers)
+    for edge, (receiver, senders) in readers.items():
+        feeding = [fragment for fragment in plan.fragments if fragment.output.edge == edge]
+        assert tuple(fragment.member for fragment in feeding) == senders
+        assert {fragment.output.receiver for fragment in feeding} == {receiver}
+
+
+@EACH
+def test_tables_are_read_where_they_are_under_their_own_names(case: Case) -> None:
+    plan = case.plan
+    for fragment in plan.fragments:
+        for leaf in fragment.leaves:
+            if isinstance(leaf, TableLeaf):
+                assert (fragment.member, leaf.table) in ROWS
+                assert plan.schema_info[f"{fragment.member}.{leaf.table}"] == 1
+    assert CONFIG.members.keys() >= {fragment.member for fragment in plan.fragments}
+
+
+def sorts_alike(plan: Plan, fragment: Fragment) -> bool:
+    keys = fragment.output.keys if fragment.output.edge == plan.finish.edge else ()
+    return not plan.finish.keys or not keys or keys == plan.finish.keys
+
+
+@EACH
+def test_bounds_are_applied_once_and_orders_are_kept(case: Case) -> None:
+    plan = case.plan
+    roots = [fragment for fragment in plan.fragments if fragment.output.edge == plan.finish.edge]
+    for fragment in roots:
+        tree = parsed(fragment.sql)
+        has_bounds = bool(tree.args.get("limit") or tree.args.get("offset"))
+        is_sorted = {"any": None, "lanes": "order", "merge": "sort"}[fragment.output.order]
+        if is_sorted:
+            assert tree.args.get(is_sorted)
+        if fragment.output.order == "merge":
+            assert fragment.output.keys
+            assert not has_bounds, "SORT BY with a LIMIT keeps any rows"
+        assert sorts_alike(plan, fragment)
+        if len(roots) > 1:
+            assert not tree.args.get("offset"), "every part would skip its own rows"
+            if plan.finish.limit is not None:
+                assert int(tree.args["limit"].expression.this) == plan.finish.limit + plan.finish.offset
+    if len(roots) == 1 and not plan.finish.keys:
+        assert (plan.finish.offset, plan.finish.limit) == (0, None)
+
+
+@EACH
+def test_the_same_statement_has_the_same_plan(case: Case) -> None:
+    plan = case.plan
+    assert plan == case.planned_again()
+    assert plan.plan_id == fingerprint(plan)
+
+
+def test_every_case_has_a_name_of_its_own() -> None:
+    assert len({(case.file, case.title) for case in CASES}) == len(CASES)
+    assert {file.stem for file in FOLDER.glob("*.sql")} == {case.file.stem for case in CASES}
+    assert [case.title for case in read_cases(FOLDER / "driver.sql")]
+
+
+def test_all_tables_of_the_topology_are_used() -> None:
+    used = {
+        (fragment.member, leaf.table)
+        for case in CASES
+        for fragment in case.plan.fragments
+        for leaf in fragment.leaves
+        if isinstance(leaf, TableLeaf)
+    }
+    assert used == set(ROWS)
+    assert CATALOG.names()

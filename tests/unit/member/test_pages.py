@@ -1,0 +1,143 @@
+"""Pages of a cursor: numbers, repeats, limits, the last one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from skerry.errors import SiteError, SkerryError, UserError
+from skerry.exchange.input import END, WAIT, Signal
+from skerry.exchange.spool import Entry
+from skerry.limits import MIB
+from skerry.member.pages import Pages
+from skerry.wire.messages import Page
+
+
+class Script:
+    """Gives what it is told to, then END for ever."""
+
+    def __init__(self, *items: Entry | Signal | SkerryError) -> None:
+        self.items = list(items)
+
+    def poll(self) -> Entry | Signal:
+        if not self.items:
+            return END
+        item = self.items[0]
+        if isinstance(item, SkerryError):
+            raise item
+        return self.items.pop(0)  # type: ignore[return-value]
+
+
+def entry(letter: str, rows: int = 10, size: int = 100) -> Entry:
+    return Entry(letter.encode() * size, rows, size * 2)
+
+
+def letters(page: Page | Signal) -> str:
+    assert isinstance(page, Page)
+    return "".join(chr(body[0]) for body in page.batches)
+
+
+def pages(*items: Entry | Signal | SkerryError) -> Pages:
+    return Pages(Script(*items))
+
+
+def all_pages(made: Pages, rows_max: int, bytes_max: int) -> list[str]:
+    found = []
+    while not made.is_done:
+        found.append(letters(made.poll(made.next_number, rows_max, bytes_max)))
+    return found
+
+
+def test_a_small_result_is_one_page_and_the_last() -> None:
+    made = pages(entry("a"), entry("b"))
+    page = made.poll(0, 4096, MIB)
+    assert isinstance(page, Page)
+    assert (letters(page), page.number, page.rows, page.is_last) == ("ab", 0, 20, True)
+    assert (made.is_done, made.rows) == (True, 20)
+
+
+def test_no_rows_are_one_empty_last_page() -> None:
+    page = pages().poll(0, 4096, MIB)
+    assert page == Page(0, (), 0, True)
+
+
+def test_a_page_can_be_asked_for_again_with_other_limits_too() -> None:
+    made = pages(entry("a"), entry("b"), entry("c"))
+    first = made.poll(0, 10, MIB)
+    assert made.poll(0, 10, MIB) is first
+    assert made.poll(0, 4096, MIB) is first
+    assert made.rows == 10
+    assert letters(made.poll(1, 10, MIB)) == "b"
+    last = made.poll(2, 4096, MIB)
+    assert letters(last) == "c"
+    assert made.poll(2, 1, 1) is last
+
+
+@pytest.mark.parametrize(("polled", "asked"), [(0, 1), (0, -1), (1, 2), (2, 0), (2, 3), (3, 1)])
+def test_any_other_number_is_refused_and_nothing_is_lost(polled: int, asked: int) -> None:
+    made = pages(entry("a"), entry("b"), entry("c"), entry("d"))
+    for number in range(polled):
+        made.poll(number, 10, MIB)
+    with pytest.raises(UserError, match=f"page {asked} was asked for; the next one is {polled}"):
+        made.poll(asked, 10, MIB)
+    assert letters(made.poll(polled, 10, MIB)) == "abcd"[polled]
+
+
+def test_after_the_last_page_there_is_none() -> None:
+    made = pages(entry("a"))
+    made.poll(0, 4096, MIB)
+    with pytest.raises(UserError):
+        made.poll(1, 4096, MIB)
+
+
+def test_waits_while_nothing_is_there_but_never_holds_rows_back() -> None:
+    made = pages(WAIT, entry("a"), WAIT, WAIT, entry("b"), entry("c"))
+    assert made.poll(0, 4096, MIB) is WAIT
+    page = made.poll(0, 4096, MIB)
+    assert isinstance(page, Page)
+    assert (letters(page), page.is_last) == ("a", False)
+    assert made.poll(1, 4096, MIB) is WAIT
+    assert letters(made.poll(1, 4096, MIB)) == "bc"
+    assert made.is_done
+
+
+# rows of each batch (all of 100 bytes), rows_max, bytes_max → the batches of each page
+SIZES: list[tuple[Iterable[int], int, int, list[str]]] = [
+    ((10, 10, 10), 10, MIB, ["a", "b", "c", ""]),
+    ((10, 10, 10), 20, MIB, ["ab", "c"]),
+    ((10, 10, 10), 25, MIB, ["ab", "c"]),
+    ((10, 10, 10), 1, MIB, ["a", "b", "c", ""]),
+    ((50, 10, 10), 20, MIB, ["a", "bc", ""]),
+    ((10, 10, 10), 0, 200, ["ab", "c"]),
+    ((10, 10, 10), 0, 250, ["ab", "c"]),
+    ((10, 10, 10), 0, 1, ["a", "b", "c", ""]),
+    ((10, 10, 10), 0, 0, ["a", "b", "c", ""]),
+    ((10, 10, 10), -1, 299, ["ab", "c"]),
+    ((10, 10, 10), 0, MIB, ["abc"]),
+    ((10, 10, 10), 30, 300, ["abc", ""]),
+]
+
+
+@pytest.mark.parametrize(("rows", "rows_max", "bytes_max", "expected"), SIZES)
+def test_a_page_holds_at_least_one_batch_and_then_what_fits(
+    rows: Iterable[int], rows_max: int, bytes_max: int, expected: list[str]
+) -> None:
+    made = pages(*(entry(letter, count) for letter, count in zip("abc", rows, strict=True)))
+    assert all_pages(made, rows_max, bytes_max) == expected
+    assert made.rows == sum(rows)
+
+
+def test_what_did_not_fit_is_first_in_the_next_page_even_if_the_source_waits() -> None:
+    made = pages(entry("a"), entry("b"), WAIT, entry("c"))
+    assert letters(made.poll(0, 15, MIB)) == "a"
+    assert letters(made.poll(1, 4096, MIB)) == "b"
+    assert letters(made.poll(2, 4096, MIB)) == "c"
+
+
+def test_an_error_is_told_each_time_and_no_page_is_made() -> None:
+    made = pages(entry("a"), SiteError("disk full"))
+    for _ in range(2):
+        with pytest.raises(SiteError, match="disk full"):
+            made.poll(0, 4096, MIB)
+    assert (made.next_number, made.is_done) == (0, False)

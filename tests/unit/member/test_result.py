@@ -1,0 +1,167 @@
+"""The result edge over real spools: gather, merge, offset, limit, and what a failed sender does to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from skerry.errors import Cancelled, SiteError, SkerryError
+from skerry.exchange.input import END, WAIT, Signal
+from skerry.exchange.spool import Spool
+from skerry.limits import Limits
+from skerry.member.result import Result
+from skerry.plan.fragment import Finish, SortKey
+from tests.unit.member.member_samples import ARROW, SCHEMA, entry_of, rows_of, spool_of
+
+LIMITS = Limits()
+KEYS = (SortKey(0, False, True),)
+SENDERS = ("bergen", "tromso")
+LEFT = ([(1, "a"), (3, "b")], [(5, "c")])
+RIGHT = ([(2, "d")], [(3, "e"), (4, "f")])
+
+
+class Wakeups:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> None:
+        self.count += 1
+
+
+def new_result(tmp_path: Path, finish: Finish, finished: bool = True) -> tuple[Result, dict[str, Spool], list[int]]:
+    consumed: list[int] = []
+    result = Result(finish, LIMITS, Wakeups())
+    spools = {
+        "bergen": spool_of(tmp_path, *LEFT, finished=finished),
+        "tromso": spool_of(tmp_path, *RIGHT, finished=finished),
+    }
+    for sender, spool in spools.items():
+        result.attach(sender, spool, consumed.append)
+    result.schema_known(SCHEMA)
+    return result, spools, consumed
+
+
+def drain(result: Result, schema: pa.Schema = ARROW) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    while not isinstance(entry := result.poll(), Signal):
+        found = rows_of(entry.body, schema)
+        assert len(found) == entry.rows
+        rows += found
+    assert entry is END
+    assert result.poll() is END
+    return rows
+
+
+def test_gather_passes_all_rows_as_they_are(tmp_path: Path) -> None:
+    result, spools, consumed = new_result(tmp_path, Finish(1, SENDERS))
+    assert sorted(drain(result)) == [(1, "a"), (2, "d"), (3, "b"), (3, "e"), (4, "f"), (5, "c")]
+    assert len(consumed) == 4
+    assert all(spool.budget.memory_used == 0 for spool in spools.values())
+
+
+def test_merge_gives_the_order_of_the_keys_and_of_the_senders_between_equals(tmp_path: Path) -> None:
+    result, spools, consumed = new_result(tmp_path, Finish(1, SENDERS, KEYS))
+    assert drain(result) == [(1, "a"), (2, "d"), (3, "b"), (3, "e"), (4, "f"), (5, "c")]
+    assert len(consumed) == 4
+    assert all(spool.budget.memory_used == 0 for spool in spools.values())
+
+
+ALL = [(1, "a"), (2, "d"), (3, "b"), (3, "e"), (4, "f"), (5, "c")]
+
+
+@pytest.mark.parametrize("offset", [0, 1, 3, 5, 6, 7])
+@pytest.mark.parametrize("limit", [None, 0, 1, 3, 6, 100])
+def test_offset_and_limit_of_a_merge_are_those_of_the_whole(tmp_path: Path, offset: int, limit: int | None) -> None:
+    result, _, _ = new_result(tmp_path, Finish(1, SENDERS, KEYS, offset, limit))
+    assert drain(result) == ALL[offset:][:limit]
+
+
+@pytest.mark.parametrize(("offset", "limit", "count"), [(0, 4, 4), (2, None, 4), (5, 10, 1), (10, 1, 0)])
+def test_offset_and_limit_without_an_order_are_of_any_rows(
+    tmp_path: Path, offset: int, limit: int | None, count: int
+) -> None:
+    result, _, _ = new_result(tmp_path, Finish(1, SENDERS, (), offset, limit))
+    rows = drain(result)
+    assert len(rows) == len(set(rows)) == count
+    assert set(rows) <= set(ALL)
+
+
+def test_sort_keys_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
+    result, _, _ = new_result(tmp_path, Finish(1, SENDERS, (SortKey(1, False, True),), columns_kept=1))
+    assert drain(result, pa.schema([ARROW.field(0)])) == [(1,), (3,), (5,), (2,), (3,), (4,)]
+
+
+def test_rows_wait_for_the_columns_and_for_every_sender(tmp_path: Path) -> None:
+    wakeups = Wakeups()
+    result = Result(Finish(1, SENDERS), LIMITS, wakeups)
+    assert result.poll() is WAIT
+    result.attach("bergen", spool_of(tmp_path, [(1, "a")]), lambda _: None)
+    assert result.poll() is WAIT
+    result.schema_known(SCHEMA)
+    assert result.poll() is WAIT
+    assert wakeups.count == 2
+    result.attach("tromso", spool_of(tmp_path), lambda _: None)
+    assert wakeups.count == 3
+    assert drain(result) == [(1, "a")]
+
+
+def test_a_second_spool_of_one_sender_is_not_taken(tmp_path: Path) -> None:
+    result, _, _ = new_result(tmp_path, Finish(1, SENDERS))
+    result.attach("bergen", spool_of(tmp_path, [(9, "z")]), lambda _: None)
+    assert len(drain(result)) == len(ALL)
+
+
+@pytest.mark.parametrize("keys", [(), KEYS])
+def test_waits_until_the_last_sender_has_finished_and_is_woken_by_it(tmp_path: Path, keys: tuple[SortKey, ...]) -> None:
+    wakeups = Wakeups()
+    result = Result(Finish(1, SENDERS, keys), LIMITS, wakeups)
+    slow = spool_of(tmp_path, finished=False)
+    result.attach("bergen", spool_of(tmp_path, [(1, "a")]), lambda _: None)
+    result.attach("tromso", slow, lambda _: None)
+    result.schema_known(SCHEMA)
+    if not keys:
+        assert not isinstance(result.poll(), Signal)
+    assert result.poll() is WAIT
+    before = wakeups.count
+    slow.append(entry_of([(2, "b")]))
+    slow.finish()
+    assert wakeups.count == before + 2
+    assert [row[0] for row in drain(result)] == ([1, 2] if keys else [2])
+
+
+@pytest.mark.parametrize("finish", [Finish(1, SENDERS), Finish(1, SENDERS, KEYS), Finish(1, SENDERS, (), 1, 100)])
+@pytest.mark.parametrize("error", [SiteError("site tromso is down"), Cancelled("closed")])
+def test_a_failed_sender_is_an_error_each_time_never_an_end(tmp_path: Path, finish: Finish, error: SkerryError) -> None:
+    result, spools, _ = new_result(tmp_path, finish, finished=False)
+    spools["bergen"].finish()
+    spools["tromso"].fail(error)
+    outcomes: list[object] = []
+    for _ in range(10):
+        try:
+            outcomes.append(result.poll())
+        except SkerryError as seen:
+            outcomes.append(seen)
+    assert END not in outcomes
+    assert outcomes[-5:] == [error] * 5
+
+
+def test_the_first_error_of_the_query_hides_all_rows(tmp_path: Path) -> None:
+    result, _, _ = new_result(tmp_path, Finish(1, SENDERS))
+    first = SiteError("first")
+    result.fail(first)
+    result.fail(SiteError("second"))
+    assert result.error is first
+    for _ in range(2):
+        with pytest.raises(SiteError, match="first"):
+            result.poll()
+
+
+def test_pages_come_from_the_result(tmp_path: Path) -> None:
+    result, _, _ = new_result(tmp_path, Finish(1, SENDERS, KEYS, 1, 3))
+    page = result.pages.poll(0, 4096, 1 << 20)
+    assert not isinstance(page, Signal)
+    assert [row for body in page.batches for row in rows_of(body)] == ALL[1:4]
+    assert page.is_last

@@ -1,0 +1,80 @@
+"""Spark's exceptions as errors a user can read."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException, PythonException
+
+from skerry.errors import Overloaded, SiteError, SkerryError, SqlError
+from skerry.spark.failures import translate
+
+DIVISION = (
+    "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. "
+    'If necessary set "spark.sql.ansi.enabled" to "false" to bypass this error. SQLSTATE: 22012\n'
+    "== SQL (line 1, position 8) ==\nselect 1/0\n       ^^^\n"
+)
+ABORTED = (
+    "Job aborted due to stage failure: Task 0 in stage 3.0 failed 1 times, most recent failure: Lost task 0.0 in stage "
+    "3.0 (TID 9) (localhost executor driver): org.apache.spark.SparkArithmeticException: " + DIVISION + "\n\tat org.x.y"
+)
+WORKER = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "sink.py", line 58, in hand_over
+    for batch in batches:
+{raised}
+"""
+
+
+@pytest.mark.parametrize("text", [DIVISION, ABORTED])
+def test_a_wrong_value_is_the_statement_s_fault_wherever_it_was_met(text: str) -> None:
+    error = translate(PySparkException(text), {})
+    assert type(error) is SqlError
+    assert error.message == (
+        "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."
+    )
+
+
+def test_generated_names_become_the_user_s() -> None:
+    text = "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `skerry_table_1`.`x` or `skerry_table_12` … SQLSTATE: 42703"
+    error = translate(AnalysisException(text), {"skerry_table_1": "orders", "skerry_table_12": "lineitem"})
+    assert type(error) is SqlError
+    assert error.message == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `orders`.`x` or `lineitem` …"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[FAILED_READ_FILE.FILE_NOT_EXIST] Error while reading file x. File does not exist. SQLSTATE: KD001",
+        "[PATH_NOT_FOUND] Path does not exist: file:/data/x. SQLSTATE: 42K03",
+        "Connection refused",
+    ],
+)
+def test_files_and_connections_are_the_site_s_fault(text: str) -> None:
+    assert type(translate(PySparkException(text), {})) is SiteError
+
+
+def test_a_table_that_cannot_be_read_is_named() -> None:
+    error = translate(AnalysisException("[X_Y] Bad. SQLSTATE: 42000"), {}, what="table orders")
+    assert type(error) is SiteError
+    assert error.message == "table orders: [X_Y] Bad."
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "message"),
+    [
+        ("skerry.errors.Overloaded: spool full", Overloaded, "spool full"),
+        ("skerry.wire.frames.ConnectionLost: gone", SiteError, "a Spark task failed: gone"),
+        ("RuntimeError: Execution error: Division by zero", SqlError, "Execution error: Division by zero"),
+        ("ConnectionRefusedError: [Errno 111] refused", SiteError, "a Spark task failed: [Errno 111] refused"),
+    ],
+)
+def test_what_a_python_worker_raised(raised: str, kind: type[SkerryError], message: str) -> None:
+    error = translate(PythonException(WORKER.format(raised=raised)), {})
+    assert type(error) is kind
+    assert error.message == message
+
+
+def test_memory_has_a_suggestion() -> None:
+    error = translate(PySparkException("Job aborted: java.lang.OutOfMemoryError: Java heap space\n\tat a.b.c"), {})
+    assert type(error) is SiteError
+    assert "spark.driver.memory" in error.suggestion

@@ -1,0 +1,43 @@
+"""docs/protocol.md lists every message with its fields in order, every error code, and the true defaults."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from skerry.errors import BY_CODE
+from skerry.limits import Limits
+from skerry.wire.messages import KINDS
+
+TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_each_message_is_listed_with_its_fields(kind: int) -> None:
+    fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(KINDS[kind]))
+    assert f"| {kind} | `{KINDS[kind].__name__}` | {fields or '–'} |" in TEXT
+
+
+def test_no_other_message_is_listed() -> None:
+    listed = {int(number) for number in re.findall(r"^\| (\d+) \| `\w+` \| [`–]", TEXT, re.M)}
+    assert listed == set(KINDS)
+
+
+def test_each_error_code_is_listed() -> None:
+    for code, error in BY_CODE.items():
+        assert code == 1 or re.search(rf"\b{code}\b \|? ?`{error.__name__}`", TEXT), error
+
+
+def test_the_defaults_are_those_of_the_code() -> None:
+    units = {"KiB": 1024, "MiB": 1024**2, "s": 1, "": 1}
+    rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| ([^|]+) \| [^|]+ \|$", TEXT[TEXT.index("## 8.") :], re.M)
+    checked = set()
+    for names, stated in rows:
+        values = re.findall(r"([\d.]+(?:,\d{3})*) ?(KiB|MiB|s|)", stated)
+        for name, (number, unit) in zip(re.findall(r"`(\w+)`", names), values, strict=True):
+            assert getattr(Limits(), name) == float(number.replace(",", "")) * units[unit], name
+            checked.add(name)
+    assert {"frame_bytes", "login_s", "reconnect_max_s", "control_unacked_messages"} <= checked
