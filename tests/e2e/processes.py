@@ -63,9 +63,9 @@ def _lives(process: psutil.Process) -> bool:
 class Site:
     """One `skerry up FILE --member NAME`."""
 
-    def __init__(self, file: Path, name: str, folder: Path) -> None:
+    def __init__(self, file: Path, name: str, folder: Path, temp: Path) -> None:
         self.name = name
-        self.temp = Path(tempfile.mkdtemp(prefix="e"))  # a short path: it holds a Unix socket
+        self.temp = temp
         self._log_path = folder / f"{name}-{time.monotonic_ns()}.log"
         self._out_path = self._log_path.with_suffix(".out")
         with self._log_path.open("wb") as log, self._out_path.open("wb") as out:
@@ -137,10 +137,12 @@ class Sites:
         spark: Mapping[str, Any] = {"master": "local[2]", "conf": {"spark.driver.memory": "1g"}}
         self.file = write_sites(folder / "skerry.yaml", tables, ports=self.ports, spark=spark, lite=(LITE,))
         self.running: dict[str, Site] = {}
+        # Short paths, for they hold Unix sockets.
+        self._temps = {name: Path(tempfile.mkdtemp(prefix="e")) for name in names}
 
     def start(self, *names: str) -> None:
         for name in names:
-            self.running[name] = Site(self.file, name, self._folder)
+            self.running[name] = Site(self.file, name, self._folder, self._temps[name])
         for name in names:
             self.running[name].wait_ready()
 
@@ -168,6 +170,11 @@ class Sites:
     def ask(self, name: str, sql: str) -> list[tuple[Any, ...]]:
         with self.connect(name) as connection, connection.cursor() as cursor:
             return cursor.execute(sql).fetchall()
+
+    def state_of(self, name: str, at: str) -> str:
+        """As the other member sees it."""
+        with self.connect(at) as connection:
+            return next(member.state for member in connection.members() if member.name == name)
 
     def runs_at(self, name: str) -> bool:
         return bool(self.running[name].queries_under_way())

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -86,8 +87,16 @@ class Jvm:
         return self._gateway.proc.poll() is None
 
     def stop(self) -> None:
-        with suppress(Exception):  # the JVM may be gone already
+        # The JVM may be gone already: then pyspark warns, and stops half-way.
+        with warnings.catch_warnings(), suppress(Exception):
+            warnings.simplefilter("ignore")
             self.session.stop()
+        accumulators: Any = getattr(self.context, "_accumulatorServer", None)
+        if accumulators is not None:
+            accumulators.shutdown()
+        SparkSession._instantiatedSession = None
+        SparkSession._activeSession = None
+        SparkContext._active_spark_context = None
         with suppress(Exception):
             self._gateway.shutdown()
         self._end_process()

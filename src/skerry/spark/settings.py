@@ -19,6 +19,8 @@ FIXED = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.variable.substitute": "false",
     "spark.sql.restrictedMode.enabled": "true",
+    # No path is a table, whatever text should ever reach Spark.
+    "spark.sql.runSQLOnFiles": "false",
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
     # A retried task would deliver its rows twice to a member that has sent them on (D8, policy direct).

@@ -29,6 +29,7 @@ async def main() -> None:
         # A JVM that dies, as one does that runs out of memory, is started again by the next job.
         first, directory = psutil.Process(engine.jvm_pid), engine.directory
         first.kill()
+        await asyncio.to_thread(first.wait)
         assert (await site.drive("SELECT 1 AS x"))[1].num_rows == 1
         assert not first.is_running()
         assert not os.path.exists(directory)
