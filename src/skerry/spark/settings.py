@@ -85,6 +85,8 @@ def sql_conf(settings: SparkSettings) -> dict[str, str]:
         # A scan stage has about one task per core (D7), whatever the number of slots.
         "spark.sql.leafNodeDefaultParallelism": cores,
         "spark.sql.files.maxPartitionNum": cores,
+        # A broadcast waits for its edge, which takes as long as the link does; the query's own timeout is the bound.
+        "spark.sql.broadcastTimeout": str(int(settings.limits.query_timeout_s)),
         # Spark's 200 suit a cluster. Twice the cores leaves the last wave short when partitions are uneven, while
         # an empty partition costs a Python worker's round trip in the sink; adaptive execution merges small ones.
         "spark.sql.shuffle.partitions": str(2 * core_count(settings)),
