@@ -105,6 +105,8 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         asyncio.set_event_loop(loop)
         loop.run_until_complete(run())
     finally:
-        loop.close()
-        if engine is not None:
-            engine.stop()
+        try:
+            loop.close()
+        finally:
+            if engine is not None:
+                engine.stop()

@@ -18,7 +18,7 @@ from skerry.sql.lexer import escape
 _WORD = re.compile(r"[A-Za-z0-9_]+")
 # The clauses of a query after its FROM, in Spark's order.
 _CLAUSES = ("where", "group", "having")
-_ENDING = ("order", "cluster", "distribute", "sort", "windows", "limit", "offset")
+_ENDING = ("order", "cluster", "distribute", "sort", "late_windows", "limit", "offset")
 
 Transform = Callable[[Any, Any], str]
 
@@ -274,7 +274,11 @@ class Renderer(generator.Generator):
         pieces += [self.sql(view) for view in args.get("laterals") or []]
         pieces += [self.sql(pivot).strip() for pivot in args.get("pivots") or []]
         pieces += [self.sql(args.get(clause)).strip() for clause in _CLAUSES]
+        pieces.append(self._windows(args.get("windows")))
         return self._ended(_joined(*pieces), expression)
+
+    def _windows(self, windows: list[exp.Expr] | None) -> str:
+        return f"WINDOW {self.items(windows)}" if windows else ""
 
     def group_sql(self, expression: exp.Group) -> str:
         args = expression.args
@@ -314,10 +318,7 @@ class Renderer(generator.Generator):
         pieces = [sql]
         for key in _ENDING:
             value = node.args.get(key)
-            if key == "windows":
-                pieces.append(f"WINDOW {self.items(value)}" if value else "")
-            else:
-                pieces.append(self.sql(value).strip())
+            pieces.append(self._windows(value) if key == "late_windows" else self.sql(value).strip())
         with_ = node.args.get("with_")
         return _joined(self.sql(with_) if with_ else "", *pieces)
 

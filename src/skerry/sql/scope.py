@@ -221,7 +221,7 @@ def _endings(node: exp.Expr) -> list[exp.Expr]:
     for key in ("order", "sort", "cluster", "distribute", "limit", "offset"):
         if node.args.get(key) is not None:
             found.append(node.args[key])
-    return found + list(node.args.get("windows") or [])
+    return found + [window for key in ("windows", "late_windows") for window in node.args.get(key) or []]
 
 
 def _name(alias: exp.Expr | None) -> str:

@@ -29,6 +29,7 @@ from skerry.wire.messages import (
     Hello,
     Message,
 )
+from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import (
     DEADLINE_S,
     FEW,
@@ -209,3 +210,11 @@ def test_a_message_that_no_client_sends(members: LocalCluster) -> None:
         assert "a client does not send ClientClosed" in str(decode(frame))
     with members.connect("oslo") as connection:
         assert connection.cursor().execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_member_stops_right_after_it_refused_someone(start_members: StartCluster) -> None:
+    members = start_members()
+    with raw_client(members, "oslo") as connection:
+        connection.send(ClientClosed(1))
+        assert connection.receive(DEADLINE_S) is not None
+        members.stop()  # while the refused connection lingers, so that its peer can read why

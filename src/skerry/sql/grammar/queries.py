@@ -124,7 +124,7 @@ class QueryGrammar(RelationGrammar):
             select.set("group", self._group())
         if self.take(TokenType.HAVING):
             select.set("having", exp.Having(this=self.expression()))
-        self._windows(select)
+        self._windows(select, "windows")
         return placed(select, start)
 
     def _refuse_script(self) -> None:
@@ -168,10 +168,11 @@ class QueryGrammar(RelationGrammar):
             return exp.Tuple()
         return self._grouping()
 
-    def _windows(self, node: exp.Expr) -> None:
+    def _windows(self, node: exp.Expr, key: str) -> None:
+        """WINDOW stands before ORDER BY (`windows`, of the SELECT) or behind it (`late_windows`, of the whole)."""
         if self.sees(TokenType.WINDOW):
             self.next()
-            node.set("windows", self.listed(self._named_window))
+            node.set(key, self.listed(self._named_window))
 
     def _named_window(self) -> exp.Expr:
         name = self.identifier("a window's name")
@@ -184,7 +185,7 @@ class QueryGrammar(RelationGrammar):
             if self.take(token):
                 rule = self.sort_item if key in ("order", "sort") else self.expression
                 node.set(key, kind(expressions=self.listed(rule)))
-        self._windows(node)
+        self._windows(node, "late_windows")
         if self.take(TokenType.LIMIT):
             node.set("limit", exp.Limit(expression=exp.var("ALL") if self.take(TokenType.ALL) else self.expression()))
         if self.take(TokenType.OFFSET):
