@@ -35,6 +35,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     heartbeat_s: float = 1.0
     heartbeats_missed: int = 3
     connections: int = 2000
+    client_requests: int = 100
 
     # queries
     query_timeout_s: float = 3600.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from skerry.errors import Cancelled, InternalError, PeerError, SiteError, SkerryError, StaleSchema
+from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, StaleSchema
 from skerry.ids import QueryId
 from skerry.member.answers import Answer, answer_statement
 from skerry.member.cursors import Cursors
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("skerry.client")
 
 _REPLANS = 3  # columns that change faster than this are somebody's loop
+_AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
+_LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class _Cursor(msgspec.Struct):
@@ -79,6 +82,8 @@ class Clients:
                 message = decode(frame)
                 if isinstance(message, Goodbye):
                     break
+                if len(requests) >= self._member.limits.client_requests:
+                    raise Overloaded(f"{len(requests)} requests wait on this connection (limits.client_requests)")
                 task = asyncio.ensure_future(self._answer(connection, message))
                 requests.add(task)
                 task.add_done_callback(requests.discard)
@@ -110,7 +115,13 @@ class Clients:
         if handler is None:
             connection.refuse(PeerError(f"a client does not send {type(message).__name__}"))
             return
-        answer = await handler(connection, message)
+        try:
+            answer = await handler(connection, message)
+        except Exception as error:
+            # Silence would leave the client waiting for its answer.
+            log.exception("%s: unexpected error", type(message).__name__)
+            connection.refuse(InternalError(f"{type(error).__name__}: {error}", member=self._member.name))
+            return
         try:
             connection.send(answer)
             await connection.drain()
@@ -123,6 +134,8 @@ class Clients:
         try:
             if query.initiator != self._member.name:
                 raise PeerError(f"query {query} belongs to member {query.initiator}, this is {self._member.name}")
+            if _LOCAL_ID.fullmatch(query.local) is None:
+                raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
             if self._member.is_stopping:
                 raise SiteError(f"site {self._member.name} is stopping", member=self._member.name)
             self._cursors.open(query, connection, time.monotonic())
@@ -160,7 +173,7 @@ class Clients:
         member, query = self._member, message.query
         if attempt:
             # Participants remember the id of the attempt that failed.
-            query = QueryId(query.initiator, f"{query.local}-{attempt}")
+            query = QueryId(query.initiator, f"{query.local}{_AGAIN}{attempt}")
         timeout_s = message.timeout_s if message.timeout_s > 0 else member.limits.query_timeout_s
         initiated = Initiated(
             query,
@@ -232,7 +245,7 @@ class Clients:
 
     def query_ended(self, initiated: Initiated) -> None:
         """The last receipt came: what the links carried is known for good."""
-        query = QueryId(initiated.query.initiator, initiated.query.local.split("-")[0])
+        query = QueryId(initiated.query.initiator, initiated.query.local.split(_AGAIN)[0])
         kept = self._ended.get(query)
         if kept is not None:
             cursor = _Cursor(None, initiated.core.started_at, initiated, kept.plan)

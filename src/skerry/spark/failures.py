@@ -76,6 +76,9 @@ def is_cancellation(error: BaseException) -> bool:
 
 
 def _text(error: BaseException) -> str:
+    if isinstance(error, RpcError) or type(error).__name__ == "SparkConnectGrpcException":
+        details = re.search(r'details = "(.*?)"\n', str(error), re.DOTALL)
+        return details[1] if details else str(error)
     if isinstance(error, PySparkException):
         # str() of a captured exception appends the JVM's trace; the message alone does not.
         return str(error.getMessage() or error)
