@@ -176,8 +176,9 @@ class Sites:
         with self.connect(at) as connection:
             return next(member.state for member in connection.members() if member.name == name)
 
-    def runs_at(self, name: str) -> bool:
-        return bool(self.running[name].queries_under_way())
+    def count_at(self, name: str) -> int:
+        """How many queries that member takes part in."""
+        return len(self.running[name].queries_under_way())
 
     def nothing_left(self) -> None:
         """No query, spool file, connection or folder beyond what an idle cluster has."""

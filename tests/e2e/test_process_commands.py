@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 
 import pytest
@@ -22,7 +23,7 @@ def test_sql_prints_an_aligned_table(sites: Sites) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     lines = ran.stdout.splitlines()
-    assert "number" in lines[0] or "number" in lines[1]
+    assert "number" in ran.stdout
     rows = [line for line in lines if "ALGERIA" in line or "UNITED KINGDOM" in line]
     assert len(rows) == 2
     assert rows[0].index("ALGERIA") == rows[1].index("UNITED KINGDOM")
@@ -46,7 +47,7 @@ def test_sql_across_sites(sites: Sites) -> None:
 def test_sql_reads_a_script(sites: Sites) -> None:
     ran = run("sql", sites.url("oslo"), "--format", "json", given="SELECT count(*) AS n FROM few; SELECT 2 AS two;\n")
     assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.splitlines() == [f'{{"n": {3 * FEW}}}', '{"two": 2}'] or '"two"' in ran.stdout
+    assert [json.loads(line) for line in ran.stdout.splitlines()] == [{"n": 3 * FEW}, {"two": 2}]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,6 @@ def test_sql_says_what_is_wrong(sites: Sites, statement: str, said: str) -> None
     assert ran.stderr.startswith("error: ")
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
-    assert ran.stdout == "" or "DIVIDE" in said
 
 
 def test_sql_without_a_member() -> None:

@@ -14,7 +14,7 @@ from skerry.client.dbapi import Cursor
 from skerry.client.pep249 import Row
 from skerry.errors import SiteError
 from tests.e2e.processes import STOP_S, Sites, skerry_command, tree_of
-from tests.integration.member.member_sites import FEW, slow_query, wait_until
+from tests.integration.member.member_sites import FEW, large_query, slow_query, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -54,9 +54,12 @@ class Asking:
 
 def test_a_killed_member(sites: Sites) -> None:
     with sites.connect("bergen") as bergen, sites.connect("tromso") as tromso:
+        stalled = bergen.cursor().execute(large_query("tromso"))  # its Python workers wait for their member
         needs_tromso = Asking(bergen.cursor(), slow_query("tromso"))
         begun_at_tromso = Asking(tromso.cursor(), slow_query("oslo"))
-        wait_until(lambda: sites.runs_at("tromso") and sites.runs_at("oslo"), "both queries run")
+        wait_until(lambda: sites.count_at("tromso") == 2 and sites.count_at("oslo") == 1, "all queries run")
+        commands = [" ".join(each.cmdline()) for each in tree_of(sites.running["tromso"].process.pid)]
+        assert any("pyspark.daemon" in command for command in commands)
         killed_at = time.monotonic()
         killed, status = sites.end("tromso", signal.SIGKILL)
         assert status == -signal.SIGKILL
@@ -66,6 +69,8 @@ def test_a_killed_member(sites: Sites) -> None:
         assert needs_tromso.ended_at - killed_at < NOTICED_S
         assert f"member at 127.0.0.1:{sites.ports['tromso']} is gone" in begun_at_tromso.failed().message
         assert begun_at_tromso.ended_at - killed_at < NOTICED_S
+        with pytest.raises(skerry.OperationalError, match="site tromso"):
+            stalled.fetchall()
     sites.nothing_left()
     # Of the killed member a dead socket and a lock remain, until a member starts on that machine again.
     (left,) = killed.temp.iterdir()
@@ -89,7 +94,7 @@ def test_a_member_that_is_stopped(sites: Sites) -> None:
     with sites.connect("bergen") as bergen, sites.connect("tromso") as tromso:
         needs_tromso = Asking(bergen.cursor(), slow_query("tromso"))
         begun_at_tromso = Asking(tromso.cursor(), slow_query("oslo"))
-        wait_until(lambda: sites.runs_at("tromso") and sites.runs_at("oslo"), "both queries run")
+        wait_until(lambda: sites.count_at("tromso") and sites.count_at("oslo"), "both queries run")
         stopped, status = sites.end("tromso", signal.SIGTERM)
         assert status == 0, stopped.log
         for asking in (needs_tromso, begun_at_tromso):
@@ -104,7 +109,7 @@ def test_a_killed_client(sites: Sites) -> None:
     client = subprocess.Popen(
         skerry_command("sql", sites.url("kiosk"), slow_query("bergen")), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    wait_until(lambda: sites.runs_at("bergen"), "the query runs")
+    wait_until(lambda: sites.count_at("bergen"), "the query runs")
     assert len(tree_of(client.pid)) == 1
     client.kill()
     client.communicate()
@@ -115,7 +120,7 @@ def test_ctrl_c_at_a_client(sites: Sites) -> None:
     client = subprocess.Popen(
         skerry_command("sql", sites.url("oslo"), slow_query("bergen")), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
-    wait_until(lambda: sites.runs_at("bergen"), "the query runs")
+    wait_until(lambda: sites.count_at("bergen"), "the query runs")
     client.send_signal(signal.SIGINT)
     out, err = client.communicate(timeout=STOP_S)
     assert client.returncode == 130

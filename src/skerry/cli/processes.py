@@ -20,7 +20,7 @@ from rich.text import Text
 
 _READY = "is ready at"
 _START_S = 180.0
-_STOP_S = 20.0
+_STOP_S = 60.0  # a member whose Spark is still starting stops when that is done
 
 
 class MemberProcess:
@@ -65,13 +65,17 @@ class MemberProcess:
         if not self.has_ended:
             self.process.terminate()
 
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.let_go()
+
     def wait(self) -> None:
         """Bounded: a member that does not stop is killed."""
         try:
             self.process.wait(_STOP_S)
         except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+            self.kill()
         self.let_go()
 
     def let_go(self) -> None:
@@ -163,8 +167,13 @@ class Members:
     def stop(self) -> None:
         for process in self.processes:
             process.stop()
-        for process in self.processes:
-            process.wait()
+        try:
+            for process in self.processes:
+                process.wait()
+        except KeyboardInterrupt:  # again Ctrl-C: no more patience, but nothing is left running
+            for process in self.processes:
+                process.kill()
+            raise
 
     def _table(self) -> Table:
         table = Table.grid(padding=(0, 2))

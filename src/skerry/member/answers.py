@@ -62,5 +62,5 @@ def _answer(columns: Mapping[str, Sequence[object]]) -> Answer:
     schema = pa.schema(fields)
     batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in fields], schema=schema)
     described = tuple(Column(f.name, "bigint" if f.name in _BIGINT else "string") for f in fields)
-    page = Page(0, (encode_batch(batch).to_pybytes(),), batch.num_rows, True)
+    page = Page(0, (memoryview(encode_batch(batch)),), batch.num_rows, True)
     return Answer(Schema(described, encode_schema(schema)), page)

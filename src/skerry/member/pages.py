@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, cast
+from typing import Literal
 
 from skerry.errors import UserError
 from skerry.exchange.entries import EntryInput
@@ -56,7 +56,7 @@ class Pages:
             rows += entry.rows
             size += len(entry.body)
         # msgspec encodes memoryviews as bytes, uncopied until then.
-        bodies = tuple(cast(bytes, memoryview(entry.body)) for entry in self._held)
+        bodies = tuple(memoryview(entry.body) for entry in self._held)
         self._held.clear()
         self.rows += rows
         self._kept = Page(self.next_number, bodies, rows, is_last)

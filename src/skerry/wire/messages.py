@@ -315,10 +315,10 @@ class ClientExecute(Message, frozen=True):
 
 
 class Page(msgspec.Struct, frozen=True, array_like=True):
-    """`batches` are Arrow IPC record batch messages. The last page closes the cursor."""
+    """`batches` are Arrow IPC messages, views of the frame they came in. The last page closes the cursor."""
 
     number: int
-    batches: tuple[bytes, ...]
+    batches: tuple[memoryview, ...]
     rows: int
     is_last: bool
 

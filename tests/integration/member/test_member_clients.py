@@ -12,7 +12,7 @@ from uuid import uuid4
 import pytest
 
 import skerry
-from skerry.errors import Cancelled, TimedOut, UserError
+from skerry.errors import Cancelled, Overloaded, TimedOut, UserError
 from skerry.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
@@ -22,12 +22,14 @@ from skerry.wire.messages import (
     ClientClose,
     ClientClosed,
     ClientExecute,
+    ClientFetch,
     ClientResult,
     ClientStatus,
     ClientStatusReply,
     Goodbye,
     Hello,
     Message,
+    Refused,
 )
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import (
@@ -210,6 +212,20 @@ def test_a_message_that_no_client_sends(members: LocalCluster) -> None:
         assert "a client does not send ClientClosed" in str(decode(frame))
     with members.connect("oslo") as connection:
         assert connection.cursor().execute("SELECT 1").fetchall() == [(1,)]
+
+
+def test_a_client_that_asks_without_end(start_members: StartCluster) -> None:
+    members = start_members(limits={"client_requests": 10})
+    query = QueryId("oslo", uuid4().hex)
+    with raw_client(members, "oslo") as connection:
+        connection.send(execute(0, query, slow_query("bergen")))
+        wait_until(lambda: query in members.members["oslo"].initiated, "the query runs")
+        for number in range(1, 12):
+            connection.send(ClientFetch(number, query, number, page_rows=1))
+        refused = receive(connection, Refused)
+    assert refused.error.code == Overloaded.code
+    assert "10 requests wait on this connection" in refused.error.message
+    nothing_left(members)
 
 
 def test_a_member_stops_right_after_it_refused_someone(start_members: StartCluster) -> None:
