@@ -73,6 +73,8 @@ def type_text(kind: st.DataType) -> str:
         case st.ArrayType():
             return f"array<{type_text(kind.elementType)}>"
         case st.MapType():
+            if isinstance(kind.keyType, st.NullType):  # map(): Arrow's keys are never null, and void is nothing else
+                raise Unsupported(kind.simpleString())
             return f"map<{type_text(kind.keyType)},{type_text(kind.valueType)}>"
         case st.StructType():
             return f"struct<{','.join(f'{_quoted(f.name)}:{type_text(f.dataType)}' for f in kind.fields)}>"
