@@ -49,6 +49,14 @@ def tree_of(pid: int) -> list[psutil.Process]:
     return [root, *root.children(recursive=True)]
 
 
+def command_of(process: psutil.Process) -> str:
+    """ "" when it is gone, or not quite there."""
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
 def wait_gone(processes: Sequence[psutil.Process], what: str) -> None:
     wait_until(lambda: not any(_lives(each) for each in processes), f"all processes of {what} are gone", STOP_S)
 

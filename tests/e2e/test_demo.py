@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 import skerry
-from tests.e2e.processes import START_S, STOP_S, free_ports, skerry_command, tree_of, wait_gone
+from tests.e2e.processes import START_S, STOP_S, command_of, free_ports, skerry_command, tree_of, wait_gone
 from tests.integration.member.member_sites import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -72,13 +72,6 @@ class Started:
         return int(self.process.returncode)
 
 
-def is_spark(process: psutil.Process) -> bool:
-    try:
-        return any("SparkSubmit" in argument for argument in process.cmdline())
-    except psutil.Error:
-        return False  # gone, or not quite there
-
-
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[object]:
     """start(*arguments): the command with a temp folder of its own, which is empty in the end."""
@@ -118,7 +111,9 @@ class TestDemo:
         demo = start("demo", "--dir", folder)
         demo.wait_for("(made before)")
         demo.wait_for("starting 3 members")
-        wait_until(lambda: sum(map(is_spark, demo.look())) == 3, "three Sparks start", START_S)
+        wait_until(
+            lambda: sum("SparkSubmit" in command_of(each) for each in demo.look()) == 3, "three Sparks start", START_S
+        )
         demo.process.send_signal(signal.SIGINT)
         assert demo.wait() == 130, demo.output
         assert "interrupted; everything that was started has been stopped" in demo.output
@@ -160,7 +155,7 @@ class TestUp:
     def test_a_member_that_dies_ends_it(self, start: type[Started], file: Path) -> None:
         up = start("up", file)
         up.wait_for("all members are ready")
-        (victim,) = [each for each in up.look() if "kiosk" in each.cmdline()]
+        (victim,) = [each for each in up.look() if command_of(each).endswith("--member kiosk --until-input-ends")]
         victim.kill()
         assert up.wait() == 1
         for left in up.temp.glob("skerry-member-kiosk-*"):  # the next member to start would remove it

@@ -13,7 +13,7 @@ import skerry
 from skerry.client.dbapi import Cursor
 from skerry.client.pep249 import Row
 from skerry.errors import SiteError
-from tests.e2e.processes import STOP_S, Sites, skerry_command, tree_of
+from tests.e2e.processes import STOP_S, Sites, command_of, skerry_command, tree_of
 from tests.integration.member.member_sites import FEW, large_query, slow_query, wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -58,8 +58,8 @@ def test_a_killed_member(sites: Sites) -> None:
         needs_tromso = Asking(bergen.cursor(), slow_query("tromso"))
         begun_at_tromso = Asking(tromso.cursor(), slow_query("oslo"))
         wait_until(lambda: sites.count_at("tromso") == 2 and sites.count_at("oslo") == 1, "all queries run")
-        commands = [" ".join(each.cmdline()) for each in tree_of(sites.running["tromso"].process.pid)]
-        assert any("pyspark.daemon" in command for command in commands)
+        tree = tree_of(sites.running["tromso"].process.pid)
+        assert any("pyspark.daemon" in command_of(each) for each in tree)
         killed_at = time.monotonic()
         killed, status = sites.end("tromso", signal.SIGKILL)
         assert status == -signal.SIGKILL

@@ -68,15 +68,6 @@ class Order:
         return pc.sort_indices(together, sort_keys=useful or [(together.schema.names[0], "ascending")])
 
 
-def sort_table(table: pa.Table, keys: Sequence[SortKey]) -> pa.Table:
-    """All rows in the order of `keys`, for a Spark that gives no sorted lanes to merge."""
-    batches = [batch for batch in table.to_batches() if batch.num_rows]
-    if not batches:
-        return table
-    order = Order(table.schema, keys)
-    return table.take(order.sort_indices([order.keys_of(batch).columns for batch in batches]))
-
-
 class Keys:
     """The key columns of one sorted batch."""
 

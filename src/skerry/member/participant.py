@@ -14,7 +14,6 @@ import msgspec
 from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema, from_code
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
-from skerry.exchange.order import sort_table
 from skerry.exchange.spool import Spool
 from skerry.ids import ChannelId
 from skerry.limits import Limits
@@ -224,8 +223,7 @@ class Participant:
                     around.identity.cluster,
                 )
         sink = None
-        output = fragment.output
-        if not output.through_driver and (output.order == "any" or engine.numbers_lanes):
+        if not fragment.output.through_driver:
             running.intake = Intake(fragment.id, engine.retries_tasks)
             running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
             taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
@@ -272,11 +270,8 @@ class Participant:
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
-            rows = result.table
-            if fragment.output.order == "merge" and not fragment.output.through_driver:
-                rows = sort_table(rows, fragment.output.keys)
             output = self._spool(fragment, "rows")
-            running.rows, running.size_bytes = fill_from_table(output, rows, around.limits)
+            running.rows, running.size_bytes = fill_from_table(output, result.table, around.limits)
             self._send_rows(running, output)
         else:
             assert running.intake is not None

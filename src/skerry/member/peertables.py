@@ -53,6 +53,8 @@ class PeerTables:
                 self._waiting.setdefault(name, []).append(answered)
                 self.ask(name)
                 waits.append(asyncio.ensure_future(_until(answered)))
+        if not waits:  # no member has a table
+            return
         done, late = await asyncio.wait(waits, timeout=member.limits.login_s)
         for task in late:
             task.cancel()

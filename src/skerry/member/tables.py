@@ -52,7 +52,9 @@ class LocalTables:
         """The table as its files are now."""
         table = self.find(name)
         async with self._locks[table.name]:  # concurrent queries ask Spark once
-            listing = await self._workers.run(list_table, self._config.data_root, table)
+            listing = await self._workers.run(
+                list_table, self._config.data_root, table, self._config.limits.table_files
+            )
             known = self._known.get(table.name)
             if known is not None and known.files.version == listing.version:
                 return known

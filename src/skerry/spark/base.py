@@ -34,7 +34,6 @@ class SessionEngine(ABC):
     """An Engine over one SparkSession."""
 
     retries_tasks = False
-    numbers_lanes = True
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings

@@ -8,6 +8,7 @@ from skerry.sql.functions import BARE_CALLS, admitted, call_name
 from skerry.sql.names import did_you_mean
 from skerry.sql.nodes import ColonCast, TypedLiteral
 from skerry.sql.position import error_at
+from skerry.sql.scope import Scope, Scopes
 
 _SPECIAL_TIMES = ("now", "today", "tomorrow", "yesterday")
 _TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
@@ -29,14 +30,30 @@ def check_gate(tree: exp.Expr, text: str) -> None:
             _check_special_time(node, text)
 
 
-def check_bare_calls(tree: exp.Expr, defined: set[str], text: str) -> None:
-    """`current_user` needs no brackets: the bare word is a call unless something has that name."""
+def check_bare_calls(tree: exp.Expr, scopes: Scopes, text: str) -> None:
+    """`current_user` needs no brackets: the bare word is a call unless a relation of its own FROM has that column.
+
+    Spark takes it for a call before it looks at aliases of the same SELECT and at the queries around.
+    """
+    scope_of = {id(column): scope for scope in scopes.all for column in scope.columns}
     for column in tree.find_all(exp.Column):
         name = column.name.lower()
-        if len(column.parts) == 1 and name in BARE_CALLS and name not in defined:
-            reason = admitted().functions[name].refused
-            if reason:
-                raise error_at(f"function {name} is not admitted: {reason}", text, column)
+        if len(column.parts) > 1 or name not in BARE_CALLS:
+            continue
+        reason = admitted().functions[name].refused
+        scope = scope_of.get(id(column))
+        if reason and (scope is None or not _is_column(column, name, scope)):
+            advice = f"; if you mean a column, write its table too (t.{name})"
+            raise error_at(f"function {name} is not admitted: {reason}{advice}", text, column)
+
+
+def _is_column(column: exp.Column, name: str, scope: Scope) -> bool:
+    if any(name in (source.columns or ()) for source in scope.sources):
+        return True
+    # ORDER BY sees what the SELECT gives.
+    sorts = column.find_ancestor(exp.Order, exp.Sort, exp.Select)
+    is_sorted = isinstance(sorts, exp.Order | exp.Sort) and sorts.parent is scope.select
+    return is_sorted and any(name == item.alias.lower() for item in scope.select.expressions if item.alias)
 
 
 def _is_relation(call: exp.Anonymous) -> bool:

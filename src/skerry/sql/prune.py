@@ -59,9 +59,15 @@ def _covered(scope: Scope) -> list[Source]:
         qualifier = star.parts[-2].name.lower() if isinstance(star, exp.Column) else None
         if qualifier is None:
             return scope.sources
-        owners = [source for around in scope.chain() for source in around.sources if source.alias == qualifier]
+        owners = [source for around in scope.chain() for source in _named(around, qualifier)]
         covered.extend(owners or [source for around in scope.chain() for source in around.sources])
     return covered
+
+
+def _named(scope: Scope, qualifier: str) -> list[Source]:
+    """What `qualifier.*` covers of this scope; the alias of a join in brackets stands for all tables in them."""
+    found = [source for source in scope.sources if source.alias == qualifier]
+    return found if scope.plain or not found else scope.sources
 
 
 def _stars(select: exp.Select) -> list[exp.Expr]:
@@ -70,6 +76,9 @@ def _stars(select: exp.Select) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     stack: list[exp.Expr] = [*select.expressions]
     stack += [select.args[key] for key in ("where", "group", "having", "order", "sort") if select.args.get(key)]
+    # explode(array(*)) reads the relations before it, as LATERAL VIEW and as a relation of FROM.
+    stack += [view.this for view in select.args.get("laterals") or []]
+    stack += [join.this.this for join in select.args.get("joins") or [] if isinstance(join.this, exp.Lateral)]
     while stack:
         node = stack.pop()
         if isinstance(node, exp.Query):

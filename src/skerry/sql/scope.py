@@ -163,6 +163,7 @@ class Scopes:
     def _nested_join(self, node: exp.Expr, scope: Scope, env: Env) -> None:
         """`(a JOIN b ON …) [AS x]`: its tables are seen, but no rule looks into it."""
         scope.plain = False
+        outside = len(scope.sources)
         self._relation(node.this, scope, env)
         for join in node.args.get("joins") or []:
             if isinstance(join, exp.Join):
@@ -172,6 +173,10 @@ class Scopes:
             else:
                 self._pivot(join, scope, env)
         if node.args.get("alias"):
+            if _alias_columns(node.args["alias"]) is not None:
+                # `AS x(a, b)` counts the columns of all its tables.
+                for source in scope.sources[outside:]:
+                    source.renamed = True
             scope.sources.append(Source(_name(node.args["alias"]), node, None))
 
     def _expressions(self, roots: list[exp.Expr], env: Env, parent: Scope | None, own: Scope | None) -> None:

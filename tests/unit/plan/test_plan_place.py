@@ -21,6 +21,7 @@ MEMBERS = ("oslo", "bergen", "tromso")
         ({"tromso": 1}, "tromso"),
         ({}, "oslo"),
         ({"oslo": 0, "bergen": 0}, "oslo"),
+        ({"bergen": 0, "tromso": 0}, "bergen"),
     ],
 )
 def test_the_rest_runs_where_the_fewest_bytes_arrive(held: dict[str, int], chosen: str) -> None:

@@ -77,6 +77,7 @@ def test_char_and_varchar_are_strings() -> None:
         st.YearMonthIntervalType(),
         st.StringType("UTF8_LCASE"),
         st.ArrayType(st.VariantType()),
+        st.MapType(st.NullType(), st.IntegerType()),
         st.GeometryType(4326),
     ],
 )
