@@ -325,7 +325,8 @@ class Participant:
             self._own(self._check_queue(around.engine))
 
     async def _check_queue(self, engine: Engine) -> None:
-        if await self._around.workers.run(engine.queued_tasks):
+        own = [running.tag for running in self._fragments.values() if running.in_spark]
+        if await self._around.workers.run(engine.queued_tasks, own):
             self.fail(
                 Overloaded(
                     f"site {self._around.identity.member}: the result was not read for "

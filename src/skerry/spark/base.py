@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import pyarrow as pa
@@ -155,7 +155,7 @@ class SessionEngine(ABC):
             except SPARK_ERRORS as error:  # the job's own thread reports what is wrong with this Spark
                 log.info("cancel %s: %s", tag, error)
 
-    def queued_tasks(self) -> int:
+    def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 
     def leftovers(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,10 +99,13 @@ class ClassicEngine(SessionEngine):
                 self._numbers[count] = DataFrame(frame, session)
             return self._numbers[count]
 
-    def queued_tasks(self) -> int:
-        """Tasks that wait for a slot."""
-        tracker = self._running().context.statusTracker()
-        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    def queued_tasks(self, besides: Collection[str] = ()) -> int:
+        context = self._running().context
+        tracker = context.statusTracker()
+        by_tag = context._jsc.sc().statusTracker()  # pyspark's own tracker finds jobs by group only
+        jobs = [tracker.getJobInfo(job) for tag in besides for job in by_tag.getJobIdsForTag(tag)]
+        own = {stage for job in jobs if job is not None for stage in job.stageIds}
+        stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds() if stage not in own]
         return sum(
             max(0, stage.numTasks - stage.numActiveTasks - stage.numCompletedTasks)
             for stage in stages

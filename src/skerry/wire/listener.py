@@ -38,6 +38,7 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._unix_path = ""
         self._tasks: dict[asyncio.Task[None], Connection] = {}
+        self._open: set[Connection] = set()  # a refused one lingers when its task has ended
         self._stopping = False
 
     @classmethod
@@ -83,16 +84,23 @@ class Listener:
             _, left = await asyncio.wait(tasks, timeout=self._limits.stop_s)
             for task in left:
                 log.error("%s: a handler did not end: %s", self._identity.member, task)
+        lingering = list(self._open)
+        for connection in lingering:
+            connection.abort()
+        await asyncio.gather(*(connection.wait_closed() for connection in lingering))
         if self._unix_path:
             with contextlib.suppress(OSError):
                 os.unlink(self._unix_path)
 
     def _make(self) -> Connection:
-        return Connection(self._limits, self._limits.frame_bytes_before_login, on_made=self._accept)
+        return Connection(
+            self._limits, self._limits.frame_bytes_before_login, on_made=self._accept, on_lost=self._open.discard
+        )
 
     def _accept(self, connection: Connection) -> None:
         if not connection.peer_name:
             connection.peer_name = self.address
+        self._open.add(connection)
         if self._stopping:
             connection.abort()
             return
