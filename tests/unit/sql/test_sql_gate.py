@@ -64,11 +64,33 @@ def test_refused(name: str, sql: str) -> None:
         "SELECT timestamp('now')",
         "SELECT 'today'::date",
         "SELECT schema_of_xml('<a/>', map('rowValidationXSDPath', '/etc/passwd'))",
+        # A call without brackets, beside something that has its name: Spark takes all of these for the call.
+        "SELECT current_user FROM orders WHERE EXISTS (SELECT 1 AS current_user)",
+        "SELECT o_id AS user FROM orders WHERE user = 'root'",
+        "SELECT 'a' AS user, user",
+        "SELECT (SELECT user) FROM (SELECT 'a' AS user)",
+        "SELECT * FROM range(1) ORDER BY user",
+        "VALUES (current_user)",
+        "SELECT 1 LIMIT length(user)",
     ],
 )
 def test_attempts_to_slip_through(sql: str) -> None:
     with pytest.raises(SqlError):
         statement(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT user FROM (SELECT 'a' AS user)",
+        "SELECT upper(x.user) FROM (SELECT 'a' AS user) x WHERE user = 'a' GROUP BY user",
+        "WITH x AS (SELECT 'a' AS user) SELECT user FROM orders JOIN x ON o_note = user",
+        "SELECT o_note AS user FROM orders ORDER BY user",
+        "SELECT o_note AS user FROM orders ORDER BY user, rank() OVER (ORDER BY o_id)",
+    ],
+)
+def test_columns_that_are_named_like_a_call(sql: str) -> None:
+    statement(sql)
 
 
 def test_substitution_never_sees_a_string() -> None:
