@@ -56,7 +56,7 @@ def function_of(node: exp.Expr) -> Function | None:
 
 
 def is_aggregate(node: exp.Expr) -> bool:
-    """Whether `node` itself calls an aggregate function (a window over one is no aggregate: see `has_aggregate`)."""
+    """Whether `node` itself calls an aggregate function; whether a window is over it, its parents say."""
     function = function_of(node)
     return function is not None and function.kind == "aggregate"
 
