@@ -145,6 +145,9 @@ class Clients:
         try:
             return await self._run(message)
         except SkerryError as error:
+            cursor = self._open.get(query)
+            if cursor is not None and cursor.initiated is None:  # else whoever ran it has told
+                log.info("query %s: failed before it began: %s", query, error.message.splitlines()[0])
             self._close(query, error)
             return ClientResult(message.request, error=failure_of(error, self._member.name))
         except Exception as error:

@@ -50,7 +50,7 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
     """
     if isinstance(error, SkerryError):
         return error
-    log.debug("Spark failed", exc_info=error)
+    log.info("Spark failed", exc_info=error)  # the client gets one sentence, the member's log the trace
     text = _text(error)
     if raised := _python_worker(error, text):
         return _from_worker(*raised, names)
