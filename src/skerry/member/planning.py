@@ -82,7 +82,7 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
         case Query():
             return Planned(_cut(member, statement), _values(statement))
         case Explain(analyze=True):
-            raise SqlError("EXPLAIN ANALYZE is not admitted yet: EXPLAIN shows the plan, and the query's status its rows")
+            raise SqlError("EXPLAIN ANALYZE is not admitted yet; EXPLAIN shows the plan without running it")
         case Explain():
             return Explained(_cut(member, statement.query))
     return statement
