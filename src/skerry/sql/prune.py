@@ -76,9 +76,6 @@ def _stars(select: exp.Select) -> list[exp.Expr]:
     found: list[exp.Expr] = []
     stack: list[exp.Expr] = [*select.expressions]
     stack += [select.args[key] for key in ("where", "group", "having", "order", "sort") if select.args.get(key)]
-    # explode(array(*)) reads the relations before it, as LATERAL VIEW and as a relation of FROM.
-    stack += [view.this for view in select.args.get("laterals") or []]
-    stack += [join.this.this for join in select.args.get("joins") or [] if isinstance(join.this, exp.Lateral)]
     while stack:
         node = stack.pop()
         if isinstance(node, exp.Query):

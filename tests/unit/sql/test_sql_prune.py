@@ -46,8 +46,6 @@ ITEM = ["i_order", "i_part", "i_count", "i_customer"]
         ("SELECT * FROM (orders JOIN item ON o_id = i_order)", {"orders": ORDERS, "item": ITEM}),
         ("SELECT x.* FROM (orders JOIN item ON o_id = i_order) AS x", {"orders": ORDERS, "item": ITEM}),
         ("SELECT x.c FROM (item a CROSS JOIN item b) AS x(c, d, e, f, g, h, i, j)", {"a": ITEM, "b": ITEM}),
-        ("SELECT n FROM item LATERAL VIEW explode(array(*)) AS n", {"item": ITEM}),
-        ("SELECT n FROM item i, LATERAL explode(array(i.*)) AS e(n)", {"i": ITEM}),
     ],
 )
 def test_needed_columns(sql: str, needed: dict[str, list[str]]) -> None:
