@@ -1,4 +1,4 @@
-"""Inputs made of several inputs, without an order between rows: one by one, or one after another."""
+"""An input made of several inputs, without an order between their rows."""
 
 from __future__ import annotations
 
@@ -28,18 +28,3 @@ class Gather:
                 self._next += 1
             remaining -= 1
         return WAIT if self._inputs else END
-
-
-class Concat:
-    """All of the first input, then all of the second, and so on."""
-
-    def __init__(self, inputs: Sequence[Input]) -> None:
-        self._inputs = list(reversed(inputs))
-
-    def poll(self) -> Polled:
-        while self._inputs:
-            polled = self._inputs[-1].poll()
-            if polled is not END:
-                return polled
-            self._inputs.pop()
-        return END

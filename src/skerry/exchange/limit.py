@@ -1,4 +1,4 @@
-"""Inputs that give less than they get: fewer rows, or fewer columns."""
+"""An input that gives fewer rows than it gets."""
 
 from __future__ import annotations
 
@@ -32,17 +32,3 @@ class Limit:
                 self._to_give -= taken.num_rows
             return taken
         return END
-
-
-class Keep:
-    """Only the first `columns_kept` columns, the others were sort keys; 0 keeps all."""
-
-    def __init__(self, source: Input, columns_kept: int) -> None:
-        self._source = source
-        self._columns = list(range(columns_kept))
-
-    def poll(self) -> Polled:
-        batch = self._source.poll()
-        if isinstance(batch, Signal) or not self._columns:
-            return batch
-        return batch.select(self._columns)

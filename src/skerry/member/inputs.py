@@ -24,7 +24,6 @@ class Arriving(msgspec.Struct):
 
     channel: ChannelIn
     spool: Spool
-    on_result: bool = False
 
 
 class Inputs:
@@ -137,7 +136,7 @@ class Inputs:
             grant_on_consumption=is_result,
             pending=pending,
         )
-        return Arriving(receiving, spool, is_result)
+        return Arriving(receiving, spool)
 
 
 def _close(arriving: Arriving) -> None:

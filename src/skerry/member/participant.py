@@ -247,7 +247,6 @@ class Participant:
     def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> DirectStore | LaneStore:
         """Rows leave as they come, unless an order must be made of them or Spark may run a task twice."""
         if keeps_lanes:
-            # Lanes make room only when the job has ended: a full spool is an error, waiting would be for ever.
             name = f"query {self.query} fragment {fragment.id}"
             store = LaneStore(self._held.budget, self._around.resources.directory, name)
             self._lane_stores.append(store)

@@ -10,7 +10,7 @@ from skerry.errors import SkerryError
 from skerry.exchange.entries import EncodedInput, EntryInput, Feed, ReadableSpool, SpoolEntries
 from skerry.exchange.gather import Gather
 from skerry.exchange.input import WAIT, Input, Signal
-from skerry.exchange.limit import Keep, Limit
+from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.exchange.reader import SpoolInput
 from skerry.exchange.spool import Body, Entry
@@ -66,7 +66,7 @@ class Result:
     def _build(self, schema: pa.Schema) -> EntryInput:
         finish = self._finish
         feeds = [self._feeds[sender] for sender in finish.senders]
-        if not (finish.keys or finish.offset or finish.columns_kept) and finish.limit is None:
+        if not (finish.keys or finish.offset) and finish.limit is None:
             return SpoolEntries(feeds)  # nothing to do with the rows: they pass as they are
 
         def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:
@@ -82,4 +82,4 @@ class Result:
             rows = Gather(inputs)
         if finish.offset or finish.limit is not None:
             rows = Limit(rows, finish.offset, finish.limit)
-        return EncodedInput(Keep(rows, finish.columns_kept), encode_batch, decoded_bytes)
+        return EncodedInput(rows, encode_batch, decoded_bytes)

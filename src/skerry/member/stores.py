@@ -38,33 +38,20 @@ class DirectStore:
 class LaneStore:
     """A spool for each attempt: lanes that will be merged or put in order, or attempts that may lose (committed).
 
-    `on_lane` is told of each new lane, in order of appearance.
+    No task waits here: lanes make room only when the job has ended, so a full spool is an error.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        directory: str | os.PathLike[str],
-        name: str,
-        *,
-        waits: bool = False,
-        on_lane: Callable[[Attempt, Spool], None] | None = None,
-    ) -> None:
+    def __init__(self, budget: Budget, directory: str | os.PathLike[str], name: str) -> None:
         self.lanes: dict[Attempt, Spool] = {}
         self._budget = budget
         self._directory = directory
         self._name = name
-        self._waits = waits
-        self._on_lane = on_lane
 
     def open(self, attempt: Attempt) -> None:
-        lane = Spool(self._budget, self._directory, f"{self._name} partition {attempt.partition}")
-        self.lanes[attempt] = lane
-        if self._on_lane is not None:
-            self._on_lane(attempt, lane)
+        self.lanes[attempt] = Spool(self._budget, self._directory, f"{self._name} partition {attempt.partition}")
 
     def has_room(self, size_bytes: int) -> bool:
-        return not self._waits or _has_room(self._budget, size_bytes)
+        return True
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self._budget.subscribe(callback)

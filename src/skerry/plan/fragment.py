@@ -62,17 +62,13 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Finish(msgspec.Struct, frozen=True, array_like=True):
-    """What the initiator does with the result edge: gather or merge, then offset and limit.
-
-    Only the first `columns_kept` columns reach the client (the rest were sort keys); 0 keeps all.
-    """
+    """What the initiator does with the result edge: gather or merge, then offset and limit."""
 
     edge: int
     senders: tuple[str, ...]
     keys: tuple[SortKey, ...] = ()
     offset: int = 0
     limit: int | None = None
-    columns_kept: int = 0
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

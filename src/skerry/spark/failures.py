@@ -68,13 +68,6 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
     return SiteError(f"Spark failed: {message}")
 
 
-def is_cancellation(error: BaseException) -> bool:
-    """Spark's own words for a job that someone cancelled."""
-    text = _text(error)
-    marks = ("SPARK_JOB_CANCELLED", "OPERATION_CANCELED", "OPERATION_ABANDONED", "cancelled", "canceled")
-    return any(mark in text for mark in marks)
-
-
 def _text(error: BaseException) -> str:
     if isinstance(error, RpcError) or type(error).__name__ == "SparkConnectGrpcException":
         details = re.search(r'details = "(.*?)"\n', str(error), re.DOTALL)

@@ -1,4 +1,4 @@
-"""Gather, Concat, Limit, Keep and SpoolInput: small inputs made of others."""
+"""Gather, Limit and SpoolInput: small inputs made of others."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from skerry.errors import SiteError
-from skerry.exchange.gather import Concat, Gather
+from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, WAIT, Input, Polled, Signal
-from skerry.exchange.limit import Keep, Limit
+from skerry.exchange.limit import Limit
 from skerry.exchange.reader import SpoolInput, share
 from skerry.exchange.spool import Body, Budget, Entry, Spool
 from skerry.limits import MIB
@@ -49,14 +49,6 @@ def test_gather_waits_when_all_that_remain_wait() -> None:
     assert polls(Gather([]), 1) == [END]
 
 
-def test_concat_keeps_the_order_of_inputs() -> None:
-    last = Script([10])
-    concat = Concat([Script(WAIT, [1], WAIT, [2]), Script(), last])
-    assert polls(concat, 4) == [WAIT, [1], WAIT, [2]]
-    assert last.polls == 0
-    assert polls(concat, 3) == [[10], END, END]
-
-
 @pytest.mark.parametrize(
     ("offset", "limit", "expected"),
     [
@@ -86,20 +78,6 @@ def test_a_full_limit_asks_no_more() -> None:
     assert satisfied == [False, True]
     assert polls(limit, 2) == [END, END]
     assert script.polls == 1
-
-
-def names(polled: Polled) -> list[str]:
-    return [] if isinstance(polled, Signal) else list(polled.schema.names)
-
-
-def test_keep_drops_trailing_columns() -> None:
-    class Pair:
-        def poll(self) -> Polled:
-            return pa.record_batch({"a": [1], "b": [2], "sort key": [3]})
-
-    assert names(Keep(Pair(), 2).poll()) == ["a", "b"]
-    assert names(Keep(Pair(), 0).poll()) == ["a", "b", "sort key"]
-    assert polls(Keep(Script(WAIT), 1), 2) == [WAIT, END]
 
 
 def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:

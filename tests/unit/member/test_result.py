@@ -89,11 +89,6 @@ def test_offset_and_limit_without_an_order_are_of_any_rows(
     assert set(rows) <= set(ALL)
 
 
-def test_sort_keys_that_nobody_asked_for_are_left_out(tmp_path: Path) -> None:
-    result, _, _ = new_result(tmp_path, Finish(1, SENDERS, (SortKey(1, False, True),), columns_kept=1))
-    assert drain(result, pa.schema([ARROW.field(0)])) == [(1,), (3,), (5,), (2,), (3,), (4,)]
-
-
 def test_rows_wait_for_the_columns_and_for_every_sender(tmp_path: Path) -> None:
     wakeups = Wakeups()
     result = Result(Finish(1, SENDERS), LIMITS, wakeups)
