@@ -17,7 +17,7 @@ from skerry.errors import Overloaded, PeerError
 from skerry.exchange.intake import UNKNOWN_PARTITION, body_hash, combine
 from skerry.limits import KIB, MIB, Limits
 from skerry.spark.engine import SinkOutput, SinkRow
-from skerry.spark.taskline import TaskLine
+from skerry.spark.taskline import Outbox, TaskLine
 from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
 from skerry.wire.frames import encode_batch_frame
 from skerry.wire.messages import Batch, SinkEnd, SinkOpen, SinkTaken
@@ -65,14 +65,15 @@ def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) ->
     output = spec.output
     with TaskLine(output.address, output.cluster, output.token, spec.limits) as line:
         line.send(SinkOpen(output.query, output.fragment, partition, attempt))
-        for batch in batches:
-            for piece in pieces(_as_agreed(batch, schema), spec.limits):
-                body = encode_batch(piece)
-                header = Batch(count, 0, False, piece.num_rows, decoded_bytes(piece), 0)
-                line.send_parts(encode_batch_frame(header, body))
-                checksum = combine(checksum, body_hash(body))
-                rows += piece.num_rows
-                count += 1
+        with Outbox(line) as outbox:
+            for batch in batches:
+                for piece in pieces(_as_agreed(batch, schema), spec.limits):
+                    body = encode_batch(piece)
+                    header = Batch(count, 0, False, piece.num_rows, decoded_bytes(piece), 0)
+                    outbox.put(encode_batch_frame(header, body))
+                    checksum = combine(checksum, body_hash(body))
+                    rows += piece.num_rows
+                    count += 1
         line.send(SinkEnd(count, rows, checksum))
         taken = line.receive(SinkTaken)
         if taken.batches != count:
