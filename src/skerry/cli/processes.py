@@ -163,6 +163,8 @@ class Members:
                     raise click.ClickException(f"the members did not start within {_START_S:.0f} s")
                 time.sleep(0.1)
                 live.update(self._table())
+        if not console.is_terminal:
+            console.print()  # Live leaves its last line open there
 
     def stop(self) -> None:
         for process in self.processes:
