@@ -46,6 +46,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stop_s: float = 10.0
     queries: int = 1000
     history_queries: int = 200
+    jobs: int = 1000
     cancelled_tags: int = 10_000
 
     # pages

@@ -43,6 +43,7 @@ class Surroundings(msgspec.Struct):
     addresses: dict[str, str]
     engine: Engine | None
     workers: Workers
+    jobs: Workers
     tables: LocalTables
     taskport: TaskPort
     task_address: str
@@ -163,7 +164,7 @@ class Participant:
 
             running.tag, running.state, running.in_spark = job.tag, "running", True
             try:
-                result = await around.workers.run(around.engine.run, job, on_schema)
+                result = await around.jobs.run(around.engine.run, job, on_schema)
             finally:
                 running.in_spark = False
         finally:

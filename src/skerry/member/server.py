@@ -69,6 +69,9 @@ class Member:
         self.identity = Identity(config.cluster, self.name, time.time_ns() // 1000, __version__)
         self._directory = Directory(self.name)
         self.workers = Workers(self.name, _THREADS)
+        # Jobs have threads of their own: one may wait for its reader as long as a query may last, and planning,
+        # listings and cancels must not wait behind it.
+        self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
         self.catalog = Catalog(config)
         self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
         self.resources = Resources(self.limits, self._directory.path)
@@ -140,6 +143,7 @@ class Member:
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
         self.workers.stop()
+        self.jobs.stop()
         self._directory.remove()
         log.info("member %s: stopped", self.name)
 
@@ -217,6 +221,7 @@ class Member:
             addresses=self.config.addresses(),
             engine=self.engine,
             workers=self.workers,
+            jobs=self.jobs,
             tables=self.tables,
             taskport=self.taskport,
             task_address=self._task_listener.address if self._task_listener is not None else "",

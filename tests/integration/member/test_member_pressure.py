@@ -130,3 +130,24 @@ def test_a_stalled_result_gives_way_to_queries_that_wait(
         assert caught.value.member == "oslo"
         assert counted == [(FEW,)]
         nothing_left(members)
+
+
+def test_jobs_that_wait_take_no_thread_from_planning(
+    start_members: StartCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.member.server._THREADS", 1)
+    members = start_members(limits=LITTLE)
+    with members.connect("tromso") as connection:
+        stalled = connection.cursor().execute(large_query("tromso"))
+        wait_until(lambda: waits(members, "tromso"), "the spool is full")
+        counted: list[object] = []
+        small = connection.cursor()
+        asking = threading.Thread(
+            target=lambda: counted.extend(small.execute("SELECT count(*) FROM tromso.few").fetchall())
+        )
+        asking.start()
+        wait_until(lambda: counted, "the small query is answered beside the stalled one")
+        asking.join(DEADLINE_S)
+        assert counted == [(FEW,)]
+        assert waits(members, "tromso")
+        stalled.close()
