@@ -19,7 +19,7 @@ from skerry.member.cursors import Cursors
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.plan.explain import explain
-from skerry.wire.frames import ConnectionLost, decode
+from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
     ClientClose,
     ClientClosed,
@@ -123,10 +123,27 @@ class Clients:
             connection.refuse(InternalError(f"{type(error).__name__}: {error}", member=self._member.name))
             return
         try:
-            connection.send(answer)
+            connection.send_parts(self._fitting(message, answer))
             await connection.drain()
         except (ConnectionLost, OSError):
             pass  # serve() sees the end as well, and cleans up
+
+    def _fitting(self, message: Message, answer: Message) -> list[Buffer]:
+        """The answer as a frame. One row may be larger than any: its client would drop the connection for it."""
+        parts = encode_message(answer)
+        size, most = size_of(parts), self._member.limits.frame_bytes
+        if size <= most or not isinstance(message, ClientExecute | ClientFetch):
+            return parts
+        error = Overloaded(
+            f"a page of {size} bytes is over the limit of a frame, {most} bytes (limits.frame_bytes)",
+            member=self._member.name,
+            suggestion="are there single values of such a size? ask for less of them",
+        )
+        self._close(message.query, error)
+        failure = failure_of(error)
+        is_fetch = isinstance(message, ClientFetch)
+        reply = ClientPage(message.request, error=failure) if is_fetch else ClientResult(message.request, error=failure)
+        return encode_message(reply)
 
     # --- execute -----------------------------------------------------------------------------------
     async def _execute(self, connection: Connection, message: ClientExecute) -> ClientResult:

@@ -151,3 +151,14 @@ def test_jobs_that_wait_take_no_thread_from_planning(
         assert counted == [(FEW,)]
         assert waits(members, "tromso")
         stalled.close()
+
+
+def test_a_row_larger_than_a_frame_ends_its_query_alone(start_members: StartCluster) -> None:
+    members = start_members(limits={"frame_bytes": MIB})
+    with members.connect("oslo") as connection:
+        cursor = connection.cursor()
+        with pytest.raises(skerry.OperationalError, match="over the limit of a frame") as caught:
+            cursor.execute("SELECT repeat('x', 2000000)")
+        assert caught.value.code == Overloaded.code
+        nothing_left(members)
+        assert cursor.execute("SELECT count(*) FROM oslo.few").fetchall() == [(FEW,)]
