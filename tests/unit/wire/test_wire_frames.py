@@ -25,7 +25,7 @@ from skerry.wire.frames import (
     encode_numbered,
     split_batch,
 )
-from skerry.wire.messages import KIND_OF, KINDS, Batch, Check, Goodbye, Grant, Hello, Ping, Receipt
+from skerry.wire.messages import KIND_OF, KINDS, Batch, Check, ClientPage, Goodbye, Grant, Hello, Page, Ping, Receipt
 
 LIMIT = 1 << 20
 
@@ -170,3 +170,13 @@ def test_deep_nesting_is_refused_and_does_not_crash() -> None:
 def test_batch_frames_that_make_no_sense_are_refused(payload: bytes, reason: str) -> None:
     with pytest.raises(PeerError, match=reason):
         split_batch(Frame(BATCH, payload))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 40])
+def test_a_page_is_written_without_a_copy_and_reads_as_any_message(count: int) -> None:
+    batches = tuple(memoryview(bytes([number]) * (number * 70_000)) for number in range(count))
+    page = ClientPage(70_000, Page(3, batches, 1 << 40, count == 2))
+    parts = encode_message(page)
+    (frame,) = feed(FrameReader(1 << 30), joined(parts))
+    assert decode(frame) == page
+    assert all(any(part is batch for part in parts) for batch in batches if batch.nbytes > 1 << 20)
