@@ -88,7 +88,7 @@ def _page_parts(request: int, page: Page) -> Iterator[Buffer]:
     head = (b"\x93", _encoder.encode(request), b"\x94", _encoder.encode(page.number))
     yield b"".join((*head, _HEAD32.pack(0xDD, len(page.batches))))
     for batch in page.batches:
-        yield _HEAD32.pack(0xC6, batch.nbytes)  # the head of msgpack's bin 32
+        yield _HEAD32.pack(0xC6, size_of((batch,)))  # the head of msgpack's bin 32
         yield batch
     yield b"".join((_encoder.encode(page.rows), _encoder.encode(page.is_last), b"\xc0"))
 
