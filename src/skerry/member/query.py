@@ -82,7 +82,9 @@ class QueryCore:
         self._deadline = now + timeout_s
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
-        self._schema_told = False
+        self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
+            fragment.id: None for fragment in plan.fragments if fragment.output.edge == plan.finish.edge
+        }
         self._fragments = {
             fragment.id: FragmentProgress(fragment.id, fragment.member, "waiting", 0, 0) for fragment in plan.fragments
         }
@@ -124,7 +126,7 @@ class QueryCore:
             case PlanRequest() if self.phase is Phase.RUNNING:
                 return [Send(sender, PlanReply(self.query, message.request_id, message.plan_id, self._asked(message)))]
             case Started():
-                return self._started(sender, message)
+                return self._started(sender, message, now)
             case FragmentDone():
                 self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
             case Progress():
@@ -174,14 +176,28 @@ class QueryCore:
     def _asked(self, request: PlanRequest) -> Plan | None:
         return self.plan if request.plan_id == self.plan.plan_id else None
 
-    def _started(self, sender: str, message: Started) -> list[Instruction]:
+    def _started(self, sender: str, message: Started, now: float) -> list[Instruction]:
+        """The columns are known when all who send the result have told theirs, and they agree.
+
+        Batches pass on as bytes, so another type would be read as something else. Sites with different Sparks may
+        give an expression different types.
+        """
         known = self._note(sender, message.fragment, "running", 0, 0)
-        if known is None or known.output.edge != self.plan.finish.edge:
+        if known is None or self.phase is not Phase.RUNNING or self._schemas.get(known.id, message.schema) is not None:
             return []
-        if self._schema_told or self.phase is not Phase.RUNNING:
-            return []
-        self._schema_told = True
-        return [SchemaKnown(message.schema)]
+        for other, schema in self._schemas.items():
+            if schema is not None and (how := _difference(schema, message.schema)):
+                there = next(fragment.member for fragment in self.plan.fragments if fragment.id == other)
+                return self.cancel(
+                    SiteError(
+                        f"sites {there} and {sender} give the result different columns: {how}",
+                        member=sender,
+                        suggestion="cast it to the type you want",
+                    ),
+                    now,
+                )
+        self._schemas[known.id] = message.schema
+        return [SchemaKnown(message.schema)] if all(self._schemas.values()) else []
 
     def _receipt(self, sender: str, now: float) -> list[Instruction]:
         self._owing.discard(sender)
@@ -229,3 +245,11 @@ class QueryCore:
         assert (self.error is None) or self.phase is not Phase.RUNNING
         assert (self.ended_at is not None) == (self.phase is Phase.ENDED)
         assert {each.fragment for each in self._fragments.values()} == {f.id for f in self.plan.fragments}
+
+
+def _difference(one: Schema, other: Schema) -> str:
+    """How the types of two results differ, in words; "" when they agree."""
+    if len(one.columns) != len(other.columns):
+        return f"{len(one.columns)} and {len(other.columns)} of them"
+    pairs = zip(one.columns, other.columns, strict=True)
+    return next((f"{a.name} is {a.type} and {b.type}" for a, b in pairs if a.type != b.type), "")

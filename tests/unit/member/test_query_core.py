@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
+from skerry.catalog.table import Column
 from skerry.errors import Cancelled, PeerError, SiteError, SkerryError, TimedOut
 from skerry.limits import Limits
 from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
+from skerry.plan.fragment import Finish, Fragment, Output, Plan, TableLeaf
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -21,9 +23,10 @@ from skerry.wire.messages import (
     PlanRequest,
     Progress,
     Receipt,
+    Schema,
     Started,
 )
-from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, plan_of
+from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, plan_of, sealed
 
 LIMITS = Limits()
 PLAN = plan_of("bergen", "oslo", "tromso")  # oslo scans (1), tromso scans (2), bergen runs the rest (3)
@@ -200,6 +203,39 @@ def test_a_plan_is_given_to_who_asks_for_this_one_only() -> None:
 def test_only_the_root_tells_the_columns_and_only_once() -> None:
     core, said = play(started(1, "oslo"), started(3, "oslo"), started(3, "bergen"), started(3, "bergen"))
     assert said == [SchemaKnown(SCHEMA)]
+    core.validate()
+
+
+def parts_plan() -> Plan:
+    """The same at two members, gathered by the initiator."""
+    fragments = [
+        Fragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, "oslo"))
+        for number, member in ((1, "bergen"), (2, "tromso"))
+    ]
+    return sealed(Plan("", tuple(fragments), Finish(1, ("bergen", "tromso")), {}))
+
+
+def test_the_columns_are_known_when_all_senders_of_the_result_agree() -> None:
+    core = QueryCore(QUERY, parts_plan(), {}, TIMEOUT_S, LIMITS, 0.0)
+    core.start()
+    assert started(2, "tromso")(core) == []
+    assert started(2, "tromso")(core) == []
+    assert started(1, "bergen")(core) == [SchemaKnown(SCHEMA)]
+    assert started(1, "bergen")(core) == []
+    core.validate()
+
+
+def test_sites_that_give_a_column_different_types() -> None:
+    core = QueryCore(QUERY, parts_plan(), {}, TIMEOUT_S, LIMITS, 0.0)
+    core.start()
+    assert started(1, "bergen")(core) == []
+    wider = Schema((Column("k", "decimal(38,9)"), Column("v", "string")), SCHEMA.arrow)
+    failed, *told = core.receive("tromso", Started(QUERY, "tromso", 2, wider), 1.0)
+    assert isinstance(failed, QueryFailed)
+    assert "sites bergen and tromso give the result different columns: k is bigint and decimal(38,9)" in str(
+        failed.error
+    )
+    assert sent(told, Cancel) == ["bergen", "tromso"]
     core.validate()
 
 
