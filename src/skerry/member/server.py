@@ -108,7 +108,10 @@ class Member:
             "client": self.clients.serve,
         }
         if self.engine is not None:
-            address = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
+            # Tasks on other machines of the site need a port; a task shows its query's token (D2).
+            host = self.config.member(self.name).address.rpartition(":")[0]
+            here = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
+            address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(address, self.limits, self.identity, handlers)
@@ -159,6 +162,11 @@ class Member:
         task = asyncio.ensure_future(run())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    @property
+    def task_address(self) -> str:
+        """Where this member's Spark tasks find it; empty for a lite member."""
+        return self._task_listener.address if self._task_listener is not None else ""
 
     # --- queries of clients ------------------------------------------------------------------------
     def initiate(self, initiated: Initiated) -> None:
@@ -224,7 +232,7 @@ class Member:
             jobs=self.jobs,
             tables=self.tables,
             taskport=self.taskport,
-            task_address=self._task_listener.address if self._task_listener is not None else "",
+            task_address=self.task_address,
             inputs=self.inputs,
             resources=self.resources,
             random=self.random,

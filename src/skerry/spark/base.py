@@ -33,6 +33,7 @@ log = logging.getLogger("skerry.spark")
 class SessionEngine(ABC):
     """An Engine over one SparkSession."""
 
+    tasks_are_here = True
     retries_tasks = False
 
     def __init__(self, settings: SparkSettings) -> None:

@@ -18,6 +18,7 @@ from skerry.spark.types import struct_of
 class ConnectEngine(SessionEngine):
     """`skerry` and what it needs must be importable where that Spark runs its Python workers."""
 
+    tasks_are_here = False
     retries_tasks = True
 
     def __init__(self, settings: SparkSettings) -> None:

@@ -95,6 +95,7 @@ class Engine(Protocol):
 
     cores: int
     source_slots: SlotPool | None  # None: slots cannot be known, receive staged only
+    tasks_are_here: bool  # False: tasks run on other machines, and reach their member over TCP
     retries_tasks: bool  # True: tasks may run twice, rows are kept per attempt until the job ended
 
     def start(self) -> None: ...

@@ -24,6 +24,7 @@ from skerry.spark.views import is_partitioned, read_table
 class SailEngine(ConnectEngine):
     """Runs tasks once, in threads of this process; has no task context, so partitions have no numbers."""
 
+    tasks_are_here = True
     retries_tasks = False
 
     def __init__(self, settings: SparkSettings) -> None:

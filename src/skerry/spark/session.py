@@ -27,6 +27,7 @@ class ClassicEngine(SessionEngine):
         super().__init__(settings)
         slots = slot_count(settings)
         self.source_slots = None if slots is None else Slots(slots // 2)
+        self.tasks_are_here = settings.is_embedded
         self.retries_tasks = not settings.is_embedded
         self._jvm: Jvm | None = None
         self.directory = ""
