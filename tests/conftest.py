@@ -7,6 +7,7 @@ import gc
 import logging
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -41,6 +42,8 @@ PRIVATE_TEMP = pytest.StashKey[Path]()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Other runs on this machine must not look like leaks of this one: temp files go to a folder of its own."""
+    # A shell's background jobs ignore Ctrl-C, and so would everything the tests start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     usual = tempfile.gettempdir()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", usual)  # tmp_path of failed tests is kept, as always
     # A short name: paths of Unix sockets end at 108 bytes.
