@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,32 +69,33 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
     assert spool.budget.disk_used == 0
 
 
-@pytest.fixture
+@contextmanager
 def files_of_4_kib() -> Iterator[None]:
-    """The disk refuses to write on, by the kernel's own word."""
+    """The disk refuses to write on, by the kernel's own word. Not a fixture: pytest's own output may be a file."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-@pytest.mark.usefixtures("files_of_4_kib")
 def test_a_disk_that_refuses_to_write_loses_nothing_that_was_written(tmp_path: Path) -> None:
     spool = spool_on_disk(tmp_path)
-    spool.append(Entry(b"a" * 3000, 1, 3000))
-    with pytest.raises(Overloaded, match=f"{NAME}: cannot spool to {tmp_path}: File too large"):
-        spool.append(Entry(b"b" * 3000, 1, 3000))
-    spool.append(Entry(b"c" * 1000, 1, 1000))
+    with files_of_4_kib():
+        spool.append(Entry(b"a" * 3000, 1, 3000))
+        with pytest.raises(Overloaded, match=f"{NAME}: cannot spool to {tmp_path}: File too large"):
+            spool.append(Entry(b"b" * 3000, 1, 3000))
+        spool.append(Entry(b"c" * 1000, 1, 1000))
     assert [bytes(spool.read(index).body)[:1] for index in (0, 1)] == [b"a", b"c"]
     assert spool.budget.disk_used == 4000 + 2 * ENTRY_BYTES
     spool.close()
     assert spool.budget.disk_used == 0
 
 
-@pytest.mark.usefixtures("files_of_4_kib")
 def test_a_first_write_that_fails_leaves_no_file_open(tmp_path: Path) -> None:
     spool = spool_on_disk(tmp_path)
-    with pytest.raises(Overloaded):
+    with files_of_4_kib(), pytest.raises(Overloaded):
         spool.append(Entry(b"b" * 5000, 1, 5000))
     assert spool.budget._open == {}
     assert spool.budget.disk_used == 0
