@@ -205,5 +205,5 @@ class Sites:
             yield f"{site.name}: {links} connections"
         folders = {re.sub(r"-[^-]*$", "", each.name) for each in site.temp.iterdir()}
         yield from (f"{site.name}: {name}" for name in folders - {f"skerry-member-{site.name}", "skerry-spark"})
+        # A Spark error's trace stands in the log on purpose; what nobody expected is logged as an error.
         assert " ERROR " not in log, log
-        assert "Traceback" not in log, log

@@ -16,6 +16,8 @@ from skerry.sql.parse import parse_query
 from skerry.sql.roundtrip import check_roundtrip
 
 DEPTH = 64
+# Java shows an array of bytes by its address; the plan's text, which is compared too, shows its bytes.
+_ADDRESSES = re.compile(r"\[B@[0-9a-f]+")
 _IDS = re.compile(r"#\d+L?|plan_id=\d+")
 _EXPRESSION_IDS = re.compile(r'"(?:exprId|resultId)":\{[^}]*\}|"(?:origin|jvmId)":[^,}]*')
 
@@ -105,4 +107,4 @@ def tree_of(text: str) -> exp.Expr | None:
 
 
 def _json(plan: Any) -> str:
-    return _EXPRESSION_IDS.sub('""', plan.toJSON())
+    return _EXPRESSION_IDS.sub('""', _ADDRESSES.sub("[B", plan.toJSON()))
