@@ -205,5 +205,7 @@ class Sites:
             yield f"{site.name}: {links} connections"
         folders = {re.sub(r"-[^-]*$", "", each.name) for each in site.temp.iterdir()}
         yield from (f"{site.name}: {name}" for name in folders - {f"skerry-member-{site.name}", "skerry-spark"})
-        # A Spark error's trace stands in the log on purpose; what nobody expected is logged as an error.
         assert " ERROR " not in log, log
+        # A Spark error's trace stands in the log on purpose; any other is one that nobody expected.
+        for record in re.split(r"^(?=\d{4}-\d\d-\d\d )", log, flags=re.MULTILINE):
+            assert "Traceback" not in record or record.partition("\n")[0].endswith(" Spark failed"), log
