@@ -21,6 +21,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     receive_bytes: int = 4 * MIB
     batch_bytes: int = 1 * MIB
     batch_rows: int = 16384
+    # rows known to be short on average: so many of them make a batch, and nobody watches its bytes
+    narrow_row_bytes: int = 1 * KIB
+    narrow_batch_rows: int = 1024
 
     # channels
     first_credits_bytes: int = 4 * MIB

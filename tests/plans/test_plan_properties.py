@@ -182,3 +182,24 @@ def test_without_data_members_holding_tables_the_first_runs_it() -> None:
     assert isinstance(query, Query)
     plan = make_plan(query, CATALOG, Site("nobody", ("oslo", "bergen")), LIMITS)
     assert [(fragment.member, fragment.output.receiver) for fragment in plan.fragments] == [("oslo", "nobody")]
+
+
+def test_rows_are_narrow_when_they_are_copies_of_short_rows() -> None:
+    def narrow(sql: str, size_bytes: int = 100_000, rows: int | None = 1000) -> list[bool]:
+        columns = (Column("id", "int"), Column("s", "string"))
+        catalog = Catalog(CONFIG)
+        for name in ("oslo", "bergen"):
+            catalog.learn(name, [TablePart("t", name, columns, rows, size_bytes, 1, 1)], {})
+        query = analyse(sql, None, catalog, LIMITS)
+        assert isinstance(query, Query)
+        plan = make_plan(query, catalog, Site("oslo", ("oslo", "bergen")), LIMITS)
+        return [fragment.is_narrow for fragment in plan.fragments]
+
+    assert narrow("SELECT id, s FROM t") == [True, True]
+    assert narrow("SELECT id, s || s FROM t") == [False, False]
+    assert narrow("SELECT id, s FROM t", size_bytes=2_000_000) == [False, False]
+    assert narrow("SELECT id, s FROM t", rows=None) == [False, False]
+    # The scan copies, the rest does not.
+    assert sorted(narrow("SELECT id, collect_list(s) FROM t GROUP BY id")) == [False, True]
+    # Eleven mentions of a table make a row of eleven.
+    assert narrow("SELECT * FROM oslo.t " + "".join(f", oslo.t AS t{n}" for n in range(10))) == [False]

@@ -237,6 +237,7 @@ class Participant:
             edges=edges,
             parameters={name: from_value(value) for name, value in execute.parameters.items()},
             sink=sink,
+            is_narrow=fragment.is_narrow,
         )
 
     def _spool(self, fragment: Fragment, what: str) -> Spool:

@@ -21,13 +21,14 @@ from sqlglot import exp
 from skerry.catalog.table import Column, TablePart
 from skerry.limits import Limits
 from skerry.plan.cache import fingerprint
-from skerry.plan.estimate import row_bytes, scan_rows
+from skerry.plan.estimate import held_row_bytes, row_bytes, scan_rows
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
 from skerry.plan.place import fewest_arriving
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape, result_shape, with_sort_by, without_limit
 from skerry.sql.statement import Query, Scan, render
+from skerry.sql.width import only_copies
 
 # What a column of a result takes, roughly, and how many a star may stand for.
 _COLUMN_BYTES = 32
@@ -61,6 +62,10 @@ class _Source(msgspec.Struct, frozen=True):
     def estimated_rows(self, part: TablePart) -> int:
         return scan_rows(part, bool(self.filters))
 
+    def widest_row(self) -> float:
+        """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
+        return max((held_row_bytes(part) for part in self.parts), default=0.0)
+
 
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
@@ -69,7 +74,7 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
     mergeable = keys_are_mergeable(query, shape)
-    builder = _Builder(_nonce(query), site, limits, shape, mergeable)
+    builder = _Builder(_nonce(query), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
     if len(holders) <= 1:
         at_home = site.initiator if site.initiator in site.data_members else site.data_members[0]
         builder.add_rest(query, sources, next(iter(holders), at_home))
@@ -127,6 +132,12 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
     return sources
 
 
+def _rows_are_narrow(query: Query, sources: Sequence[_Source], limits: Limits) -> bool:
+    """Is no row of the result long, going by the averages of the tables it is copied from?"""
+    width = sum(len(source.mentions) * source.widest_row() for source in sources)
+    return width <= limits.narrow_row_bytes and only_copies(query.tree)
+
+
 def _rest_member(sources: Sequence[_Source], site: Site) -> str:
     held: dict[str, int] = {}
     for source in sources:
@@ -139,12 +150,13 @@ def _rest_member(sources: Sequence[_Source], site: Site) -> str:
 class _Builder:
     """Collects fragments and edges of one plan."""
 
-    def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape, mergeable: bool) -> None:
+    def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape, mergeable: bool, is_narrow: bool) -> None:
         self._nonce = nonce
         self._site = site
         self._limits = limits
         self._shape = shape
         self._mergeable = mergeable
+        self._is_narrow = is_narrow
         self._fragments: list[Fragment] = []
         self._next_edge = 1
         self._leaves = 0
@@ -180,7 +192,7 @@ class _Builder:
         edge = self._edge()
         is_bounded = self._is_bounded(shape.limit) or (shape.columns is not None and _is_one_row(tree))
         output = Output(edge, self._site.initiator, order, keys, is_bounded)
-        self._add(member, tree, tuple(leaves), output, 0, 0)
+        self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
         self._finish = Finish(edge, (member,))
 
     def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> list[str]:
@@ -206,8 +218,8 @@ class _Builder:
         )
         if source.filters:
             tree = tree.where(*source.filters)
-        rows = source.estimated_rows(part)
-        self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns))
+        rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
+        self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns), is_narrow)
 
     def _is_small(self, source: _Source, member: str) -> bool:
         """Should Spark be told that the source is small? An edge reports no size; a table of the site does."""
@@ -238,7 +250,7 @@ class _Builder:
             _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
             rows = source.estimated_rows(part)
             rows = rows if wanted is None else min(rows, wanted)
-            self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns))
+            self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns), self._is_narrow)
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
 
@@ -261,10 +273,18 @@ class _Builder:
         return f"leaf_{self._leaves}_{self._nonce}"
 
     def _add(
-        self, member: str, tree: exp.Expr, leaves: tuple[Leaf, ...], output: Output, rows: int, size_bytes: int
+        self,
+        member: str,
+        tree: exp.Expr,
+        leaves: tuple[Leaf, ...],
+        output: Output,
+        rows: int,
+        size_bytes: int,
+        is_narrow: bool,
     ) -> None:
         fragment_id = len(self._fragments) + 1
-        self._fragments.append(Fragment(fragment_id, member, render(tree), leaves, output, rows, size_bytes))
+        sql = render(tree)
+        self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow))
 
 
 def _is_one_row(tree: exp.Expr) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from skerry.catalog.table import Column, TablePart
@@ -45,3 +46,8 @@ def scan_rows(part: TablePart, has_filter: bool) -> int:
     """Rows a scan of this part sends; a part nobody has counted is guessed from its bytes."""
     rows = part.rows if part.rows is not None else part.size_bytes // max(1, row_bytes(part.columns) // 2)
     return int(rows * _FILTER_KEEPS) if has_filter else rows
+
+
+def held_row_bytes(part: TablePart) -> float:
+    """Bytes of a row as its files hold it, on average; infinite for a part nobody has counted."""
+    return math.inf if part.rows is None else part.size_bytes / max(1, part.rows)

@@ -50,7 +50,10 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Fragment(msgspec.Struct, frozen=True, array_like=True):
-    """A part of the plan that one member runs as one Spark job."""
+    """A part of the plan that one member runs as one Spark job.
+
+    is_narrow: its rows are copies of what its tables hold, and those have been seen to be short.
+    """
 
     id: int
     member: str
@@ -59,6 +62,7 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     output: Output
     estimated_rows: int = 0
     estimated_bytes: int = 0
+    is_narrow: bool = False
 
 
 class Finish(msgspec.Struct, frozen=True, array_like=True):

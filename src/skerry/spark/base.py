@@ -61,8 +61,8 @@ class SessionEngine(ABC):
         return True
 
     @abstractmethod
-    def _tagged(self, tag: str) -> AbstractContextManager[None]:
-        """A block whose Spark jobs carry the tag."""
+    def _settings_of(self, job: Job) -> AbstractContextManager[None]:
+        """A block whose Spark jobs carry the job's tag, and cut batches as the job wants them where that can be."""
 
     @abstractmethod
     def _interrupt(self, tag: str) -> None:
@@ -142,7 +142,7 @@ class SessionEngine(ABC):
         with self._tags.running(job.tag):
             try:
                 self._revive()
-                with self._tagged(job.tag):
+                with self._settings_of(job):
                     return self._run(job, on_schema, names)
             except (SkerryError, *SPARK_ERRORS) as error:
                 self._tags.refuse_cancelled(job.tag)

@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.errors import SiteError
 from skerry.spark.base import SessionEngine
+from skerry.spark.engine import Job
 from skerry.spark.failures import SPARK_ERRORS, translate
-from skerry.spark.settings import SparkSettings, sql_conf
+from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
 from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
 from skerry.spark.types import struct_of
 
@@ -33,7 +34,8 @@ class ConnectEngine(SessionEngine):
     def _connect(self, url: str) -> SparkSession:
         try:
             self._remote = SparkSession.builder.remote(url).create()
-            for key, value in sql_conf(self.settings).items():
+            conf = batch_conf(self.settings.limits, is_narrow=False) | sql_conf(self.settings)
+            for key, value in conf.items():
                 self._set(self._remote, key, value)
         except SPARK_ERRORS as error:
             raise SiteError(f"Spark Connect at {url}: {translate(error, {}).message}") from error
@@ -56,13 +58,13 @@ class ConnectEngine(SessionEngine):
             self._remote = None
 
     @contextmanager
-    def _tagged(self, tag: str) -> Iterator[None]:
+    def _settings_of(self, job: Job) -> Iterator[None]:
         session = self._spark()
-        session.addTag(tag)
+        session.addTag(job.tag)
         try:
             yield
         finally:
-            session.removeTag(tag)
+            session.removeTag(job.tag)
 
     def _interrupt(self, tag: str) -> None:
         self._spark().interruptTag(tag)

@@ -52,7 +52,10 @@ class SinkOutput(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One fragment, ready to run. `tag` cancels it. `sink` None: the rows return through the driver."""
+    """One fragment, ready to run. `tag` cancels it. `sink` None: the rows return through the driver.
+
+    is_narrow: nobody need watch the bytes of a batch, its number of rows bounds them (see Fragment).
+    """
 
     tag: str
     sql: str
@@ -60,6 +63,7 @@ class Job(msgspec.Struct, frozen=True):
     edges: Mapping[str, EdgeInput]  # by placeholder
     parameters: Mapping[str, Any]  # Python values, bound by Spark as :name
     sink: SinkOutput | None
+    is_narrow: bool = False
 
 
 class SinkRow(msgspec.Struct, frozen=True):

@@ -12,8 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.errors import SiteError
 from skerry.spark.base import SessionEngine
+from skerry.spark.engine import Job
 from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
-from skerry.spark.settings import SparkSettings, cluster_conf, embedded_conf, slot_count
+from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
 from skerry.spark.shipping import package_zip
 from skerry.spark.slots import Slots
 from skerry.spark.source import SourceSpec, source_function
@@ -64,16 +65,19 @@ class ClassicEngine(SessionEngine):
         return self._jvm is not None and self._jvm.is_alive
 
     @contextmanager
-    def _tagged(self, tag: str) -> Iterator[None]:
+    def _settings_of(self, job: Job) -> Iterator[None]:
         context = self._running().context
-        context.addJobTag(tag)
+        context.addJobTag(job.tag)
+        # As the thread's properties: a session's would be those of every job that runs beside this one.
+        for key, value in batch_conf(self.settings.limits, job.is_narrow).items():
+            context.setLocalProperty(key, value)
         # Tasks are interrupted, not only marked: one may wait for a Python worker that waits for its member.
         context.setInterruptOnCancel(True)
         try:
             yield
         finally:
             if self._is_alive():
-                context.removeJobTag(tag)
+                context.removeJobTag(job.tag)
 
     def _interrupt(self, tag: str) -> None:
         self._running().context.cancelJobsWithTag(tag)

@@ -107,6 +107,7 @@ class Site:
         parameters: Mapping[str, Any] | None = None,
         query: QueryId | None = None,
         tag: str = "",
+        is_narrow: bool = False,
     ) -> Outcome:
         """Run a fragment whose rows leave through the sink, to its proven end."""
         query = query or self.query()
@@ -114,7 +115,7 @@ class Site:
         intake = Intake(1, self.engine.retries_tasks)
         output = self.sink(query, intake, DirectStore(spool, waits=False))
         schemas: list[Schema] = []
-        job = Job(tag or query.local, sql, tables or {}, edges or {}, parameters or {}, output)
+        job = Job(tag or query.local, sql, tables or {}, edges or {}, parameters or {}, output, is_narrow)
         result = await self.run(job, schemas.append)
         winners = intake.settle(result.sink_rows)
         spool.finish()
@@ -142,9 +143,9 @@ class Site:
     async def cancel(self, query: QueryId, tag: str, running: asyncio.Task[Any]) -> BaseException:
         """As a member does it: refuse the tasks, then cancel again and again until the job's thread is back."""
         async with asyncio.timeout(DEADLINE_S):
+            self.port.forget(query)
             while not running.done():
                 await asyncio.to_thread(self.engine.cancel, tag)
-                self.port.forget(query)
                 await asyncio.wait({running}, timeout=0.05)
         error = running.exception()
         assert error is not None, "the job was cancelled, yet it answered"

@@ -120,6 +120,22 @@ def test_order_by_may_read_an_edge_twice(engine: Engine) -> None:
     asyncio.run(run())
 
 
+def test_batches_are_bounded_in_bytes_or_by_the_number_of_short_rows(engine: Engine) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            wide = await site.collect("SELECT id, repeat('x', 100000) AS s FROM range(0, 300, 1, 1)")
+            assert len(wide.rows) == 300
+            bound = 2 * 4 * site.limits.batch_bytes  # Spark looks after each row, and counts offsets differently
+            assert max(wide.spool.read(index).decoded_bytes for index in range(wide.spool.length)) <= bound
+            narrow = await site.collect("SELECT id FROM range(0, 5000, 1, 1)", is_narrow=True)
+            assert len(narrow.rows) == 5000
+            if engine.source_slots is not None:  # others cut all jobs alike
+                rows = {narrow.spool.read(index).rows for index in range(narrow.spool.length)}
+                assert max(rows) == site.limits.narrow_batch_rows
+
+    asyncio.run(run())
+
+
 def test_batches_of_one_row(engine: Engine) -> None:
     async def run() -> None:
         async with Site(engine) as site:
