@@ -128,9 +128,7 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
-def interleaved(
-    works: Mapping[str, Callable[[], object]], rounds: int, warm_ups: int = WARM_UPS
-) -> dict[str, list[float]]:
+def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
     """Seconds of each work in each round; the works alternate, so a slow minute of the machine hits all alike."""
     for _ in range(WARM_UPS):
         for work in works.values():

@@ -7,6 +7,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from random import Random
 
 import msgspec
@@ -167,6 +168,7 @@ class Participant:
                 result = await around.jobs.run(around.engine.run, job, on_schema)
             finally:
                 running.in_spark = False
+                around.taskport.close_edges(self.query, job.edges.values())
         finally:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
@@ -371,8 +373,9 @@ class Participant:
         engine, deadline = self._around.engine, time.monotonic() + self._around.limits.stop_s
         while busy := [running for running in self._fragments.values() if running.in_spark]:
             assert engine is not None
-            for running in busy:
-                await self._around.workers.run(engine.cancel, running.tag)
+            cancels = [self._around.workers.run(engine.cancel, running.tag) for running in busy]
+            with suppress(TimeoutError):  # a Spark that hangs must not hang the query's end as well
+                await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - time.monotonic()))
             if time.monotonic() > deadline:
                 log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
                 return

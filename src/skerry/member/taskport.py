@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -19,6 +19,7 @@ from skerry.exchange.reader import share
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.spark.engine import EdgeInput
 from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
@@ -57,6 +58,7 @@ class _Query:
         self.sinks: dict[int, _Sink] = {}
         self.edges: dict[int, _Edge] = {}
         self.tasks: dict[asyncio.Task[None], Connection] = {}
+        self.readers: dict[asyncio.Task[None], int] = {}  # sources, and the edge each one reads
         self.waiting: dict[asyncio.Task[None], float] = {}  # sinks that wait for room, since when
 
 
@@ -86,6 +88,17 @@ class TaskPort:
         for task, connection in dict(known.tasks).items() if known else ():
             connection.abort()
             task.cancel()
+
+    def close_edges(self, query: QueryId, edges: Iterable[EdgeInput]) -> None:
+        """The job that read these edges has ended. After a LIMIT its Python workers would go on waiting for rows."""
+        known = self._queries.get(query)
+        if known is None:
+            return
+        ended = {edge.edge for edge in edges}
+        for task, edge in list(known.readers.items()):
+            if edge in ended:
+                known.tasks[task].abort()
+                task.cancel()
 
     def connections(self, query: QueryId | None = None) -> int:
         """Tasks that are connected, for one query or all."""
@@ -122,10 +135,12 @@ class TaskPort:
                 await _SinkServer(connection, sink, known, task).serve(Attempt(opening.partition, opening.attempt))
             else:
                 assert edge is not None
+                known.readers[task] = opening.edge
                 await _serve_source(connection, edge.spools, opening)
         finally:
             known.tasks.pop(task, None)
             known.waiting.pop(task, None)
+            known.readers.pop(task, None)
 
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)

@@ -123,6 +123,9 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.local.dir": directory,
         "spark.sql.warehouse.dir": f"file:{directory}/warehouse",
         "spark.python.worker.reuse": "true",
+        # What a task gives its Python worker at once. Spark's 64 KiB wake the worker ten times a batch; more would
+        # hold back the first rows of an edge that comes slowly.
+        "spark.buffer.size": "262144",
         # It records the place of each call in this program, for messages about programs: we have none to debug.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.task.maxFailures": FIXED["spark.task.maxFailures"],

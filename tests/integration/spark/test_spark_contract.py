@@ -301,8 +301,8 @@ def test_a_limit_stops_reading_an_edge_that_never_ends(engine: Engine) -> None:
             edge = site.edge(query, 1, NUMBERS, feed, shares=1)
             _, table = await site.drive("SELECT n FROM e LIMIT 5", edges={"e": edge})
             assert table.num_rows == 5
-            # A worker that waits for its edge does not see that Spark has enough: the query's end tells it.
-            site.port.forget(query)
+            # A worker that waits for its edge does not see that Spark has enough: the member tells it.
+            site.port.close_edges(query, [edge])
             await until(lambda: site.port.connections(query) == 0)
 
     asyncio.run(run())
