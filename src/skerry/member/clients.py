@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from skerry import clock
 from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, StaleSchema
 from skerry.ids import QueryId
 from skerry.member.answers import Answer, answer_statement
@@ -155,8 +155,8 @@ class Clients:
                 raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
             if self._member.is_stopping:
                 raise SiteError(f"site {self._member.name} is stopping", member=self._member.name)
-            self._cursors.open(query, connection, time.monotonic())
-            self._open[query] = _Cursor(connection, time.monotonic())
+            self._cursors.open(query, connection, clock.now())
+            self._open[query] = _Cursor(connection, clock.now())
         except SkerryError as error:
             return ClientResult(message.request, error=failure_of(error, self._member.name))
         try:
@@ -246,7 +246,7 @@ class Clients:
 
     def _close(self, query: QueryId, error: SkerryError | None) -> None:
         """Ends the cursor; a query that still runs is cancelled everywhere."""
-        self._cursors.close(query, time.monotonic())
+        self._cursors.close(query, clock.now())
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
@@ -258,7 +258,7 @@ class Clients:
     def _remember(self, query: QueryId) -> None:
         """The last page went out: the cursor is over, its query ends with the receipts."""
         cursor = self._open.pop(query, None)
-        self._cursors.close(query, time.monotonic())
+        self._cursors.close(query, clock.now())
         if cursor is not None:
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._record(query, self._report(0, cursor, "done" if ended else "running"))
@@ -279,7 +279,7 @@ class Clients:
 
     def _report(self, request: int, cursor: _Cursor, state: str) -> ClientStatusReply:
         fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
-        seconds = time.monotonic() - cursor.started_at
+        seconds = clock.now() - cursor.started_at
         return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan)
 
     async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:

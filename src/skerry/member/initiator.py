@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
+from skerry import clock
 from skerry.errors import Cancelled, SkerryError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
@@ -38,7 +38,7 @@ class Initiated:
     ) -> None:
         self.query = query
         self.plan = plan
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, time.monotonic())
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now())
         self._inputs = inputs
         self._send = send
         self._on_ended = on_ended
@@ -62,13 +62,13 @@ class Initiated:
         self.result.attach(sender, spool, lambda _consumed: None)
 
     def receive(self, sender: str, message: Message) -> None:
-        self._do(self.core.receive(sender, message, time.monotonic()))
+        self._do(self.core.receive(sender, message, clock.now()))
 
     def peer_lost(self, member: str, error: SkerryError) -> None:
-        self._do(self.core.peer_lost(member, error, time.monotonic()))  # type: ignore[arg-type]
+        self._do(self.core.peer_lost(member, error, clock.now()))  # type: ignore[arg-type]
 
     def cancel(self, error: SkerryError) -> None:
-        self._do(self.core.cancel(error, time.monotonic()))
+        self._do(self.core.cancel(error, clock.now()))
 
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
@@ -90,7 +90,7 @@ class Initiated:
             while isinstance(page := self._poll(number, rows_max, bytes_max), Signal):
                 await self._wakeup.wait()
         if page.is_last:
-            self._do(self.core.result_complete(time.monotonic()))
+            self._do(self.core.result_complete(clock.now()))
         return page
 
     def _poll(self, number: int, rows_max: int, bytes_max: int) -> Page | Signal:
@@ -117,11 +117,11 @@ class Initiated:
                     self._end(missing)
 
     def _end(self, missing: tuple[str, ...]) -> None:
-        seconds = time.monotonic() - self.core.started_at
+        seconds = clock.now() - self.core.started_at
         how = "complete" if self.core.error is None else "failed"
         log.info("query %s: ended, %s, %d rows, %.3f s", self.query, how, self.result.pages.rows, seconds)
         if missing:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
-        self._inputs.end(self.query, {self.plan.finish.edge}, time.monotonic())
+        self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
 
 import msgspec
 
+from skerry import clock
 from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema, from_code
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
@@ -61,7 +61,7 @@ class _Running:
     def __init__(self, fragment: Fragment) -> None:
         self.fragment = fragment
         self.state = "waiting"
-        self.started_at = time.monotonic()
+        self.started_at = clock.now()
         self.rows = 0
         self.size_bytes = 0
         self.intake: Intake | None = None
@@ -75,7 +75,7 @@ class Participant:
     """Owns every job, channel and spool of its query at this member until `released`."""
 
     def __init__(self, execute: Execute, around: Surroundings, on_released: Callable[[Participant], None]) -> None:
-        self.core = TaskCore(execute, around.identity.member, time.monotonic())
+        self.core = TaskCore(execute, around.identity.member, clock.now())
         self.query = execute.query
         self._around = around
         self._on_released = on_released
@@ -291,7 +291,7 @@ class Participant:
                     running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
                 )
         running.state = "done"
-        seconds = time.monotonic() - running.started_at
+        seconds = clock.now() - running.started_at
         self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds))
 
     def _send_rows(self, running: _Running, spool: ReadableSpool) -> None:
@@ -357,7 +357,7 @@ class Participant:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=around.limits.stop_s)
         final = self.progress()
-        around.inputs.end(self.query, set(self._arriving), time.monotonic())
+        around.inputs.end(self.query, set(self._arriving), clock.now())
         for spool in self._spools:
             spool.close()
         for store in self._lane_stores:
@@ -370,13 +370,13 @@ class Participant:
 
     async def _stop_jobs(self) -> None:
         """A cancel misses a query that is still planning: repeat it until the job's thread has returned."""
-        engine, deadline = self._around.engine, time.monotonic() + self._around.limits.stop_s
+        engine, deadline = self._around.engine, clock.now() + self._around.limits.stop_s
         while busy := [running for running in self._fragments.values() if running.in_spark]:
             assert engine is not None
             cancels = [self._around.workers.run(engine.cancel, running.tag) for running in busy]
             with suppress(TimeoutError):  # a Spark that hangs must not hang the query's end as well
-                await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - time.monotonic()))
-            if time.monotonic() > deadline:
+                await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - clock.now()))
+            if clock.now() > deadline:
                 log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
                 return
             await asyncio.sleep(0.05)

@@ -10,7 +10,7 @@ import secrets
 import time
 from random import Random
 
-from skerry import __version__
+from skerry import __version__, clock
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
@@ -57,16 +57,21 @@ _PROGRESS_EVERY_S = 0.25
 
 
 class Member:
-    """`engine` is None for a lite member; it is started and stopped by whoever made it, for members may share one."""
+    """`engine` is None for a lite member; it is started and stopped by whoever made it, for members may share one.
 
-    def __init__(self, config: Config, name: str, engine: Engine | None) -> None:
+    `random` and `epoch` are for simulations, which must be able to run again exactly.
+    """
+
+    def __init__(
+        self, config: Config, name: str, engine: Engine | None, random: Random | None = None, epoch: int | None = None
+    ) -> None:
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits
         self.engine = engine
-        self.random = Random(secrets.randbits(64))
+        self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
-        self.identity = Identity(config.cluster, self.name, time.time_ns() // 1000, __version__)
+        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
         self._directory = Directory(self.name)
         self.workers = Workers(self.name, _THREADS)
         # Jobs have threads of their own: one may wait for its reader as long as a query may last, and planning,
@@ -275,7 +280,7 @@ class Member:
             participant.do(participant.core.cancelled(message.error.message))
         else:
             if message.query not in self.initiated:
-                self.inputs.forget(message.query, time.monotonic())
+                self.inputs.forget(message.query, clock.now())
             self.send(sender, Receipt(message.query, self.name))
 
     def _deliver(self, channel: ChannelId, spool: ReadableSpool) -> None:
@@ -302,12 +307,12 @@ class Member:
                 participant.do(participant.core.initiator_lost())
         for query in self.inputs.pending:
             if query.initiator == peer:
-                self.inputs.forget(query, time.monotonic())
+                self.inputs.forget(query, clock.now())
 
     # --- orphans -----------------------------------------------------------------------------------
     def _suspect(self, query: QueryId) -> None:
         """Rows came for a query that nobody began here: ask its initiator after a while."""
-        self._suspected.setdefault(query, time.monotonic() + self.limits.orphan_check_s)
+        self._suspected.setdefault(query, clock.now() + self.limits.orphan_check_s)
 
     def _orphaned(self, query: QueryId) -> None:
         self._suspected.pop(query, None)
@@ -315,7 +320,7 @@ class Member:
         if participant is not None:
             participant.do(participant.core.cancelled("the initiator does not know the query"))
         elif query in self.inputs.pending:
-            self.inputs.forget(query, time.monotonic())
+            self.inputs.forget(query, clock.now())
 
     def _check_orphans(self, now: float) -> None:
         due: dict[str, list[QueryId]] = {}
@@ -336,7 +341,7 @@ class Member:
         while True:
             await asyncio.sleep(_PROGRESS_EVERY_S)
             try:
-                self._tick(time.monotonic())
+                self._tick(clock.now())
             except Exception:
                 log.exception("member %s: tick failed", self.name)
 
