@@ -61,6 +61,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # spools, per query and member
     spool_memory_bytes: int = 64 * MIB
+    # free disk space that queries with fault policy `buffer` leave to others
+    buffer_floor_bytes: int = 1 * GIB
     spool_disk_bytes: int = 16 * GIB
     sink_stalled_s: float = 30.0
 

@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable
 
 from skerry import clock
+from skerry.config import FaultPolicy
 from skerry.errors import Cancelled, SkerryError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
 from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Wakeup
@@ -35,10 +37,12 @@ class Initiated:
         inputs: Inputs,
         send: Callable[[str, Message], None],
         on_ended: Callable[[Initiated], None],
+        policy: FaultPolicy = FaultPolicy.WAIT,
     ) -> None:
         self.query = query
         self.plan = plan
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now())
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), {OPTION: policy.value})
+        self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
         self._on_ended = on_ended
@@ -50,7 +54,7 @@ class Initiated:
     def start(self) -> None:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
-        self._inputs.begin(self.query)
+        self._inputs.begin(self.query, self.watch.patience)
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel

@@ -18,6 +18,7 @@ from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.ids import ChannelId
 from skerry.limits import Limits
+from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
 from skerry.member.query import Send
@@ -83,7 +84,10 @@ class Participant:
         self._around = around
         self._on_released = on_released
         self._held = around.resources.take(self.query)
-        around.inputs.begin(self.query)
+        policy = policy_of(execute.options)
+        self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
+        around.resources.allow(self._held, policy)
+        around.inputs.begin(self.query, self.watch.patience)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
@@ -339,6 +343,7 @@ class Participant:
             spool,
             around.limits,
             around.random,
+            wait_s=self.watch.patience.wait_s,
         )
         self._channels.append(sending)
         self._own(self._run_channel(running, sending))

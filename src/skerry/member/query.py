@@ -73,7 +73,14 @@ class QueryCore:
     """One query, started at once at fixed participants; ends with a receipt from each."""
 
     def __init__(
-        self, query: QueryId, plan: Plan, parameters: dict[str, Value], timeout_s: float, limits: Limits, now: float
+        self,
+        query: QueryId,
+        plan: Plan,
+        parameters: dict[str, Value],
+        timeout_s: float,
+        limits: Limits,
+        now: float,
+        options: dict[str, int | str] | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
@@ -84,6 +91,7 @@ class QueryCore:
         self._parameters = parameters
         self._limits = limits
         self._timeout_s = timeout_s
+        self._options = options or {}
         self._deadline = now + timeout_s
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
@@ -103,6 +111,11 @@ class QueryCore:
         """When tick() has something to do."""
         return self._deadline
 
+    @property
+    def owing(self) -> tuple[str, ...]:
+        """Participants whose receipt is outstanding."""
+        return tuple(sorted(self._owing))
+
     def start(self) -> list[Instruction]:
         self.story.append(f"execute at {', '.join(self.participants)}")
         return [
@@ -117,7 +130,7 @@ class QueryCore:
                     parameters=self._parameters,
                     virtual_tables={},
                     schema_info={k: v for k, v in self.plan.schema_info.items() if k.startswith(f"{member}.")},
-                    options={},
+                    options=self._options,
                     participants=self.participants,
                     timeout_s=self._timeout_s,
                 ),

@@ -326,6 +326,28 @@ class Member:
         self._orphans.lost(peer)
         self._plan_asks.lost(peer)
 
+    def _send_progress(self, participant: Participant) -> None:
+        """Not while its initiator is away: what is queued for a peer is bounded, and only the latest counts."""
+        initiator = participant.query.initiator
+        if initiator == self.name or self.peers.state(initiator) == "up":
+            self.send(initiator, participant.progress())
+
+    def _look_at_links(self, now: float) -> None:
+        """Each query decides by its fault policy how long a peer may be away; a session outlasts the longest."""
+        waits_s: dict[str, float] = {}
+        for initiated in list(self.initiated.values()):
+            for peer in initiated.core.owing:
+                if peer != self.name and (reason := initiated.watch.look(peer, self.peers.link(peer), now)):
+                    initiated.peer_lost(peer, SiteError(f"site {peer} is down: {reason}", member=self.name))
+                waits_s[peer] = max(waits_s.get(peer, 0.0), initiated.watch.patience.wait_s)
+        for participant in list(self.participants.values()):
+            peer = participant.query.initiator
+            if peer != self.name and (reason := participant.watch.look(peer, self.peers.link(peer), now)):
+                log.warning("query %s: site %s is down: %s", participant.query, peer, reason)
+                participant.do(participant.core.initiator_lost())
+            waits_s[peer] = max(waits_s.get(peer, 0.0), participant.watch.patience.wait_s)
+        self.peers.be_patient(waits_s)
+
     # --- orphans -----------------------------------------------------------------------------------
     def _suspect(self, query: QueryId) -> None:
         """Rows came for a query that nobody began here: ask its initiator after a while."""
@@ -364,7 +386,8 @@ class Member:
         for participant in list(self.participants.values()):
             participant.do(participant.core.tick(now))
             participant.check_stalled()
-            self.send(participant.query.initiator, participant.progress())
+            self._send_progress(participant)
+        self._look_at_links(now)
         self.inputs.expire(now)
         self._check_orphans(now)
         self.clients.tick(now)

@@ -313,7 +313,7 @@ class SourceEnd(Message, frozen=True):
 
 # --- 5. client connections -----------------------------------------------------------------------
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count"."""
+    """expected: "any", "rows" or "count". options: `fault_policy`."""
 
     request: int
     query: QueryId
@@ -324,6 +324,7 @@ class ClientExecute(Message, frozen=True):
     schema_name: str
     expected: str = "any"
     page_bytes: int = 0
+    options: dict[str, str] = {}
 
 
 class Page(msgspec.Struct, frozen=True, array_like=True):
