@@ -36,6 +36,7 @@ from skerry.wire.messages import (
     Goodbye,
     Hello,
     MemberState,
+    Memory,
     Message,
 )
 from skerry.wire.tcp import Connection
@@ -287,8 +288,16 @@ class Clients:
     def _report(self, request: int, cursor: _Cursor, state: str) -> ClientStatusReply:
         fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
         seconds = clock.now() - cursor.started_at
-        memory = cursor.initiated.core.memory if cursor.initiated is not None else ()
-        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan, memory)
+        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan, self._memory(cursor))
+
+    def _memory(self, cursor: _Cursor) -> tuple[Memory, ...]:
+        """What participants said, and what an initiator that is none of them holds."""
+        if cursor.initiated is None:
+            return ()
+        said = cursor.initiated.core.memory
+        own = self._member.resources.memory(cursor.initiated.query, self._member.name)
+        is_said = any(each.member == self._member.name for each in said)
+        return said if own is None or is_said else (*said, own)
 
     async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:
         cursor = self._open.get(message.query)

@@ -31,7 +31,7 @@ from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Memory, Message, Progress, Schema
+from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 
@@ -136,8 +136,7 @@ class Participant:
             total[1] += channel.sent_rows
         me = self._around.identity.member
         links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
-        used = self._held.budget
-        memory = Memory(me, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
+        memory = self._around.resources.memory(self.query, me)
         return Progress(self.query, me, tuple(fragments), links, memory)
 
     async def wait_ended(self) -> None:
