@@ -27,8 +27,8 @@ from skerry.wire.messages import (
     ClientStatusReply,
     FragmentProgress,
     LinkBytes,
-    Memory,
     MemberState,
+    Memory,
     Page,
     Value,
 )

@@ -55,6 +55,7 @@ class Initiated:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
+        self.result.pages.count_in(self._inputs.budget(self.query))
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel
@@ -87,6 +88,10 @@ class Initiated:
                 raise self.result.error
             await self._wakeup.wait()
         return self.result.schema
+
+    def arrived(self, upto: int) -> None:
+        """The client has all pages below `upto`."""
+        self.result.pages.arrived(upto)
 
     async def page(self, number: int, rows_max: int, bytes_max: int) -> Page:
         """Pages are given in turn, each as soon as a batch is there."""
@@ -128,6 +133,7 @@ class Initiated:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
         if left:
             log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
+        self.result.pages.close()
         self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

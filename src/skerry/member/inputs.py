@@ -9,7 +9,7 @@ import msgspec
 
 from skerry.catalog.topology import Topology
 from skerry.errors import Overloaded, PeerError, SkerryError
-from skerry.exchange.spool import Entry, Spool
+from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.faults import Patience
@@ -58,6 +58,11 @@ class Inputs:
         """One half of the query, initiator or participant, has begun here."""
         self._halves[query] = self._halves.get(query, 0) + 1
         self._waits_s[query] = patience.wait_s
+        self._resources.allow(self._hold(query), patience.policy)
+
+    def budget(self, query: QueryId) -> Budget:
+        """What the query holds here, from its beginning to its end."""
+        return self._held[query].budget
 
     def expect(self, query: QueryId, edge: int, senders: tuple[str, ...], *, is_result: bool) -> list[Arriving]:
         """These channels will come, or came already."""
@@ -117,10 +122,13 @@ class Inputs:
             found.channel.wait_for(self._waits_s[channel.query])
         return found
 
+    def _hold(self, query: QueryId) -> Held:
+        if query not in self._held:
+            self._held[query] = self._resources.take(query)
+        return self._held[query]
+
     def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:
-        if channel.query not in self._held:
-            self._held[channel.query] = self._resources.take(channel.query)
-        spool = self._resources.spool(self._held[channel.query], str(channel))
+        spool = self._resources.spool(self._hold(channel.query), str(channel))
         window = self._topology.first_credits(channel.sender, channel.receiver, self._limits)
 
         def append(header: Batch, body: Buffer) -> None:

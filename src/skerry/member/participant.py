@@ -86,7 +86,6 @@ class Participant:
         self._held = around.resources.take(self.query)
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
-        around.resources.allow(self._held, policy)
         around.inputs.begin(self.query, self.watch.patience)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}

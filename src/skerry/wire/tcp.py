@@ -65,6 +65,11 @@ class Connection(asyncio.BufferedProtocol):
         """What has arrived and was not received yet."""
         return self._queued_bytes
 
+    @property
+    def unsent_bytes(self) -> int:
+        """What was sent here and waits for the peer to read."""
+        return 0 if self._transport is None or self.is_closed else self._transport.get_write_buffer_size()
+
     def raise_limit(self, frame_bytes: int) -> None:
         """The peer is logged in: it may send larger frames."""
         self._reader.limit_bytes = frame_bytes
