@@ -118,7 +118,8 @@ class Inputs:
         def append(header: Batch, body: Buffer) -> None:
             if header.rows:
                 # A peer's batch is checked once, here; from now on it is passed on as bytes (D12).
-                batch = decode_batch(body, decode_schema(receiving.schema), self._limits.frame_bytes * 4)
+                schema = decode_schema(receiving.schema)
+                batch = decode_batch(body, schema, self._limits.frame_bytes * 4, header.decoded_bytes)
                 if batch.num_rows != header.rows:
                     raise PeerError(f"{channel}: a batch of {batch.num_rows} rows is said to have {header.rows}")
             spool.append(Entry(body, header.rows, header.decoded_bytes))

@@ -7,7 +7,6 @@ import functools
 import logging
 from collections.abc import Callable
 from contextlib import suppress
-from random import Random
 
 import msgspec
 
@@ -20,6 +19,7 @@ from skerry.ids import ChannelId
 from skerry.limits import Limits
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
+from skerry.member.outgoing import Outgoing
 from skerry.member.query import Send
 from skerry.member.resources import Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
@@ -41,7 +41,7 @@ class Surroundings(msgspec.Struct):
 
     identity: Identity
     limits: Limits
-    addresses: dict[str, str]
+    outgoing: Outgoing
     engine: Engine | None
     workers: Workers
     jobs: Workers
@@ -50,7 +50,6 @@ class Surroundings(msgspec.Struct):
     task_address: str
     inputs: Inputs
     resources: Resources
-    random: Random
     send: Callable[[str, Message], None]
     deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
 
@@ -122,7 +121,7 @@ class Participant:
             )
         sent: dict[str, list[int]] = {}
         for channel in self._channels:
-            total = sent.setdefault(channel.channel.receiver, [0, 0])
+            total = sent.setdefault(channel.to, [0, 0])
             total[0] += channel.sent_bytes
             total[1] += channel.sent_rows
         me = self._around.identity.member
@@ -303,15 +302,7 @@ class Participant:
             return
         assert running.schema is not None
         around = self._around
-        sending = ChannelOut(
-            around.identity,
-            channel,
-            around.addresses[output.receiver],
-            running.schema.arrow,
-            spool,
-            around.limits,
-            around.random,
-        )
+        sending = around.outgoing.channel(channel, running.schema.arrow, spool)
         self._channels.append(sending)
         self._own(self._run_channel(running, sending))
 

@@ -21,6 +21,7 @@ from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
+from skerry.member.outgoing import Outgoing
 from skerry.member.participant import Participant, Surroundings
 from skerry.member.peertables import PeerTables
 from skerry.member.query import Phase
@@ -48,6 +49,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.peers import Peers
 from skerry.wire.session import Identity
+from skerry.wire.tls import Tls
 
 log = logging.getLogger("skerry.member")
 
@@ -81,6 +83,10 @@ class Member:
         self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
+        files = config.member(self.name).tls
+        self.tls = Tls(files) if files is not None else None
+        addresses = config.addresses()
+        self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
         self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
         self.plans = PlanCache(self.limits)
         self.taskport = TaskPort(self.limits)
@@ -89,12 +95,13 @@ class Member:
         self.participants: dict[QueryId, Participant] = {}
         self.peers = Peers(
             self.identity,
-            {peer: address for peer, address in config.addresses().items() if peer != self.name},
+            {peer: address for peer, address in addresses.items() if peer != self.name},
             self.limits,
             on_message=self._receive,
             on_peer_lost=self._peer_lost,
             on_peer_up=self._peer_up,
             random=self.random,
+            tls=self.tls,
         )
         self.peer_tables = PeerTables(self)
         self.clients = Clients(self)
@@ -119,7 +126,7 @@ class Member:
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
-        self._listener = await Listener.start(address, self.limits, self.identity, handlers)
+        self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
         self._ticking = asyncio.ensure_future(self._tick_forever())
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
@@ -231,7 +238,7 @@ class Member:
         surroundings = Surroundings(
             identity=self.identity,
             limits=self.limits,
-            addresses=self.config.addresses(),
+            outgoing=self.outgoing,
             engine=self.engine,
             workers=self.workers,
             jobs=self.jobs,
@@ -240,7 +247,6 @@ class Member:
             task_address=self.task_address,
             inputs=self.inputs,
             resources=self.resources,
-            random=self.random,
             send=self.send,
             deliver=self._deliver,
         )

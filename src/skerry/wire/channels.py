@@ -11,6 +11,7 @@ from skerry.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
 from skerry.wire.channel import ChannelReceiver
+from skerry.wire.codec import CODECS
 from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch
 from skerry.wire.listener import Handler
 from skerry.wire.messages import Batch, ChannelGone, Goodbye, Grant, Hello, OpenChannel, Refused, StopSending
@@ -217,6 +218,8 @@ def data_handler(lookup: Callable[[OpenChannel], ChannelIn | Gone], limits: Limi
         opening = await receive_message(connection, limits.login_s)
         if not isinstance(opening, OpenChannel):
             raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
+        if opening.codec not in CODECS:
+            raise PeerError(f"{opening.channel}: no codec {opening.codec[:100]!r} here")
         if opening.channel.sender != hello.member:
             raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}")
         found = lookup(opening)

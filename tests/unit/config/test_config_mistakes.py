@@ -277,6 +277,10 @@ MISTAKES = {
         link("from: oslo, to: bergem, mbit: 1"),
         ["6:20: links[0].to: no member bergem; did you mean bergen?"],
     ),
+    "link with a codec that is none": (
+        link("from: oslo, to: bergen, mbit: 1, codec: zst"),
+        ["6:44: links[0].codec: unknown codec zst; did you mean zstd?"],
+    ),
     "link to itself": (link("from: oslo, to: Oslo, mbit: 1"), ["6:3: links[0]: a link from oslo to itself"]),
     "link twice": (
         link("from: oslo, to: bergen, mbit: 1") + "- {between: [bergen, oslo], mbit: 1}",
