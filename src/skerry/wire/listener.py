@@ -172,14 +172,23 @@ class Listener:
         connection.version = choose_version(hello, self._identity)
         if hello.kind not in self._handlers:
             raise PeerError(f"no connections of kind {hello.kind[:100]!r} here")
-        if self._tls is not None and hello.kind in MEMBER_KINDS:
-            check_member(connection.certificate, hello.member, connection.peer_name)
+        if self._tls is not None:
+            self._check_certificate(self._tls, connection, hello)
         is_client = hello.kind == "client"
         connection.raise_limit(self._limits.frame_bytes_from_client if is_client else self._limits.frame_bytes)
         if hello.kind != "control":
             me = self._identity
             connection.send(Welcome(connection.version, me.cluster, me.member, me.epoch, release=me.release))
         return hello
+
+    def _check_certificate(self, tls: Tls, connection: Connection, hello: Hello) -> None:
+        if hello.kind in MEMBER_KINDS:
+            check_member(connection.certificate, hello.member, connection.peer_name)
+        elif tls.client_certificates and not connection.certificate:
+            raise PeerError(
+                f"{self._identity.member} wants to see a certificate",
+                suggestion="connect with a certificate and its key, signed by the cluster's authority",
+            )
 
 
 def _bind_private(path: str) -> socket.socket:

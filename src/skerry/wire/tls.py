@@ -38,8 +38,9 @@ class Tls:
         # The same member is checked by name, not by host: see check_member.
         self.client.check_hostname = False
         _load(self.server, files)
-        # Members must show a certificate, which the Listener looks at; clients need none unless so configured.
-        self.server.verify_mode = ssl.CERT_REQUIRED if files.client_certificates else ssl.CERT_OPTIONAL
+        # Who has to show a certificate depends on the Hello, and there the reason can be told: see Listener.
+        self.server.verify_mode = ssl.CERT_OPTIONAL
+        self.client_certificates = files.client_certificates
         for context in (self.server, self.client):
             context.minimum_version = ssl.TLSVersion.TLSv1_2
 
