@@ -48,6 +48,7 @@ from skerry.wire.messages import (
     Tables,
 )
 from skerry.wire.peers import Peers
+from skerry.wire.ports import DataPorts
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
 
@@ -91,6 +92,7 @@ class Member:
         self.plans = PlanCache(self.limits)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
+        self.data_ports: DataPorts | None = None
         self.initiated: dict[QueryId, Initiated] = {}
         self.participants: dict[QueryId, Participant] = {}
         self.peers = Peers(
@@ -116,7 +118,7 @@ class Member:
         """Listen, then learn the own tables. Raises when the address is taken."""
         handlers = {
             "control": self.peers.serve,
-            "data": data_handler(self.inputs.lookup, self.limits),
+            "data": data_handler(self.inputs.lookup, self.limits, self._data_ports()),
             "client": self.clients.serve,
         }
         if self.engine is not None:
@@ -152,6 +154,8 @@ class Member:
         for closing in (self._listener, self._task_listener):
             if closing is not None:
                 await closing.stop()
+        if self.data_ports is not None:
+            await self.data_ports.stop()
         for task in [self._ticking, *self._background]:
             if task is not None:
                 task.cancel()
@@ -174,6 +178,13 @@ class Member:
         task = asyncio.ensure_future(run())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _data_ports(self) -> DataPorts | None:
+        config = self.config.member(self.name)
+        if config.data_ports is not None:
+            host = config.address.rpartition(":")[0].strip("[]")
+            self.data_ports = DataPorts(host, config.data_ports, self.limits, self.identity, self.tls)
+        return self.data_ports
 
     @property
     def task_address(self) -> str:

@@ -14,7 +14,18 @@ from skerry.wire.channel import ChannelReceiver
 from skerry.wire.codec import CODECS
 from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch
 from skerry.wire.listener import Handler
-from skerry.wire.messages import Batch, ChannelGone, Goodbye, Grant, Hello, OpenChannel, Refused, StopSending
+from skerry.wire.messages import (
+    Batch,
+    ChannelGone,
+    ChannelPort,
+    Goodbye,
+    Grant,
+    Hello,
+    OpenChannel,
+    Refused,
+    StopSending,
+)
+from skerry.wire.ports import DataPorts
 from skerry.wire.sending import ChannelOut
 from skerry.wire.tcp import Connection, receive_message
 from skerry.wire.values import error_of
@@ -65,6 +76,7 @@ class ChannelIn:
         self._is_over = False  # finished, failed or closed
         self._is_stopped = False
         self._watchdog: asyncio.TimerHandle | None = None
+        self._when_over: list[Callable[[], None]] = []
 
     @property
     def is_pending(self) -> bool:
@@ -74,6 +86,13 @@ class ChannelIn:
     @property
     def is_over(self) -> bool:
         return self._is_over
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Call back once when nothing more will be received; at once if that is so already."""
+        if self._is_over:
+            callback()
+        else:
+            self._when_over.append(callback)
 
     # --- for the member ----------------------------------------------------------------------
     def consumed(self, decoded_bytes: int) -> None:
@@ -110,6 +129,9 @@ class ChannelIn:
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
+        callbacks, self._when_over = self._when_over, []
+        for callback in callbacks:
+            callback()
 
     def _break(self, error: SkerryError) -> None:
         if not self._is_over:
@@ -211,21 +233,41 @@ class Gone(Enum):
     GONE = "gone"
 
 
-def data_handler(lookup: Callable[[OpenChannel], ChannelIn | Gone], limits: Limits) -> Handler:
-    """The Listener's handler for "data": reads OpenChannel, looks the channel up and serves it."""
+def data_handler(
+    lookup: Callable[[OpenChannel], ChannelIn | Gone], limits: Limits, ports: DataPorts | None = None
+) -> Handler:
+    """The Listener's handler for "data": reads OpenChannel, looks the channel up and serves it, or names its port."""
 
     async def handle(connection: Connection, hello: Hello) -> None:
-        opening = await receive_message(connection, limits.login_s)
-        if not isinstance(opening, OpenChannel):
-            raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
-        if opening.codec not in CODECS:
-            raise PeerError(f"{opening.channel}: no codec {opening.codec[:100]!r} here")
-        if opening.channel.sender != hello.member:
-            raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}")
+        opening = await _read_opening(connection, hello, limits)
         found = lookup(opening)
         if isinstance(found, Gone):
             connection.send(ChannelGone())
-        else:
+        elif ports is None or found.is_over or (port := await open_port(found, ports)) is None:
             await found.serve(connection, opening, hello.epoch)
+        else:
+            connection.send(ChannelPort(port))
+
+    async def open_port(found: ChannelIn, ports: DataPorts) -> int | None:
+        async def serve(connection: Connection, hello: Hello) -> None:
+            opening = await _read_opening(connection, hello, limits)
+            if opening.channel == found.channel:
+                await found.serve(connection, opening, hello.epoch)
+            else:
+                connection.send(ChannelGone())
+
+        port = await ports.port_for(found.channel, serve, found.when_over)
+        return None if found.is_over else port
 
     return handle
+
+
+async def _read_opening(connection: Connection, hello: Hello, limits: Limits) -> OpenChannel:
+    opening = await receive_message(connection, limits.login_s)
+    if not isinstance(opening, OpenChannel):
+        raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
+    if opening.codec not in CODECS:
+        raise PeerError(f"{opening.channel}: no codec {opening.codec[:100]!r} here")
+    if opening.channel.sender != hello.member:
+        raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}")
+    return opening

@@ -91,6 +91,14 @@ class Listener:
         """How many connections are served or logging in."""
         return len(self._tasks)
 
+    async def drain(self) -> None:
+        """Accept nothing more, let the connections come to their ends for `limits.login_s`, then stop."""
+        if self._server is not None:
+            self._server.close()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=self._limits.login_s)
+        await self.stop()
+
     async def stop(self) -> None:
         """Accept nothing more, cancel every handler and wait for their ends."""
         self._stopping = True

@@ -243,6 +243,12 @@ class StopSending(Message, frozen=True):
     """Enough: end this channel cleanly."""
 
 
+class ChannelPort(Message, frozen=True):
+    """The channel has a port of its own at this host: open it there."""
+
+    port: int
+
+
 class Batch(Message, frozen=True):
     """Header of a batch frame; one Arrow IPC message follows it, uncopied (none when rows is 0)."""
 
@@ -420,6 +426,7 @@ KINDS: dict[int, type[Message]] = {
     44: StopSending,
     45: Batch,
     46: Grant,
+    48: ChannelPort,  # not 47: the fifth byte of "HTTP/1.1" is an unknown kind
     60: SinkOpen,
     61: SinkEnd,
     62: SinkTaken,

@@ -13,7 +13,7 @@ import pyarrow as pa
 from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import KIB, Limits
-from skerry.wire.address import parse_address
+from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
 from skerry.wire.codec import CODECS, decode_schema, recode_batch
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_batch_frame, size_of
@@ -21,6 +21,7 @@ from skerry.wire.messages import (
     ChannelGone,
     ChannelOk,
     ChannelPending,
+    ChannelPort,
     Goodbye,
     Grant,
     Message,
@@ -136,28 +137,40 @@ class ChannelOut:
     # --- the link ----------------------------------------------------------------------------
     async def _dial(self) -> Connection:
         """A connection on which the channel is open, or ended."""
-        where = parse_address(self._address).where
+        main = parse_address(self._address)
+        address = main
+        where = main.where
         while True:
-            if self._failures:
+            if self._failures and address == main:
                 pause_s = backoff_s(self._failures - 1, self._limits, self._random)
                 if asyncio.get_running_loop().time() + pause_s > self._lost_at + self._wait_s:
                     raise self._down(f"no connection to {where} for {self._wait_s:g} s")
                 await asyncio.sleep(pause_s)
-            self._failures += 1
+            self._failures += address == main
+            where = address.where
             try:
-                connection = await connect(self._address, self._limits, self._tls, self.to)
+                connection = await connect(str(address), self._limits, self._tls, self.to)
                 try:
-                    await self._open(connection)
+                    port = await self._open(connection, at_main=address == main)
                 except BaseException:
                     connection.abort()
                     raise
-                return connection
+                if port is None:
+                    return connection
+                connection.abort()
+                assert isinstance(main, TcpAddress)
+                address = TcpAddress(main.host, port)
+                continue
             except (ConnectionRefusedError, FileNotFoundError):
-                raise self._down(f"connection refused at {where}") from None
+                # A port that was given back meanwhile is no member that is down: the main port knows.
+                if address == main:
+                    raise self._down(f"connection refused at {where}") from None
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
                 log.debug("%s: %s", self.channel, error)
+            address = main
 
-    async def _open(self, connection: Connection) -> None:
+    async def _open(self, connection: Connection, *, at_main: bool) -> int | None:
+        """None when the channel is open, or ended; else the port where it is to be opened."""
         welcome = await login(connection, make_hello(self._identity, "data"))
         if welcome.member != self.to:
             raise self._down(f"its address answers as {welcome.member[:100]!r}")
@@ -169,8 +182,11 @@ class ChannelOut:
         match answer:
             case ChannelOk() | ChannelPending():
                 self._sender.opened(answer)
+            case ChannelPort(port) if at_main and 0 < port < 65536:
+                return port
             case _:
                 self._receive(answer)
+        return None
 
     def _down(self, reason: str) -> SiteError:
         return SiteError(f"site {self.to} is down: {reason}", member=self._identity.member)

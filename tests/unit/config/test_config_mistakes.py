@@ -283,7 +283,8 @@ MISTAKES = {
     ),
     "insecure as text": (member("insecure: maybe"), ["3:36: members.oslo.insecure: expected true or false, not text"]),
     "tls of one member": (
-        "cluster: c\nmembers:\n  a: {address: 'h:1', tls: {certificate: c, key: k, authority: a}}\n  b: {address: 'h:2'}",
+        "cluster: c\nmembers:\n  a: {address: 'h:1', tls: {certificate: c, key: k, authority: a}}\n"
+        "  b: {address: 'h:2'}",
         ["4:6: members.b: has no tls, and others have; give it to all, or none, of them"],
     ),
     "data ports that are none": (
