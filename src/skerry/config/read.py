@@ -12,14 +12,14 @@ import msgspec
 from skerry.catalog.columns import difference
 from skerry.catalog.table import Column
 from skerry.config import rules
-from skerry.config.model import Config, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
+from skerry.config.model import Config, FaultPolicy, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
 from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.errors import ConfigError
 from skerry.limits import CONFIG_BYTES, Limits
 from skerry.wire.tls import TlsFiles
 
-TOP = ("cluster", "data_root", "members", "links", "limits", "tls", "insecure")
+TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure")
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "conf")
@@ -94,6 +94,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         members=members,
         links=links,
         limits=_limits(top),
+        fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
     )
 
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.errors import PeerError, SkerryError
+from skerry.errors import Overloaded, PeerError, SkerryError
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
+from skerry.member.faults import Patience
 from skerry.member.resources import Held, Resources
 from skerry.wire.channels import ChannelIn, Gone
 from skerry.wire.codec import decode_batch, decode_schema
@@ -45,6 +46,7 @@ class Inputs:
         self._arriving: dict[QueryId, dict[ChannelId, Arriving]] = {}
         self._held: dict[QueryId, Held] = {}
         self._halves: dict[QueryId, int] = {}  # initiator and participant may be at one member
+        self._waits_s: dict[QueryId, float] = {}
         self._gone: OrderedDict[QueryId, float] = OrderedDict()
 
     @property
@@ -52,9 +54,10 @@ class Inputs:
         """Queries whose rows came before their Execute."""
         return [query for query in self._arriving if query not in self._halves]
 
-    def begin(self, query: QueryId) -> None:
+    def begin(self, query: QueryId, patience: Patience) -> None:
         """One half of the query, initiator or participant, has begun here."""
         self._halves[query] = self._halves.get(query, 0) + 1
+        self._waits_s[query] = patience.wait_s
 
     def expect(self, query: QueryId, edge: int, senders: tuple[str, ...], *, is_result: bool) -> list[Arriving]:
         """These channels will come, or came already."""
@@ -80,6 +83,8 @@ class Inputs:
             return known.channel
         if channel.query in self._halves:
             return Gone.GONE  # the query runs here, and has no such edge
+        if len(self.pending) >= self._limits.pending_queries:
+            raise Overloaded(f"rows of {self._limits.pending_queries} queries not begun here wait already")
         self._suspect(channel.query)
         return self._find(channel, False, False).channel
 
@@ -90,6 +95,7 @@ class Inputs:
         if self._held.pop(query, None) is not None:
             self._resources.give_back(query)
         self._halves.pop(query, None)
+        self._waits_s.pop(query, None)
         self._gone.pop(query, None)
         self._gone[query] = now + self._limits.marker_s
 
@@ -107,6 +113,8 @@ class Inputs:
             found = channels[channel] = self._make(channel, is_result, pending=not active)
         elif active:
             found.channel.activate()
+        if active:
+            found.channel.wait_for(self._waits_s[channel.query])
         return found
 
     def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:
