@@ -20,6 +20,7 @@ from skerry.member.cursors import Cursors
 from skerry.member.faults import OPTION
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
+from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
@@ -207,6 +208,7 @@ class Clients:
             member.send,
             member.initiated_ended,
             self._policy(message),
+            relays_of(planned.plan, query, member.topology),
         )
         cursor = self._open[message.query]
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))

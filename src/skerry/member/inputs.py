@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.errors import Overloaded, PeerError, SkerryError
+from skerry.errors import ConfigError, Overloaded, PeerError, SkerryError
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
@@ -64,6 +64,11 @@ class Inputs:
         assert query in self._halves
         return [self._find(ChannelId(query, edge, sender, self._member), is_result, True) for sender in senders]
 
+    def expect_relayed(self, channel: ChannelId) -> Arriving:
+        """This channel will pass, or its rows came already; its credit follows what is passed on."""
+        assert channel.query in self._halves
+        return self._find(channel, True, True)
+
     def end(self, query: QueryId, edges: Collection[int], now: float) -> None:
         """One half is over and needs its edges no more; with the last half the query is gone."""
         channels = self._arriving.get(query, {})
@@ -76,7 +81,7 @@ class Inputs:
     def lookup(self, opening: OpenChannel) -> ChannelIn | Gone:
         """What to answer a sender that opens a channel."""
         channel = opening.channel
-        if channel.receiver != self._member or channel.query in self._gone:
+        if not self._passes(channel) or channel.query in self._gone:
             return Gone.GONE
         known = self._arriving.get(channel.query, {}).get(channel)
         if known is not None:
@@ -87,6 +92,15 @@ class Inputs:
             raise Overloaded(f"rows of {self._limits.pending_queries} queries not begun here wait already")
         self._suspect(channel.query)
         return self._find(channel, False, False).channel
+
+    def _passes(self, channel: ChannelId) -> bool:
+        """Whether rows of this channel come here, to stay or on their way."""
+        if channel.receiver == self._member:
+            return True
+        try:
+            return self._member in self._topology.route(channel.sender, channel.receiver)[1:]
+        except ConfigError:
+            return False
 
     def forget(self, query: QueryId, now: float) -> None:
         """Nothing of the query is wanted here; late channels are told so for a while."""
@@ -106,22 +120,24 @@ class Inputs:
         while self._gone and next(iter(self._gone.values())) <= now:
             self._gone.popitem(last=False)
 
-    def _find(self, channel: ChannelId, is_result: bool, active: bool) -> Arriving:
+    def _find(self, channel: ChannelId, follows: bool, active: bool) -> Arriving:
+        """`follows`: its credit follows what is consumed."""
         channels = self._arriving.setdefault(channel.query, {})
         found = channels.get(channel)
         if found is None:
-            found = channels[channel] = self._make(channel, is_result, pending=not active)
+            found = channels[channel] = self._make(channel, follows, pending=not active)
         elif active:
-            found.channel.activate()
+            found.channel.activate(grant_on_consumption=follows or None)
         if active:
             found.channel.wait_for(self._waits_s[channel.query])
         return found
 
-    def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:
+    def _make(self, channel: ChannelId, follows: bool, *, pending: bool) -> Arriving:
         if channel.query not in self._held:
             self._held[channel.query] = self._resources.take(channel.query)
         spool = self._resources.spool(self._held[channel.query], str(channel))
-        window = self._topology.first_credits(channel.sender, channel.receiver, self._limits)
+        hop = self._topology.previous_hop(self._member, channel.sender, channel.receiver)
+        window = self._topology.first_credits(hop, self._member, self._limits)
 
         def append(header: Batch, body: Buffer) -> None:
             if header.rows:
@@ -142,8 +158,9 @@ class Inputs:
             finish=spool.finish,
             fail=fail,
             window_bytes=window,
-            grant_on_consumption=is_result,
+            grant_on_consumption=follows,
             pending=pending,
+            peer=hop,
         )
         return Arriving(receiving, spool)
 

@@ -122,7 +122,7 @@ class Member:
         """Listen, then learn the own tables. Raises when the address is taken."""
         handlers = {
             "control": self.peers.serve,
-            "data": data_handler(self.inputs.lookup, self.limits, self._data_ports()),
+            "data": data_handler(self.inputs.lookup, self.limits, self._data_ports(), self._sender_of),
             "client": self.clients.serve,
         }
         if self.engine is not None:
@@ -182,6 +182,9 @@ class Member:
         task = asyncio.ensure_future(run())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _sender_of(self, channel: ChannelId) -> str:
+        return self.topology.previous_hop(self.name, channel.sender, channel.receiver)
 
     def _data_ports(self) -> DataPorts | None:
         config = self.config.member(self.name)
@@ -270,12 +273,13 @@ class Member:
         participant = Participant(message, surroundings, self._participant_released)
         self.participants[message.query] = participant
         log.info("query %s: begun here, fragments %s", message.query, ", ".join(map(str, message.fragments)))
-        if self.is_stopping or self.engine is None:
+        if self.is_stopping or (self.engine is None and message.fragments):
             why = "is stopping" if self.is_stopping else "has no Spark"
             participant.fail(SiteError(f"site {self.name} {why}", member=self.name))
             return
         plan = self.plans.get(message.plan_id)
-        is_asked = plan is None and self._plan_asks.wait(message.query, message.plan_id)
+        # A member that only passes rows on needs no plan.
+        is_asked = plan is None and bool(message.fragments) and self._plan_asks.wait(message.query, message.plan_id)
         participant.do(participant.core.begin(plan, is_asked=is_asked))
 
     def _plan(self, message: PlanRequest) -> Plan | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from enum import Enum
@@ -54,8 +55,12 @@ class ChannelIn:
         grant_on_consumption: bool = False,
         pending: bool = False,
         wait_s: float | None = None,
+        peer: str = "",
     ) -> None:
+        """`peer`: the member that connects, when that is not the channel's sender but a relay."""
         self.channel = channel
+        self.peer = peer or channel.sender
+        self.opened = asyncio.Event()  # then `schema` is known
         self.append = append
         self.finish = finish
         self.fail = fail
@@ -77,6 +82,8 @@ class ChannelIn:
         self._is_stopped = False
         self._watchdog: asyncio.TimerHandle | None = None
         self._when_over: list[Callable[[], None]] = []
+        self._unlinked = asyncio.Event()
+        self._unlinked.set()
 
     @property
     def is_pending(self) -> bool:
@@ -116,6 +123,18 @@ class ChannelIn:
             self._tell([StopSending()])
             self._end()
 
+    def gone(self) -> None:
+        """The query is over where the rows were to go: the sender ends; finish and fail are not called."""
+        if not self._is_over:
+            self._tell([ChannelGone()])
+            self._end()
+
+    async def wait_unlinked(self) -> None:
+        """Until the sender has read the last answer and closed, at most `limits.login_s`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.login_s):
+                await self._unlinked.wait()
+
     def close(self) -> None:
         """The query is over: drop the link, call nothing more."""
         self._end()
@@ -123,7 +142,7 @@ class ChannelIn:
         if connection is not None:
             connection.abort()
 
-    def _tell(self, messages: list[Grant] | list[StopSending]) -> None:
+    def _tell(self, messages: list[Grant] | list[StopSending] | list[ChannelGone]) -> None:
         if self._connection is not None and not self._connection.is_closed:
             for message in messages:
                 self._connection.send(message)
@@ -151,7 +170,7 @@ class ChannelIn:
             await self._farewell(connection)
             return
         if self._sender_epoch not in (0, epoch):
-            self._break(SiteError(f"site {self.channel.sender} restarted"))
+            self._break(SiteError(f"site {self.peer} restarted"))
             connection.send(ChannelGone())
             return
         old, self._connection = self._connection, connection
@@ -161,6 +180,8 @@ class ChannelIn:
             self._watchdog.cancel()
             self._watchdog = None
         self._sender_epoch, self.schema, self.codec = epoch, opening.schema, opening.codec
+        self._unlinked.clear()
+        self.opened.set()
         try:
             for message in self._receiver.open(opening):
                 connection.send(message)
@@ -221,6 +242,7 @@ class ChannelIn:
         if connection is not self._connection:
             return
         self._connection = None
+        self._unlinked.set()
         if not self._is_over:
             loop = asyncio.get_running_loop()
             self._watchdog = loop.call_later(self._wait_s, self._give_up)
@@ -228,7 +250,7 @@ class ChannelIn:
     def _give_up(self) -> None:
         self._watchdog = None
         reason = f"its channel had no connection for {self._wait_s:g} s"
-        self._break(SiteError(f"site {self.channel.sender} is down: {reason}", member=self.channel.receiver))
+        self._break(SiteError(f"site {self.peer} is down: {reason}", member=self.channel.receiver))
 
 
 class Gone(Enum):
@@ -238,12 +260,18 @@ class Gone(Enum):
 
 
 def data_handler(
-    lookup: Callable[[OpenChannel], ChannelIn | Gone], limits: Limits, ports: DataPorts | None = None
+    lookup: Callable[[OpenChannel], ChannelIn | Gone],
+    limits: Limits,
+    ports: DataPorts | None = None,
+    sender_of: Callable[[ChannelId], str] = lambda channel: channel.sender,
 ) -> Handler:
-    """The Listener's handler for "data": reads OpenChannel, looks the channel up and serves it, or names its port."""
+    """The Listener's handler for "data": reads OpenChannel, looks the channel up and serves it, or names its port.
+
+    `sender_of` says who may send a channel here: its sender, or the relay before this member.
+    """
 
     async def handle(connection: Connection, hello: Hello) -> None:
-        opening = await _read_opening(connection, hello, limits)
+        opening = await _read_opening(connection, hello, limits, sender_of)
         found = lookup(opening)
         if isinstance(found, Gone):
             connection.send(ChannelGone())
@@ -254,7 +282,7 @@ def data_handler(
 
     async def open_port(found: ChannelIn, ports: DataPorts) -> int | None:
         async def serve(connection: Connection, hello: Hello) -> None:
-            opening = await _read_opening(connection, hello, limits)
+            opening = await _read_opening(connection, hello, limits, sender_of)
             if opening.channel == found.channel:
                 await found.serve(connection, opening, hello.epoch)
             else:
@@ -266,12 +294,16 @@ def data_handler(
     return handle
 
 
-async def _read_opening(connection: Connection, hello: Hello, limits: Limits) -> OpenChannel:
+async def _read_opening(
+    connection: Connection, hello: Hello, limits: Limits, sender_of: Callable[[ChannelId], str]
+) -> OpenChannel:
     opening = await receive_message(connection, limits.login_s)
     if not isinstance(opening, OpenChannel):
         raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
     if opening.codec not in CODECS:
         raise PeerError(f"{opening.channel}: no codec {opening.codec[:100]!r} here")
-    if opening.channel.sender != hello.member:
-        raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}")
+    expected = sender_of(opening.channel)
+    if expected != hello.member:
+        how = "" if expected == opening.channel.sender else f": its rows come here from {expected}"
+        raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}{how}")
     return opening

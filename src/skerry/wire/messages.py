@@ -101,7 +101,7 @@ class Pong(Message, frozen=True):
 
 
 class Execute(Message, frozen=True):
-    """Start these fragments now. Never SQL, always `plan_id`."""
+    """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member."""
 
     query: QueryId
     request_id: str
@@ -114,6 +114,7 @@ class Execute(Message, frozen=True):
     options: dict[str, int | str]
     participants: tuple[str, ...]
     timeout_s: float
+    relays: tuple[ChannelId, ...] = ()
 
 
 class PlanRequest(Message, frozen=True):
