@@ -30,6 +30,7 @@ from skerry.member.cursors import Cursors
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
+from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
@@ -306,6 +307,7 @@ class Clients:
             member.send,
             member.initiated_ended,
             cursor.options.fault_policy or member.config.fault_policy,
+            relays_of(planned.plan, query, member.topology),
         )
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from skerry import clock
 from skerry.config import FaultPolicy
 from skerry.errors import Cancelled, SkerryError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
-from skerry.ids import QueryId
+from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
@@ -38,10 +38,12 @@ class Initiated:
         send: Callable[[str, Message], None],
         on_ended: Callable[[Initiated], None],
         policy: FaultPolicy = FaultPolicy.WAIT,
+        relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), {OPTION: policy.value})
+        options: dict[str, int | str] = {OPTION: policy.value}
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays)
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send

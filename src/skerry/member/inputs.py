@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.errors import Overloaded, PeerError, SkerryError
+from skerry.errors import ConfigError, Overloaded, PeerError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
@@ -69,6 +69,11 @@ class Inputs:
         assert query in self._halves
         return [self._find(ChannelId(query, edge, sender, self._member), is_result, True) for sender in senders]
 
+    def expect_relayed(self, channel: ChannelId) -> Arriving:
+        """This channel will pass, or its rows came already; its credit follows what is passed on."""
+        assert channel.query in self._halves
+        return self._find(channel, True, True)
+
     def end(self, query: QueryId, edges: Collection[int], now: float) -> None:
         """One half is over and needs its edges no more; with the last half the query is gone."""
         channels = self._arriving.get(query, {})
@@ -81,7 +86,7 @@ class Inputs:
     def lookup(self, opening: OpenChannel) -> ChannelIn | Gone:
         """What to answer a sender that opens a channel."""
         channel = opening.channel
-        if channel.receiver != self._member or channel.query in self._gone:
+        if not self._passes(channel) or channel.query in self._gone:
             return Gone.GONE
         known = self._arriving.get(channel.query, {}).get(channel)
         if known is not None:
@@ -92,6 +97,15 @@ class Inputs:
             raise Overloaded(f"rows of {self._limits.pending_queries} queries not begun here wait already")
         self._suspect(channel.query)
         return self._find(channel, False, False).channel
+
+    def _passes(self, channel: ChannelId) -> bool:
+        """Whether rows of this channel come here, to stay or on their way."""
+        if channel.receiver == self._member:
+            return True
+        try:
+            return self._member in self._topology.route(channel.sender, channel.receiver)[1:]
+        except ConfigError:
+            return False
 
     def forget(self, query: QueryId, now: float) -> None:
         """Nothing of the query is wanted here; late channels are told so for a while."""
@@ -111,13 +125,14 @@ class Inputs:
         while self._gone and next(iter(self._gone.values())) <= now:
             self._gone.popitem(last=False)
 
-    def _find(self, channel: ChannelId, is_result: bool, active: bool) -> Arriving:
+    def _find(self, channel: ChannelId, follows: bool, active: bool) -> Arriving:
+        """`follows`: its credit follows what is consumed."""
         channels = self._arriving.setdefault(channel.query, {})
         found = channels.get(channel)
         if found is None:
-            found = channels[channel] = self._make(channel, is_result, pending=not active)
+            found = channels[channel] = self._make(channel, follows, pending=not active)
         elif active:
-            found.channel.activate()
+            found.channel.activate(grant_on_consumption=follows or None)
         if active:
             found.channel.wait_for(self._waits_s[channel.query])
         return found
@@ -127,14 +142,16 @@ class Inputs:
             self._held[query] = self._resources.take(query)
         return self._held[query]
 
-    def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:
+    def _make(self, channel: ChannelId, follows: bool, *, pending: bool) -> Arriving:
         spool = self._resources.spool(self._hold(channel.query), str(channel))
-        window = self._topology.first_credits(channel.sender, channel.receiver, self._limits)
+        hop = self._topology.previous_hop(self._member, channel.sender, channel.receiver)
+        window = self._topology.first_credits(hop, self._member, self._limits)
 
         def append(header: Batch, body: Buffer) -> None:
             if header.rows:
                 # A peer's batch is checked once, here; from now on it is passed on as bytes (D12).
-                batch = decode_batch(body, decode_schema(receiving.schema), self._limits.frame_bytes * 4)
+                schema = decode_schema(receiving.schema)
+                batch = decode_batch(body, schema, self._limits.frame_bytes * 4, header.decoded_bytes)
                 if batch.num_rows != header.rows:
                     raise PeerError(f"{channel}: a batch of {batch.num_rows} rows is said to have {header.rows}")
             spool.append(Entry(body, header.rows, header.decoded_bytes))
@@ -149,8 +166,9 @@ class Inputs:
             finish=spool.finish,
             fail=fail,
             window_bytes=window,
-            grant_on_consumption=is_result,
+            grant_on_consumption=follows,
             pending=pending,
+            peer=hop,
         )
         return Arriving(receiving, spool)
 

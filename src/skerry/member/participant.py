@@ -7,7 +7,6 @@ import functools
 import logging
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
-from random import Random
 
 import msgspec
 
@@ -21,11 +20,13 @@ from skerry.limits import Limits
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
+from skerry.member.outgoing import Outgoing
 from skerry.member.query import Send
+from skerry.member.relay import Relay, Relays
 from skerry.member.resources import Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
-from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -43,7 +44,7 @@ class Surroundings(msgspec.Struct):
 
     identity: Identity
     limits: Limits
-    addresses: dict[str, str]
+    outgoing: Outgoing
     engine: Engine | None
     workers: Workers
     jobs: Workers
@@ -52,7 +53,6 @@ class Surroundings(msgspec.Struct):
     task_address: str
     inputs: Inputs
     resources: Resources
-    random: Random
     send: Callable[[str, Message], None]
     deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
 
@@ -90,6 +90,7 @@ class Participant:
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
+        self._relays = Relays()
         self._spools: list[Spool] = []
         self._lane_stores: list[LaneStore] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -103,6 +104,8 @@ class Participant:
                     self._around.send(member, message)
                 case RunFragment(fragment):
                     self._begin(fragment)
+                case RelayChannel(channel):
+                    self._relay(channel)
                 case StopFragment(number):
                     self._own(self._stop(self._fragments[number]))
                 case Release(why):
@@ -129,8 +132,8 @@ class Participant:
                 FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
             )
         sent: dict[str, list[int]] = {}
-        for channel in self._channels:
-            total = sent.setdefault(channel.channel.receiver, [0, 0])
+        for channel in (*self._channels, *self._relays.channels):
+            total = sent.setdefault(channel.to, [0, 0])
             total[0] += channel.sent_bytes
             total[1] += channel.sent_rows
         me = self._around.identity.member
@@ -333,16 +336,7 @@ class Participant:
             return
         assert running.schema is not None
         around = self._around
-        sending = ChannelOut(
-            around.identity,
-            channel,
-            around.addresses[output.receiver],
-            running.schema.arrow,
-            spool,
-            around.limits,
-            around.random,
-            wait_s=self.watch.patience.wait_s,
-        )
+        sending = around.outgoing.channel(channel, running.schema.arrow, spool, self.watch.patience.wait_s)
         self._channels.append(sending)
         self._own(self._run_channel(running, sending))
 
@@ -352,6 +346,18 @@ class Participant:
             self.do(self.core.output_stopped(running.fragment.id, running.rows, running.size_bytes, seconds))
         else:
             self.do(self.core.output_taken(running.fragment.id))
+
+    def _relay(self, channel: ChannelId) -> None:
+        arriving = self._around.inputs.expect_relayed(channel)
+        arriving.spool.subscribe(functools.partial(self._look_at, arriving.spool))
+        relay = Relay(arriving, self._around.outgoing, self.watch.patience.wait_s)
+        self._relays.add(relay)
+
+        async def run() -> None:
+            await relay.run()
+            self.do(self.core.relayed(channel))
+
+        self._own(run())
 
     # --- ends --------------------------------------------------------------------------------------
     def check_stalled(self) -> None:
@@ -392,7 +398,7 @@ class Participant:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=around.limits.stop_s)
         final = self.progress()
-        around.inputs.end(self.query, set(self._arriving), clock.now())
+        around.inputs.end(self.query, {*self._arriving, *self._relays.edges}, clock.now())
         for spool in self._spools:
             spool.close()
         for store in self._lane_stores:
