@@ -151,7 +151,7 @@ async def _take(arriving: list[Arriving], holding: bool) -> Received:
         if entry is WAIT:
             await wakeup.wait(RECEIVE_S)
         else:
-            rows += entry.rows  # type: ignore[union-attr]
+            rows += entry.rows
     return Received(rows, arriving[0].spool.budget.memory_peak, ended_at)
 
 
