@@ -280,7 +280,8 @@ class Clients:
     def _report(self, request: int, cursor: _Cursor, state: str) -> ClientStatusReply:
         fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
         seconds = clock.now() - cursor.started_at
-        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan)
+        memory = cursor.initiated.core.memory if cursor.initiated is not None else ()
+        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan, memory)
 
     async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:
         cursor = self._open.get(message.query)

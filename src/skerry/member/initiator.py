@@ -113,15 +113,17 @@ class Initiated:
                     if not isinstance(error, Cancelled):
                         log.warning("query %s: failed: %s", self.query, error.message)
                     self.result.fail(error)
-                case QueryEnded(missing):
-                    self._end(missing)
+                case QueryEnded(missing, left):
+                    self._end(missing, left)
 
-    def _end(self, missing: tuple[str, ...]) -> None:
+    def _end(self, missing: tuple[str, ...], left: tuple[str, ...]) -> None:
         seconds = clock.now() - self.core.started_at
         how = "complete" if self.core.error is None else "failed"
         log.info("query %s: ended, %s, %d rows, %.3f s", self.query, how, self.result.pages.rows, seconds)
         if missing:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
+        if left:
+            log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
         self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

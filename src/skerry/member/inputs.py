@@ -9,7 +9,7 @@ import msgspec
 import pyarrow as pa
 
 from skerry.catalog.topology import Topology
-from skerry.errors import PeerError, SkerryError
+from skerry.errors import Overloaded, PeerError, SkerryError
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
@@ -81,6 +81,8 @@ class Inputs:
             return known.channel
         if channel.query in self._halves:
             return Gone.GONE  # the query runs here, and has no such edge
+        if len(self.pending) >= self._limits.pending_queries:
+            raise Overloaded(f"rows of {self._limits.pending_queries} queries not begun here wait already")
         self._suspect(channel.query)
         return self._find(channel, False, False).channel
 
