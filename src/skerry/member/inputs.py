@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 import msgspec
+import pyarrow as pa
 
 from skerry.catalog.topology import Topology
 from skerry.errors import ConfigError, Overloaded, PeerError, SkerryError
@@ -147,11 +148,15 @@ class Inputs:
         hop = self._topology.previous_hop(self._member, channel.sender, channel.receiver)
         window = self._topology.first_credits(hop, self._member, self._limits)
 
+        schema: tuple[bytes, pa.Schema] | None = None  # as opened, and decoded: once a link, not once a batch
+
         def append(header: Batch, body: Buffer) -> None:
+            nonlocal schema
             if header.rows:
+                if schema is None or schema[0] != receiving.schema:
+                    schema = receiving.schema, decode_schema(receiving.schema)
                 # A peer's batch is checked once, here; from now on it is passed on as bytes (D12).
-                schema = decode_schema(receiving.schema)
-                batch = decode_batch(body, schema, self._limits.frame_bytes * 4, header.decoded_bytes)
+                batch = decode_batch(body, schema[1], self._limits.frame_bytes * 4, header.decoded_bytes)
                 if batch.num_rows != header.rows:
                     raise PeerError(f"{channel}: a batch of {batch.num_rows} rows is said to have {header.rows}")
             spool.append(Entry(body, header.rows, header.decoded_bytes))

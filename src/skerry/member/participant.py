@@ -38,6 +38,8 @@ from skerry.wire.values import from_value
 
 log = logging.getLogger("skerry.query")
 
+_CANCEL_AGAIN_S = 0.05
+
 
 class Surroundings(msgspec.Struct):
     """What a participant needs of its member."""
@@ -427,7 +429,8 @@ class Participant:
             if clock.now() > deadline:
                 log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
                 return
-            await asyncio.sleep(0.05)
+            # A job's end is known at once; a cancel that came too early is said again.
+            await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
