@@ -63,7 +63,10 @@ class LaneStore:
         self.lanes[attempt].finish()
 
     def drop(self, attempt: Attempt) -> None:
-        self.lanes.pop(attempt).close()
+        """A lost attempt is dropped when its connection ends, and again with the losers when the job has ended."""
+        lane = self.lanes.pop(attempt, None)
+        if lane is not None:
+            lane.close()
 
     def close(self) -> None:
         """Give everything back."""
