@@ -80,7 +80,7 @@ class Participant:
         self._around = around
         self._on_released = on_released
         self._held = around.resources.take(self.query)
-        around.inputs.begin(self.query)
+        around.inputs.begin(self.query, is_planned=False)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
@@ -101,6 +101,8 @@ class Participant:
                     log.debug("query %s: letting go (%s)", self.query, why)
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
+        if self.core.phase is TaskPhase.RUNNING:
+            self._around.inputs.planned(self.query)
 
     def fail(self, error: BaseException) -> None:
         """Anything that went wrong here ends the query."""
