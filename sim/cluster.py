@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import traceback
 from random import Random
 from typing import Any
 
@@ -207,5 +208,5 @@ class Complaints(logging.Handler):
         if "no receipt from" in text:
             self.receipts_missing = True
         if self.cluster is not None and not any(known in text for known in self.EXPECTED):
-            why = f": {record.exc_info[1]!r}" if record.exc_info else ""
-            self.cluster.violated(f"logged: {text}{why}")
+            trace = "".join(traceback.format_exception(record.exc_info[1])[-4:]) if record.exc_info else ""
+            self.cluster.violated(f"logged: {text}\n{trace}".rstrip())

@@ -209,7 +209,7 @@ def _limits(random: Random, is_hard: bool) -> Limits:
         first_credits_bytes=random.choice([1, 700, 3000, 20_000]),
         wait_s=8.0,
         login_s=2.5,
-        stop_s=4.0,
+        stop_s=4.0 if is_hard else 12.0,
         marker_s=20.0,
         reconnect_max_s=1.0,
         spool_memory_bytes=random.choice([0, 1500, 6000, 100_000]),

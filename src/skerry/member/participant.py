@@ -326,8 +326,21 @@ class Participant:
         """Tasks that wait for a slow reader hold slots; when others queue for them, this query ends (D7)."""
         around = self._around
         stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
-        if stalled and around.engine is not None:
+        if stalled and self._nothing_leaves():
+            self.fail(
+                Overloaded(
+                    f"site {around.identity.member}: the rows that arrived for the query fill its spool, and leave no "
+                    f"room for its result",
+                    suggestion="raise limits.spool_disk_bytes, or ask for less",
+                )
+            )
+        elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
+
+    def _nothing_leaves(self) -> bool:
+        """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
+        stores = [running.store for running in self._fragments.values() if isinstance(running.store, DirectStore)]
+        return all(store.spool.first == store.spool.length for store in stores)
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]
