@@ -53,6 +53,7 @@ class Cluster:
         self.ledgers: dict[tuple[Any, ...], Ledger] = {}
         self.queries: dict[QueryId, Query] = {}
         self.hosts = {name: self.config.members[name].address.rpartition(":")[0] for name in self.names}
+        self.pauses = 0
         self._epochs = 0
         self._dead: list[Site] = []  # kept whole: a finaliser that runs early is a run that differs
 
@@ -92,6 +93,7 @@ class Cluster:
                 query.outcome = "lost"
 
     def pause(self, name: str) -> None:
+        self.pauses += 1
         self.sites[name].process.is_paused = True
 
     def resume(self, name: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import functools
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,8 @@ COLUMNS = (Column("k", "bigint"), Column("lane", "bigint"), Column("n", "bigint"
 SCHEMA = Schema(COLUMNS, encode_schema(ARROW))
 
 Row = tuple[int, int, int]
+Take = Callable[[Any, int, int], Awaitable[bool]]  # body, rows, decoded bytes; False: enough
+Feed = Callable[[Take], Awaitable[None]]
 
 
 @functools.lru_cache(maxsize=20_000)
@@ -179,7 +181,7 @@ class SimEngine:
             raise SiteError("this statement cannot be planned")
         announce()
         if "count" in words:
-            rows = [row async for share in self._shares(job) for row in self._rows(share, random)]
+            rows = [row for body in await self._bodies(job) for row in rows_of(body)]
             return await self._answer(job, [(len(rows), -1, sum(n for _, _, n in rows))], random)
         if "limit" in words:
             return await self._answer(job, await self._some(job, int(words["limit"]), random), random)
@@ -199,11 +201,11 @@ class SimEngine:
             return JobResult(table=table)
         made = [encoded(rows)] if rows else []
 
-        async def batches() -> AsyncIterator[tuple[Any, int, int]]:
+        async def feed(take: Take) -> None:
             for body, size in made:
-                yield body, len(rows), size
+                await take(body, len(rows), size)
 
-        return JobResult(sink_rows=(await self._hand_over(job, 0, self._attempt(), batches()),))
+        return JobResult(sink_rows=(await self._hand_over(job, 0, self._attempt(), feed),))
 
     def _lane_rows(self, words: dict[str, str], lane: int) -> list[Row]:
         count = int(words["batches"]) * int(words["rows"])
@@ -230,11 +232,9 @@ class SimEngine:
                     breaks_after = int(words["fail"].split(":")[1])
                 twin = self.retries_tasks and random.random() < 0.2
                 try:
-                    runs = [self._hand_over(job, number, self._attempt(), self._batches(job, words, lane, random, breaks_after))]
-                    if twin:  # speculation
-                        runs.append(
-                            self._hand_over(job, number, self._attempt(), self._batches(job, words, lane, random, None))
-                        )
+                    breaks = [breaks_after, None] if twin else [breaks_after]  # a twin: speculation
+                    feeds = [functools.partial(self._feed, words, lane, random, each) for each in breaks]
+                    runs = [self._hand_over(job, number, self._attempt(), feed) for feed in feeds]
                     done = await asyncio.gather(*runs, return_exceptions=True)
                     rows = [row for row in done if isinstance(row, SinkRow)]
                     if rows:
@@ -247,13 +247,12 @@ class SimEngine:
         finally:
             self._running.release()
 
-    async def _batches(
-        self, job: Job, words: dict[str, str], lane: Any, random: Random, breaks_after: int | None
-    ) -> AsyncIterator[tuple[Any, int, int]]:
+    async def _feed(
+        self, words: dict[str, str], lane: Any, random: Random, breaks_after: int | None, take: Take
+    ) -> None:
         count = 0
         if "pass" in words:
-            async for body, rows, size in self._read(*lane):
-                yield body, rows, size
+            await self._read(*lane, take)
         else:
             size_rows = int(words["rows"])
             for number in range(int(words["batches"])):
@@ -261,27 +260,32 @@ class SimEngine:
                     raise SiteError("this task broke")
                 await asyncio.sleep(random.random() * self.temper.pause_s)
                 body, size = made_batch(int(words["make"]) * 100 + lane, number * size_rows, size_rows)
-                yield body, size_rows, size
+                await take(body, size_rows, size)
                 count += 1
         if breaks_after is not None:
             raise SiteError("this task broke at its end")
 
     async def _hand_over(
-        self, job: Job, partition: int, attempt: int, batches: AsyncIterator[tuple[Any, int, int]]
+        self, job: Job, partition: int, attempt: int, feed: Feed
     ) -> SinkRow:
         """As spark/sink.py does it."""
         sink = job.sink
         assert sink is not None
         count = rows = checksum = 0
         connection = await self._line(sink.address, sink.cluster, sink.token)
+
+        async def take(body: Any, body_rows: int, size: int) -> bool:
+            nonlocal count, rows, checksum
+            connection.send_parts(encode_batch_frame(Batch(count, 0, False, body_rows, size, 0), body))
+            await connection.drain()
+            checksum = combine(checksum, body_hash(body))
+            rows += body_rows
+            count += 1
+            return True
+
         try:
             connection.send(SinkOpen(sink.query, sink.fragment, partition, attempt))
-            async for body, body_rows, size in batches:
-                connection.send_parts(encode_batch_frame(Batch(count, 0, False, body_rows, size, 0), body))
-                await connection.drain()
-                checksum = combine(checksum, body_hash(body))
-                rows += body_rows
-                count += 1
+            await feed(take)
             connection.send(SinkEnd(count, rows, checksum))
             taken = _expect(await _frame(connection), SinkTaken)
             if taken.batches != count:
@@ -303,33 +307,32 @@ class SimEngine:
     def _shares_of(self, job: Job) -> list[tuple[EdgeInput, int]]:
         return [(edge, part) for edge in job.edges.values() for part in range(edge.partitions)]
 
-    async def _shares(self, job: Job) -> AsyncIterator[list[Any]]:
-        """Every share of every edge, read at once, as lists of bodies."""
+    async def _bodies(self, job: Job) -> list[Any]:
+        """Every share of every edge, read at once."""
 
-        async def whole(edge: EdgeInput, part: int) -> list[Any]:
-            return [body async for body, _, _ in self._read(edge, part)]
+        bodies: list[Any] = []
 
-        for share in await _together([whole(edge, part) for edge, part in self._shares_of(job)]):
-            yield share
+        async def take(body: Any, _rows: int, _size: int) -> bool:
+            bodies.append(body)
+            return True
 
-    def _rows(self, bodies: list[Any], random: Random) -> list[Row]:
-        return [row for body in bodies for row in rows_of(body)]
+        await _together([self._read(edge, part, take) for edge, part in self._shares_of(job)])
+        return bodies
 
     async def _some(self, job: Job, limit: int, random: Random) -> list[Row]:
         """A LIMIT: shares are read one by one until there is enough; the rest is left."""
         rows: list[Row] = []
-        for edge, part in self._shares_of(job):
-            reading = self._read(edge, part)
-            try:
-                async for body, _, _ in reading:
-                    rows += rows_of(body)
-                    if len(rows) >= limit:
-                        return rows[:limit]
-            finally:
-                await reading.aclose()  # type: ignore[attr-defined]
-        return rows
 
-    async def _read(self, edge: EdgeInput, partition: int) -> AsyncIterator[tuple[Any, int, int]]:
+        async def take(body: Any, _rows: int, _size: int) -> bool:
+            rows.extend(rows_of(body))
+            return len(rows) < limit
+
+        for edge, part in self._shares_of(job):
+            if len(rows) < limit:
+                await self._read(edge, part, take)
+        return rows[:limit]
+
+    async def _read(self, edge: EdgeInput, partition: int, take: Take) -> None:
         """As spark/source.py does it. Rows of one lane must come in their order."""
         batches = rows = 0
         last: dict[int, int] = {}
@@ -344,7 +347,8 @@ class SimEngine:
                     if n <= last.get(lane, -1):
                         self.cluster.violated(f"{edge.query} edge {edge.edge}: lane {lane}: row {n} after {last[lane]}")
                     last[lane] = n
-                yield body, header.rows, header.decoded_bytes
+                if not await take(body, header.rows, header.decoded_bytes):
+                    return
             end = _expect(frame, SourceEnd)
             if (end.batches, end.rows) != (batches, rows):
                 raise PeerError(f"edge {edge.edge}: {rows} of {end.rows} rows came from the member")
@@ -373,11 +377,11 @@ async def _together(work: list[Any]) -> list[Any]:
     tasks = [asyncio.ensure_future(each) for each in work]
     try:
         return list(await asyncio.gather(*tasks))
-    finally:
+    except (SkerryError, OSError, asyncio.CancelledError):
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await asyncio.wait(tasks)
+        raise
 
 
 async def _into(work: Any, future: asyncio.Future[Any]) -> None:

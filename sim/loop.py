@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 STEPS_MAX = 1_500_000
 _STEPS_AT_ONE_TIME = 200_000
+_CLOSINGS = 5
 
 
 class Violation(Exception):
@@ -136,11 +137,12 @@ class SimLoop(asyncio.AbstractEventLoop):
         try:
             for task in sorted(self.tasks, key=lambda task: task.serial):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                coroutine = task.get_coro()
-                try:
-                    coroutine.close()  # type: ignore[union-attr]
-                except BaseException:
-                    continue
+                for _ in range(_CLOSINGS):  # one that waits in a `finally` must be closed again
+                    try:
+                        task.get_coro().close()  # type: ignore[union-attr]
+                        break
+                    except BaseException:
+                        continue
         finally:
             asyncio._set_running_loop(None)
         self._ready.clear()

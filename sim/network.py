@@ -20,7 +20,9 @@ from sim.loop import OWNER, Process, nobody
 if TYPE_CHECKING:
     from sim.loop import SimLoop
 
-_KEEP_ALIVE_S = 25.0  # after so long without a sign the system gives a connection up
+# After so long without a sign the system gives an idle connection up: a little less than members wait for a new one,
+# as with the defaults (wire/tcp.py, limits.py).
+_KEEP_ALIVE_S = 6.5
 
 
 class Tap(Protocol):
@@ -154,12 +156,13 @@ class Network:
 
     def cut(self, pair: tuple[Endpoint, Endpoint], *, half: bool) -> None:
         """Bytes under way are lost; both ends learn of it, or only the first."""
+        first, second = pair if self.random.random() < 0.5 else (pair[1], pair[0])
+        wait_s = self.random.random() * (1.5 if second.flight else 0.05)  # what is lost is sent again, and refused
+        learns = not half or bool(second.flight)
         for end in pair:
             end.flight.clear()
-        first, second = pair if self.random.random() < 0.5 else (pair[1], pair[0])
         first.reset(ConnectionResetError(104, "Connection reset by peer"))
-        if not half:
-            wait_s = self.random.random() * 0.05
+        if learns:
             error = ConnectionResetError(104, "Connection reset by peer")
             self.loop.call_later(wait_s, second.reset, error, context=nobody())
         else:

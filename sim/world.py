@@ -51,7 +51,7 @@ class World:
         weather = Weather(
             delay_s=random.choice([0.0005, 0.005, 0.05]),
             slow_share=random.choice([0.0, 0.1, 0.4]),
-            slow_s=random.choice([0.3, 1.5]),
+            slow_s=random.choice([0.1, 0.6]),
             window_bytes=random.choice([1000, 16384]),
             write_high_bytes=random.choice([500, 16384]),
             bytes_per_s=random.choice([2e4, 1e6]),
@@ -165,10 +165,11 @@ class World:
     async def _must_notice(self, direction: tuple[str, str]) -> None:
         """Who hears nothing of a peer for three heartbeats has no link to it."""
         deaf_to, name = direction
-        site = self.cluster.sites.get(name)
+        site, pauses = self.cluster.sites.get(name), self.cluster.pauses
+        is_paused = site is None or site.process.is_paused
         await asyncio.sleep(self.limits.heartbeat_s * (self.limits.heartbeats_missed + 1) + 0.2)
-        if site is None or self.cluster.sites.get(name) is not site or site.process.is_paused:
-            return
+        if site is None or self.cluster.sites.get(name) is not site or is_paused or pauses != self.cluster.pauses:
+            return  # who slept itself may listen a little longer
         if site.member.peers.state(deaf_to) == "up":
             self.cluster.violated(f"{name} has heard nothing of {deaf_to}, and calls it up")
 
