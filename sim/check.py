@@ -7,6 +7,7 @@ import os
 from sim.cluster import Cluster, Site
 from sim.loop import Process
 from sim.queries import Query
+from skerry.config import FaultPolicy
 from skerry.errors import Cancelled
 
 # Tasks that an idle member has: its clock, and its control connections.
@@ -40,7 +41,7 @@ def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
         cluster.violated(f"{name}: {query.outcome}")
     elif query.error_code == 401 and query.timeout_s > 100:
         cluster.violated(f"{name}: it hung until its timeout")
-    elif must_succeed and not (quits or query.may_fail or query.timeout_s < 100):
+    elif must_succeed and not (quits or query.may_fail or query.timeout_s < 100 or query.policy is FaultPolicy.FAIL):
         cluster.violated(f"{name}: {query.outcome or 'not over'}")
 
 
@@ -70,7 +71,9 @@ def _left_at(name: str, site: Site) -> list[str]:
         "budgets of channels": len(member.inputs._held),
         "halves": len(member.inputs._halves),
         "queries at the task port": len(member.taskport._queries),
-        "suspected queries": len(member._suspected),
+        "queries to ask about": len(member._orphans.watched),
+        "open questions": len(member._orphans._asked),
+        "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
         "Spark jobs": len(site.engine.jobs),
     }
     slots = site.engine.source_slots

@@ -133,6 +133,7 @@ class Cluster:
             member.inputs,
             member.send,
             member.initiated_ended,
+            query.policy,
         )
         member.initiate(initiated)
         reader = query.reader
@@ -198,7 +199,7 @@ def _config(count: int) -> Config:
 class Complaints(logging.Handler):
     """Errors that members log. Some are what a log is for; the others are mistakes of ours."""
 
-    EXPECTED = ("no receipt from", "Spark has not ended")
+    EXPECTED = ("no receipt from", "Spark has not ended", "not let go of in time")
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -207,7 +208,7 @@ class Complaints(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
-        if "no receipt from" in text:
+        if "no receipt from" in text or "not let go of in time" in text:
             self.receipts_missing = True
         if self.cluster is not None and not any(known in text for known in self.EXPECTED):
             trace = "".join(traceback.format_exception(record.exc_info[1])[-4:]) if record.exc_info else ""

@@ -8,6 +8,7 @@ from random import Random
 import msgspec
 
 from sim.engine import COLUMNS, Row
+from skerry.config import FaultPolicy
 from skerry.ids import QueryId
 from skerry.plan.cache import fingerprint
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, SortKey
@@ -37,6 +38,7 @@ class Query(msgspec.Struct):
     timeout_s: float = 300.0
     limit: int | None = None
     may_fail: bool = False  # a failure was planted
+    policy: FaultPolicy = FaultPolicy.WAIT
     # what happened
     rows: list[Row] = []
     outcome: str = ""  # "", "complete", "error: …", "lost"
@@ -119,6 +121,7 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
         QueryId(initiator, f"q{number}"), plan, maker.lanes, shape, Reader(), random.random() * 3, limit=limit
     )
     query.may_fail = fails
+    query.policy = random.choice([FaultPolicy.WAIT, FaultPolicy.WAIT, FaultPolicy.FAIL, FaultPolicy.BUFFER])
     query.rows = []
     query.reader = _reader(random, may_quit)
     if query.reader.is_absent:

@@ -75,7 +75,7 @@ class World:
             )
         for query in queries:
             plan = "; ".join(f"{f.member}: {f.sql} → {f.output.receiver}" for f in query.plan.fragments)
-            self._say(f"{query.query} {query.shape}, at {query.start_s:.4f}: {plan}")
+            self._say(f"{query.query} {query.shape} {query.policy.value}, at {query.start_s:.4f}: {plan}")
         cluster.queries = {query.query: query for query in queries}
         asked = [asyncio.ensure_future(cluster.ask(query)) for query in queries]
         if self.mood != "calm":
@@ -100,7 +100,7 @@ class World:
                 cluster.violated(f"left behind: {'; '.join(left[:8])}")
             await asyncio.sleep(0.5)
         if COMPLAINTS.receipts_missing and not self.is_hard:
-            cluster.violated("a receipt did not come")
+            cluster.violated("a receipt did not come, or named something left")
         if self.random.random() < 0.2:
             await asyncio.sleep(self.limits.marker_s + 1)
             if left := check.markers(cluster) + check.leftovers(cluster):

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from skerry.spark.engine import Engine
 
 # Machines differ in speed, so no wall-clock deadlines; `make sim` looks at SEEDS examples of each property.
-settings.register_profile("default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "default", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile(
     "sim", settings.get_profile("default"), max_examples=int(os.environ.get("SEEDS", "2000")), stateful_step_count=100
 )

@@ -44,7 +44,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     query_timeout_s: float = 3600.0
     marker_s: float = 120.0
     orphan_check_s: float = 1.0
-    orphan_silence_s: float = 30.0
+    pending_queries: int = 1000
     cursor_lease_s: float = 300.0
     stop_s: float = 10.0
     queries: int = 1000
@@ -61,6 +61,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # spools, per query and member
     spool_memory_bytes: int = 64 * MIB
+    # free disk space that queries with fault policy `buffer` leave to others
+    buffer_floor_bytes: int = 1 * GIB
     spool_disk_bytes: int = 16 * GIB
     sink_stalled_s: float = 30.0
 

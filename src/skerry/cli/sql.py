@@ -13,6 +13,7 @@ from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, Wri
 from skerry.cli.statements import split
 from skerry.client.dbapi import Connection, connect
 from skerry.client.pep249 import Error
+from skerry.config import FaultPolicy
 
 INTERRUPTED = 130  # the shell's exit code for Ctrl-C
 
@@ -20,18 +21,19 @@ INTERRUPTED = 130  # the shell's exit code for Ctrl-C
 class Runner:
     """Runs statements on one connection and shows what they give; connects again when the member came back."""
 
-    def __init__(self, url: str, output_format: str, timeout_s: float | None) -> None:
+    def __init__(self, url: str, output_format: str, timeout_s: float | None, fault_policy: str | None = None) -> None:
         self.url = url
         self.timing = True
         self._format = output_format
         self._timeout_s = timeout_s
+        self._fault_policy = fault_policy
         self._live = LiveLine(url, Console(stderr=True))
         self._connection: Connection | None = None
 
     def connection(self) -> Connection:
         if self._connection is None or not self._connection.usable:
             self.close()
-            self._connection = connect(self.url)
+            self._connection = connect(self.url, fault_policy=self._fault_policy)
         return self._connection
 
     def run(self, statement: str) -> None:
@@ -107,7 +109,13 @@ def show_error(error: Error) -> None:
     metavar="SECONDS",
     help="End a query that runs longer.  [default: the member's own limit]",
 )
-def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None) -> None:
+@click.option(
+    "--fault-policy",
+    type=click.Choice([policy.value for policy in FaultPolicy]),
+    help="When sites lose their connection: end the query, wait for them a while, or as long as the query may last."
+    "  [default: as the cluster is configured]",
+)
+def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
     """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
 
     STATEMENT may be several, separated by semicolons; the first that fails ends the run, with exit code 1.
@@ -118,7 +126,7 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
     skerry sql skerry://localhost:7101 --format csv "SELECT * FROM orders" > orders.csv
     skerry sql skerry://localhost:7101 < script.sql
     """
-    runner = Runner(url, output_format, timeout_s)
+    runner = Runner(url, output_format, timeout_s, fault_policy)
     try:
         runner.connection()
         if statement is None and sys.stdin.isatty():

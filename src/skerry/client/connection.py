@@ -124,12 +124,19 @@ class MemberLink:
         timeout_s: float,
         schema_name: str,
         expected: str,
+        options: dict[str, str],
     ) -> None:
         """Send the query and wait for its first page, count or error."""
         with self._changed:
             self._check()
             request = core.execute(
-                sql, parameters, size=size, timeout_s=timeout_s, schema_name=schema_name, expected=expected
+                sql,
+                parameters,
+                size=size,
+                timeout_s=timeout_s,
+                schema_name=schema_name,
+                expected=expected,
+                options=options,
             )
             self._add_routes(core)
         self._send_and_wait(core, [request])

@@ -63,10 +63,16 @@ class QueryStatus(msgspec.Struct, frozen=True):
 
 
 @_edge
-def connect(url: str, *, timeout_s: float | None = None) -> Connection:
-    """A connection to the member at `skerry://host:port[/schema]`."""
+def connect(url: str, *, timeout_s: float | None = None, fault_policy: str | None = None) -> Connection:
+    """A connection to the member at `skerry://host:port[/schema]`.
+
+    `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
+    cluster is configured.
+    """
     target = parse_url(url)
-    return Connection(MemberLink.open(target, timeout_s), target.schema_name)
+    connection = Connection(MemberLink.open(target, timeout_s), target.schema_name)
+    connection.fault_policy = fault_policy
+    return connection
 
 
 class Connection:
@@ -90,6 +96,7 @@ class Connection:
         # Without waiting: finalizers run in any thread, the link's own among them.
         self._finalizer = weakref.finalize(self, link.close, wait=False)
         self.schema_name = schema_name
+        self.fault_policy: str | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"to {self.member}"
@@ -311,6 +318,7 @@ class Cursor:
             timeout_s=timeout_s or 0.0,
             schema_name=self.connection.schema_name,
             expected=expected,
+            options={} if self.connection.fault_policy is None else {"fault_policy": self.connection.fault_policy},
         )
         if core.schema is not None:
             self.description = describe(core.schema.columns)

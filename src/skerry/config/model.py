@@ -8,7 +8,7 @@ import msgspec
 
 from skerry.catalog.table import Column
 from skerry.config.nearest import did_you_mean
-from skerry.errors import ConfigError
+from skerry.errors import ConfigError, UserError
 from skerry.limits import Limits
 
 
@@ -80,6 +80,22 @@ class Link(msgspec.Struct, frozen=True):
     usd_per_gb: float = 0.0
 
 
+class FaultPolicy(StrEnum):
+    """What a lost connection means to a query (docs/protocol.md, 3.4)."""
+
+    FAIL = "fail"  # any lost connection ends the query
+    WAIT = "wait"  # silence and resets are waited out for a while
+    BUFFER = "buffer"  # they are waited out as long as the query may last, its rows go to disk meanwhile
+
+    @classmethod
+    def named(cls, name: str) -> FaultPolicy:
+        try:
+            return cls(name)
+        except ValueError:
+            known = ", ".join(policy.value for policy in cls)
+            raise UserError(f"no fault policy {name[:100]!r}: there are {known}") from None
+
+
 class Config(msgspec.Struct, frozen=True):
     """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file."""
 
@@ -88,6 +104,7 @@ class Config(msgspec.Struct, frozen=True):
     members: dict[str, MemberConfig]
     links: tuple[Link, ...] = ()
     limits: Limits = Limits()
+    fault_policy: FaultPolicy = FaultPolicy.WAIT
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""

@@ -12,13 +12,13 @@ import msgspec
 from skerry.catalog.columns import difference
 from skerry.catalog.table import Column
 from skerry.config import rules
-from skerry.config.model import Config, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
+from skerry.config.model import Config, FaultPolicy, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
 from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.errors import ConfigError
 from skerry.limits import CONFIG_BYTES, Limits
 
-TOP = ("cluster", "data_root", "members", "links", "limits")
+TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits")
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks")
 SPARK = ("master", "remote", "sail", "conf")
 TABLE = ("format", "path", "options", "columns")
@@ -91,6 +91,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         members=members,
         links=links,
         limits=_limits(top),
+        fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
     )
 
 

@@ -8,9 +8,10 @@ import re
 from collections.abc import Callable
 
 from skerry.catalog.columns import NAMES, NESTED, BadType, normal_type
-from skerry.config.model import Role
+from skerry.config.model import FaultPolicy, Role
 from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Refused, shown
+from skerry.errors import UserError
 
 NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text")
@@ -126,6 +127,13 @@ def role(text: str) -> Role:
         return Role(text)
     except ValueError:
         raise Refused(f"{shown(text)} is not a role; write data or lite") from None
+
+
+def fault_policy(text: str) -> FaultPolicy:
+    try:
+        return FaultPolicy.named(text)
+    except UserError as error:
+        raise Refused(error.message) from None
 
 
 def format_name(text: str) -> str:

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from skerry import clock
+from skerry.config import FaultPolicy
 from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, StaleSchema
 from skerry.ids import QueryId
 from skerry.member.answers import Answer, answer_statement
 from skerry.member.cursors import Cursors
+from skerry.member.faults import OPTION
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.plan.explain import explain
@@ -204,6 +206,7 @@ class Clients:
             member.inputs,
             member.send,
             member.initiated_ended,
+            self._policy(message),
         )
         cursor = self._open[message.query]
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
@@ -214,6 +217,10 @@ class Clients:
         if page.is_last:
             self._remember(message.query)
         return ClientResult(message.request, schema, page)
+
+    def _policy(self, message: ClientExecute) -> FaultPolicy:
+        name = message.options.get(OPTION)
+        return self._member.config.fault_policy if name is None else FaultPolicy.named(name)
 
     def _answered(self, message: ClientExecute, answer: Answer) -> ClientResult:
         self._close(message.query, None)
@@ -280,7 +287,8 @@ class Clients:
     def _report(self, request: int, cursor: _Cursor, state: str) -> ClientStatusReply:
         fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
         seconds = clock.now() - cursor.started_at
-        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan)
+        memory = cursor.initiated.core.memory if cursor.initiated is not None else ()
+        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan, memory)
 
     async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:
         cursor = self._open.get(message.query)

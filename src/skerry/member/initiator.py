@@ -7,11 +7,13 @@ import logging
 from collections.abc import Callable
 
 from skerry import clock
+from skerry.config import FaultPolicy
 from skerry.errors import Cancelled, SkerryError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
 from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Wakeup
@@ -35,10 +37,12 @@ class Initiated:
         inputs: Inputs,
         send: Callable[[str, Message], None],
         on_ended: Callable[[Initiated], None],
+        policy: FaultPolicy = FaultPolicy.WAIT,
     ) -> None:
         self.query = query
         self.plan = plan
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now())
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), {OPTION: policy.value})
+        self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
         self._on_ended = on_ended
@@ -50,7 +54,7 @@ class Initiated:
     def start(self) -> None:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
-        self._inputs.begin(self.query)
+        self._inputs.begin(self.query, self.watch.patience)
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel
@@ -113,15 +117,17 @@ class Initiated:
                     if not isinstance(error, Cancelled):
                         log.warning("query %s: failed: %s", self.query, error.message)
                     self.result.fail(error)
-                case QueryEnded(missing):
-                    self._end(missing)
+                case QueryEnded(missing, left):
+                    self._end(missing, left)
 
-    def _end(self, missing: tuple[str, ...]) -> None:
+    def _end(self, missing: tuple[str, ...], left: tuple[str, ...]) -> None:
         seconds = clock.now() - self.core.started_at
         how = "complete" if self.core.error is None else "failed"
         log.info("query %s: ended, %s, %d rows, %.3f s", self.query, how, self.result.pages.rows, seconds)
         if missing:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
+        if left:
+            log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
         self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.errors import PeerError, SkerryError
+from skerry.errors import Overloaded, PeerError, SkerryError
 from skerry.exchange.spool import Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
+from skerry.member.faults import Patience
 from skerry.member.resources import Held, Resources
 from skerry.wire.channels import ChannelIn, Gone
 from skerry.wire.codec import decode_batch, decode_schema
@@ -46,6 +47,7 @@ class Inputs:
         self._held: dict[QueryId, Held] = {}
         self._halves: dict[QueryId, int] = {}  # initiator and participant may be at one member
         self._unplanned: set[QueryId] = set()  # begun, but which edges they have is not known yet
+        self._waits_s: dict[QueryId, float] = {}
         self._gone: OrderedDict[QueryId, float] = OrderedDict()
 
     @property
@@ -53,9 +55,10 @@ class Inputs:
         """Queries whose rows came before their Execute."""
         return [query for query in self._arriving if query not in self._halves]
 
-    def begin(self, query: QueryId, *, is_planned: bool = True) -> None:
+    def begin(self, query: QueryId, patience: Patience, *, is_planned: bool = True) -> None:
         """One half of the query, initiator or participant, has begun here. `is_planned`: `expect` follows at once."""
         self._halves[query] = self._halves.get(query, 0) + 1
+        self._waits_s[query] = patience.wait_s
         if not is_planned:
             self._unplanned.add(query)
 
@@ -89,6 +92,8 @@ class Inputs:
         if known is not None:
             return known.channel
         if channel.query not in self._halves:
+            if len(self.pending) >= self._limits.pending_queries:
+                raise Overloaded(f"rows of {self._limits.pending_queries} queries not begun here wait already")
             self._suspect(channel.query)
         elif channel.query not in self._unplanned:
             return Gone.GONE  # the query runs here, and has no such edge
@@ -102,6 +107,7 @@ class Inputs:
             self._resources.give_back(query)
         self._halves.pop(query, None)
         self._unplanned.discard(query)
+        self._waits_s.pop(query, None)
         self._gone.pop(query, None)
         self._gone[query] = now + self._limits.marker_s
 
@@ -119,6 +125,8 @@ class Inputs:
             found = channels[channel] = self._make(channel, is_result, pending=not active)
         elif active:
             found.channel.activate()
+        if active:
+            found.channel.wait_for(self._waits_s[channel.query])
         return found
 
     def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:

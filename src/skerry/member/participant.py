@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from random import Random
 
@@ -18,18 +18,20 @@ from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.ids import ChannelId
 from skerry.limits import Limits
+from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
 from skerry.member.query import Send
 from skerry.member.resources import Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
-from skerry.member.task import Release, RunFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
+from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Memory, Message, Progress, Schema
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 
@@ -68,6 +70,8 @@ class _Running:
         self.store: DirectStore | LaneStore | None = None
         self.tag = ""
         self.in_spark = False
+        self.is_stopped = False  # its receiver has enough
+        self.work: asyncio.Task[None] | None = None
         self.schema: Schema | None = None
 
 
@@ -80,7 +84,10 @@ class Participant:
         self._around = around
         self._on_released = on_released
         self._held = around.resources.take(self.query)
-        around.inputs.begin(self.query, is_planned=False)
+        policy = policy_of(execute.options)
+        self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
+        around.resources.allow(self._held, policy)
+        around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
@@ -97,6 +104,8 @@ class Participant:
                     self._around.send(member, message)
                 case RunFragment(fragment):
                     self._begin(fragment)
+                case StopFragment(number):
+                    self._own(self._stop(self._fragments[number]))
                 case Release(why):
                     log.debug("query %s: letting go (%s)", self.query, why)
                     task = asyncio.ensure_future(self._release())
@@ -129,7 +138,9 @@ class Participant:
             total[1] += channel.sent_rows
         me = self._around.identity.member
         links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
-        return Progress(self.query, me, tuple(fragments), links)
+        used = self._held.budget
+        memory = Memory(me, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
+        return Progress(self.query, me, tuple(fragments), links, memory)
 
     async def wait_ended(self) -> None:
         await self._released.wait()
@@ -140,7 +151,7 @@ class Participant:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
                 self._expect(leaf)
-        self._own(self._run(running))
+        running.work = self._own(self._run(running))
 
     def _expect(self, leaf: EdgeLeaf) -> None:
         arriving = self._around.inputs.expect(self.query, leaf.edge, leaf.senders, is_result=False)
@@ -168,14 +179,35 @@ class Participant:
             running.tag, running.state, running.in_spark = job.tag, "running", True
             try:
                 result = await around.jobs.run(around.engine.run, job, on_schema)
+            except SkerryError:
+                if running.is_stopped:
+                    return
+                raise
             finally:
                 running.in_spark = False
                 around.taskport.close_edges(self.query, job.edges.values())
+                self._stop_senders(fragment)
         finally:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
-        if self.core.phase is TaskPhase.RUNNING:
+        if self.core.phase is TaskPhase.RUNNING and not running.is_stopped:
             await self._settle(running, result)
+
+    def _stop_senders(self, fragment: Fragment) -> None:
+        """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""
+        for leaf in fragment.leaves:
+            if isinstance(leaf, EdgeLeaf):
+                for each in self._arriving[leaf.edge]:
+                    each.channel.stop_sending()
+
+    async def _stop(self, running: _Running) -> None:
+        """End a fragment whose rows nobody wants; it does not fail, it is done."""
+        running.is_stopped, running.state = True, "done"
+        self._around.taskport.close_sink(self.query, running.fragment.id)
+        if not running.in_spark and running.work is not None:
+            running.work.cancel()
+            self._stop_senders(running.fragment)
+        await self._stop_jobs([running])
 
     async def _snapshots(self, fragment: Fragment) -> dict[str, TableFiles]:
         tables = {}
@@ -313,13 +345,17 @@ class Participant:
             spool,
             around.limits,
             around.random,
+            wait_s=self.watch.patience.wait_s,
         )
         self._channels.append(sending)
         self._own(self._run_channel(running, sending))
 
     async def _run_channel(self, running: _Running, sending: ChannelOut) -> None:
-        await sending.run()
-        self.do(self.core.output_taken(running.fragment.id))
+        if await sending.run() is ChannelEnd.STOPPED:
+            seconds = clock.now() - running.started_at
+            self.do(self.core.output_stopped(running.fragment.id, running.rows, running.size_bytes, seconds))
+        else:
+            self.do(self.core.output_taken(running.fragment.id))
 
     # --- ends --------------------------------------------------------------------------------------
     def check_stalled(self) -> None:
@@ -353,10 +389,11 @@ class Participant:
                 )
             )
 
-    def _own(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[call-overload]
+    def _own(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
+        return task
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
@@ -366,7 +403,7 @@ class Participant:
     async def _release(self) -> None:
         around = self._around
         around.taskport.forget(self.query)
-        await self._stop_jobs()
+        await self._stop_jobs(self._fragments.values())
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -377,16 +414,23 @@ class Participant:
             spool.close()
         for store in self._lane_stores:
             store.close()
-        around.resources.give_back(self.query)
         around.send(self.query.initiator, final)
-        self.do(self.core.released())
+        self.do(self.core.released(self._left()))
+        around.resources.give_back(self.query)
         self._released.set()
         self._on_released(self)
 
-    async def _stop_jobs(self) -> None:
+    def _left(self) -> tuple[str, ...]:
+        """What of this query is still here, for its receipt: nothing, if all went well."""
+        jobs = [f"Spark job {running.tag}" for running in self._fragments.values() if running.in_spark]
+        connections = self._around.taskport.connections(self.query)
+        tasks = [f"{connections} connections of Spark tasks"] if connections else []
+        return (*jobs, *tasks, *(f"task {task.get_name()}" for task in self._tasks))
+
+    async def _stop_jobs(self, fragments: Collection[_Running]) -> None:
         """A cancel misses a query that is still planning: repeat it until the job's thread has returned."""
         engine, deadline = self._around.engine, clock.now() + self._around.limits.stop_s
-        while busy := [running for running in self._fragments.values() if running.in_spark]:
+        while busy := [running for running in fragments if running.in_spark]:
             assert engine is not None
             cancels = [self._around.workers.run(engine.cancel, running.tag) for running in busy]
             with suppress(TimeoutError):  # a Spark that hangs must not hang the query's end as well

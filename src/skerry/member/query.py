@@ -17,6 +17,7 @@ from skerry.wire.messages import (
     FragmentDone,
     FragmentProgress,
     LinkBytes,
+    Memory,
     Message,
     PlanReply,
     PlanRequest,
@@ -56,9 +57,13 @@ class QueryFailed(msgspec.Struct, frozen=True):
 
 
 class QueryEnded(msgspec.Struct, frozen=True):
-    """Every participant gave its receipt (or is lost, or took too long: `missing`)."""
+    """Every participant gave its receipt (or is lost, or took too long: `missing`).
+
+    `left` names what receipts say could not be let go in time.
+    """
 
     missing: tuple[str, ...]
+    left: tuple[str, ...] = ()
 
 
 Instruction = Send | SchemaKnown | QueryFailed | QueryEnded
@@ -68,7 +73,14 @@ class QueryCore:
     """One query, started at once at fixed participants; ends with a receipt from each."""
 
     def __init__(
-        self, query: QueryId, plan: Plan, parameters: dict[str, Value], timeout_s: float, limits: Limits, now: float
+        self,
+        query: QueryId,
+        plan: Plan,
+        parameters: dict[str, Value],
+        timeout_s: float,
+        limits: Limits,
+        now: float,
+        options: dict[str, int | str] | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
@@ -79,6 +91,7 @@ class QueryCore:
         self._parameters = parameters
         self._limits = limits
         self._timeout_s = timeout_s
+        self._options = options or {}
         self._deadline = now + timeout_s
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
@@ -89,12 +102,19 @@ class QueryCore:
             fragment.id: FragmentProgress(fragment.id, fragment.member, "waiting", 0, 0) for fragment in plan.fragments
         }
         self._links: dict[tuple[str, str], LinkBytes] = {}
+        self._memory: dict[str, Memory] = {}
+        self._left: list[str] = []
         self.story: list[str] = []
 
     @property
     def deadline(self) -> float:
         """When tick() has something to do."""
         return self._deadline
+
+    @property
+    def owing(self) -> tuple[str, ...]:
+        """Participants whose receipt is outstanding."""
+        return tuple(sorted(self._owing))
 
     def start(self) -> list[Instruction]:
         self.story.append(f"execute at {', '.join(self.participants)}")
@@ -110,7 +130,7 @@ class QueryCore:
                     parameters=self._parameters,
                     virtual_tables={},
                     schema_info={k: v for k, v in self.plan.schema_info.items() if k.startswith(f"{member}.")},
-                    options={},
+                    options=self._options,
                     participants=self.participants,
                     timeout_s=self._timeout_s,
                 ),
@@ -123,7 +143,7 @@ class QueryCore:
         if sender not in self.participants:
             raise PeerError(f"{type(message).__name__} from {sender}, which takes no part in query {self.query}")
         match message:
-            case PlanRequest() if self.phase is Phase.RUNNING:
+            case PlanRequest():  # also when this query is over: others at that member may wait for the same plan
                 return [Send(sender, PlanReply(self.query, message.request_id, message.plan_id, self._asked(message)))]
             case Started():
                 return self._started(sender, message, now)
@@ -132,6 +152,7 @@ class QueryCore:
             case Progress():
                 self._progress(sender, message)
             case Receipt():
+                self._left += [f"{sender}: {what}" for what in message.left]
                 return self._receipt(sender, now)
             case Cancel():
                 return self.cancel(error_of(message.error), now)
@@ -171,6 +192,11 @@ class QueryCore:
 
     def progress(self) -> tuple[tuple[FragmentProgress, ...], tuple[LinkBytes, ...]]:
         return tuple(self._fragments.values()), tuple(self._links.values())
+
+    @property
+    def memory(self) -> tuple[Memory, ...]:
+        """What each participant last said that it holds."""
+        return tuple(self._memory.values())
 
     # --- inside ----------------------------------------------------------------------------------
     def _asked(self, request: PlanRequest) -> Plan | None:
@@ -222,6 +248,8 @@ class QueryCore:
             # Done is said by FragmentDone alone: the receipt is checked against it.
             state = "running" if seen.state == "done" else seen.state
             self._note(sender, seen.fragment, state, seen.rows, seen.size_bytes)
+        if message.memory is not None:
+            self._memory[sender] = message.memory
         for link in message.links:
             if link.sender == sender:
                 self._links[(link.sender, link.receiver)] = link
@@ -236,7 +264,7 @@ class QueryCore:
     def _ended(self, now: float) -> list[Instruction]:
         self.phase = Phase.ENDED
         self.ended_at = now
-        return [QueryEnded(tuple(sorted(self._owing)))]
+        return [QueryEnded(tuple(sorted(self._owing)), tuple(self._left))]
 
     # --- for tests -------------------------------------------------------------------------------
     def validate(self) -> None:

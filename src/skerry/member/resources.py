@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
+from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
@@ -43,6 +44,12 @@ class Resources:
             held = self._held[query] = Held(budget, secrets.token_hex(16))
         held.users += 1
         return held
+
+    def allow(self, held: Held, policy: FaultPolicy) -> None:
+        """A query that buffers may fill the disk, down to a floor of free space."""
+        if policy is FaultPolicy.BUFFER:
+            held.budget.disk_bytes = 2**63
+            held.budget.floor_bytes = self._limits.buffer_floor_bytes
 
     def give_back(self, query: QueryId) -> None:
         held = self._held[query]

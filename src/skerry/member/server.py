@@ -21,13 +21,16 @@ from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
+from skerry.member.orphans import Orphans
 from skerry.member.participant import Participant, Surroundings
 from skerry.member.peertables import PeerTables
+from skerry.member.planasks import PlanAsks
 from skerry.member.query import Phase
 from skerry.member.resources import Resources, Workers
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
+from skerry.plan.fragment import Plan
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
@@ -101,7 +104,8 @@ class Member:
         self._listener: Listener | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._suspected: dict[QueryId, float] = {}
+        self._orphans = Orphans(self.limits.orphan_check_s)
+        self._plan_asks = PlanAsks()
         self.is_stopping = False
 
     # --- life ------------------------------------------------------------------------------------
@@ -202,7 +206,7 @@ class Member:
             case Execute():
                 self._execute(message)
             case PlanReply():
-                self._plan_arrived(message)
+                self._plan_arrived(sender, message)
             case Cancel():
                 self._cancel(sender, message)
             case Describe():
@@ -213,8 +217,10 @@ class Member:
                 inactive = tuple(query for query in message.suspected if query not in self.initiated)
                 self.send(sender, CheckResponse(inactive))
             case CheckResponse():
-                for query in message.inactive:
+                for query in self._orphans.answered(sender, message.inactive):
                     self._orphaned(query)
+            case PlanRequest() if message.query not in self.initiated:
+                self.send(sender, PlanReply(message.query, message.request_id, message.plan_id, self._plan(message)))
             case _ if isinstance(message, _TO_INITIATOR):
                 initiated = self.initiated.get(message.query)
                 if initiated is not None:
@@ -227,7 +233,7 @@ class Member:
             # Its cancel came first: the marker stands, nothing is started.
             self.send(message.sender, Receipt(message.query, self.name))
             return
-        self._suspected.pop(message.query, None)
+        self._orphans.watch(message.query, clock.now())
         surroundings = Surroundings(
             identity=self.identity,
             limits=self.limits,
@@ -251,19 +257,27 @@ class Member:
             why = "is stopping" if self.is_stopping else "has no Spark"
             participant.fail(SiteError(f"site {self.name} {why}", member=self.name))
             return
-        participant.do(participant.core.begin(self.plans.get(message.plan_id)))
+        plan = self.plans.get(message.plan_id)
+        is_asked = plan is None and self._plan_asks.wait(message.query, message.plan_id)
+        participant.do(participant.core.begin(plan, is_asked=is_asked))
 
-    def _plan_arrived(self, message: PlanReply) -> None:
-        participant = self.participants.get(message.query)
+    def _plan(self, message: PlanRequest) -> Plan | None:
+        """A plan for whoever waits for it together with a query that is over."""
+        running = (initiated.plan for initiated in self.initiated.values())
+        return next((p for p in running if p.plan_id == message.plan_id), None) or self.plans.get(message.plan_id)
+
+    def _plan_arrived(self, sender: str, message: PlanReply) -> None:
+        waiting = self._plan_asks.answered(sender, message.plan_id)
+        participants = [self.participants[query] for query in waiting if query in self.participants]
         try:
             if message.plan is not None:
                 self.plans.put(message.plan)
         except PeerError as error:
-            # The query waits for its plan, and no other will come.
-            if participant is not None:
+            # They wait for their plan, and no other will come.
+            for participant in participants:
                 participant.fail(error)
             return
-        if participant is not None:
+        for participant in participants:
             participant.do(participant.core.plan_arrived(message.plan))
 
     def _cancel(self, sender: str, message: Cancel) -> None:
@@ -280,7 +294,7 @@ class Member:
             participant.do(participant.core.cancelled(message.error.message))
         else:
             if message.query not in self.initiated:
-                self.inputs.forget(message.query, clock.now())
+                self._forget(message.query)
             self.send(sender, Receipt(message.query, self.name))
 
     def _deliver(self, channel: ChannelId, spool: ReadableSpool) -> None:
@@ -290,6 +304,7 @@ class Member:
 
     def _participant_released(self, participant: Participant) -> None:
         self.participants.pop(participant.query, None)
+        self._orphans.forget(participant.query)
         log.info("query %s: ended here", participant.query)
 
     # --- peers -------------------------------------------------------------------------------------
@@ -307,35 +322,55 @@ class Member:
                 participant.do(participant.core.initiator_lost())
         for query in self.inputs.pending:
             if query.initiator == peer:
-                self.inputs.forget(query, clock.now())
+                self._forget(query)
+        self._orphans.lost(peer)
+        self._plan_asks.lost(peer)
+
+    def _send_progress(self, participant: Participant) -> None:
+        """Not while its initiator is away: what is queued for a peer is bounded, and only the latest counts."""
+        initiator = participant.query.initiator
+        if initiator == self.name or self.peers.state(initiator) == "up":
+            self.send(initiator, participant.progress())
+
+    def _look_at_links(self, now: float) -> None:
+        """Each query decides by its fault policy how long a peer may be away; a session outlasts the longest."""
+        waits_s: dict[str, float] = {}
+        for initiated in list(self.initiated.values()):
+            for peer in initiated.core.owing:
+                if peer != self.name and (reason := initiated.watch.look(peer, self.peers.link(peer), now)):
+                    initiated.peer_lost(peer, SiteError(f"site {peer} is down: {reason}", member=self.name))
+                waits_s[peer] = max(waits_s.get(peer, 0.0), initiated.watch.patience.wait_s)
+        for participant in list(self.participants.values()):
+            peer = participant.query.initiator
+            if peer != self.name and (reason := participant.watch.look(peer, self.peers.link(peer), now)):
+                log.warning("query %s: site %s is down: %s", participant.query, peer, reason)
+                participant.do(participant.core.initiator_lost())
+            waits_s[peer] = max(waits_s.get(peer, 0.0), participant.watch.patience.wait_s)
+        self.peers.be_patient(waits_s)
 
     # --- orphans -----------------------------------------------------------------------------------
     def _suspect(self, query: QueryId) -> None:
         """Rows came for a query that nobody began here: ask its initiator after a while."""
-        self._suspected.setdefault(query, clock.now() + self.limits.orphan_check_s)
+        self._orphans.watch(query, clock.now())
 
     def _orphaned(self, query: QueryId) -> None:
-        self._suspected.pop(query, None)
         participant = self.participants.get(query)
         if participant is not None:
             participant.do(participant.core.cancelled("the initiator does not know the query"))
         elif query in self.inputs.pending:
-            self.inputs.forget(query, clock.now())
+            self._forget(query)
+
+    def _forget(self, query: QueryId) -> None:
+        self._orphans.forget(query)
+        self.inputs.forget(query, clock.now())
 
     def _check_orphans(self, now: float) -> None:
-        due: dict[str, list[QueryId]] = {}
-        for query, at in list(self._suspected.items()):
-            if query not in self.inputs.pending:
-                del self._suspected[query]
-            elif now >= at:
-                self._suspected[query] = now + self.limits.orphan_check_s
-                due.setdefault(query.initiator, []).append(query)
-        for initiator, queries in due.items():
+        for initiator, queries in self._orphans.due(now).items():
             if initiator in self.config.members:
-                self.send(initiator, Check(tuple(queries)))
+                self.send(initiator, Check(queries))
             else:
                 for query in queries:
-                    self.inputs.forget(query, now)
+                    self._forget(query)
 
     async def _tick_forever(self) -> None:
         while True:
@@ -351,7 +386,8 @@ class Member:
         for participant in list(self.participants.values()):
             participant.do(participant.core.tick(now))
             participant.check_stalled()
-            self.send(participant.query.initiator, participant.progress())
+            self._send_progress(participant)
+        self._look_at_links(now)
         self.inputs.expire(now)
         self._check_orphans(now)
         self.clients.tick(now)

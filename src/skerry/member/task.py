@@ -31,7 +31,13 @@ class Release(msgspec.Struct, frozen=True):
     why: str
 
 
-TaskInstruction = Send | RunFragment | Release
+class StopFragment(msgspec.Struct, frozen=True):
+    """Its receiver has enough: end its job, and let its own senders know that no more is wanted."""
+
+    fragment: int
+
+
+TaskInstruction = Send | RunFragment | StopFragment | Release
 
 
 class TaskCore:
@@ -48,8 +54,10 @@ class TaskCore:
         self._sending: set[int] = set(execute.fragments)  # fragments whose rows are not all taken by the receiver
         self._initiator_gone = False
 
-    def begin(self, plan: Plan | None) -> list[TaskInstruction]:
-        """`plan` as the cache has it; without it the initiator is asked."""
+    def begin(self, plan: Plan | None, *, is_asked: bool = False) -> list[TaskInstruction]:
+        """`plan` as the cache has it; without it the initiator is asked, unless another query has done that."""
+        if plan is None and is_asked:
+            return []
         if plan is None:
             request = PlanRequest(self.query, self.execute.request_id, self.execute.plan_id)
             return [Send(self.query.initiator, request)]
@@ -87,6 +95,12 @@ class TaskCore:
         self._sending.discard(fragment)
         return self._maybe_release() if self.phase is TaskPhase.RUNNING else []
 
+    def output_stopped(self, fragment: int, rows: int, size_bytes: int, seconds: float) -> list[TaskInstruction]:
+        """The receiver wants no more (a LIMIT is full): a fragment that still runs for it is done with."""
+        stops = [StopFragment(fragment)] if fragment in self._running and self.phase is TaskPhase.RUNNING else []
+        done = self.fragment_done(fragment, rows, size_bytes, seconds) if stops else []
+        return [*stops, *done, *self.output_taken(fragment)]
+
     def failed(self, error: SkerryError) -> list[TaskInstruction]:
         """Something here went wrong: the initiator cancels the whole query, this member stops at once."""
         if self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
@@ -113,15 +127,15 @@ class TaskCore:
             return []
         return self.failed(TimedOut(f"query {self.query} ran longer than its {self.execute.timeout_s:g} s"))
 
-    def released(self) -> list[TaskInstruction]:
-        """Nothing of the query is left here."""
+    def released(self, left: tuple[str, ...] = ()) -> list[TaskInstruction]:
+        """Nothing of the query is left here, but for what `left` names."""
         if self.phase is TaskPhase.GONE:
             return []
         assert self.phase is TaskPhase.STOPPING
         self.phase = TaskPhase.GONE
         if self._initiator_gone:
             return []
-        return [Send(self.query.initiator, Receipt(self.query, self._member))]
+        return [Send(self.query.initiator, Receipt(self.query, self._member, left))]
 
     def _maybe_release(self) -> list[TaskInstruction]:
         if self._running or self._sending:

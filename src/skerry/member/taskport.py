@@ -58,7 +58,7 @@ class _Query:
         self.sinks: dict[int, _Sink] = {}
         self.edges: dict[int, _Edge] = {}
         self.tasks: dict[asyncio.Task[None], Connection] = {}
-        self.readers: dict[asyncio.Task[None], int] = {}  # sources, and the edge each one reads
+        self.parts: dict[asyncio.Task[None], tuple[str, int]] = {}  # what each one serves: ("edge", 3), ("sink", 1)
         self.waiting: dict[asyncio.Task[None], float] = {}  # sinks that wait for room, since when
 
 
@@ -91,12 +91,20 @@ class TaskPort:
 
     def close_edges(self, query: QueryId, edges: Iterable[EdgeInput]) -> None:
         """The job that read these edges has ended. After a LIMIT its Python workers would go on waiting for rows."""
+        self._close(query, {("edge", edge.edge) for edge in edges})
+
+    def close_sink(self, query: QueryId, fragment: int) -> None:
+        """Nobody wants this fragment's rows any more: its tasks, now and later ones, are refused."""
         known = self._queries.get(query)
-        if known is None:
-            return
-        ended = {edge.edge for edge in edges}
-        for task, edge in list(known.readers.items()):
-            if edge in ended:
+        if known is not None:
+            known.sinks.pop(fragment, None)
+            self._close(query, {("sink", fragment)})
+
+    def _close(self, query: QueryId, parts: set[tuple[str, int]]) -> None:
+        known = self._queries.get(query)
+        for task, part in list(known.parts.items()) if known is not None else ():
+            if part in parts:
+                assert known is not None
                 known.tasks[task].abort()
                 task.cancel()
 
@@ -132,15 +140,16 @@ class TaskPort:
         try:
             if isinstance(opening, SinkOpen):
                 assert sink is not None
+                known.parts[task] = ("sink", opening.fragment)
                 await _SinkServer(connection, sink, known, task).serve(Attempt(opening.partition, opening.attempt))
             else:
                 assert edge is not None
-                known.readers[task] = opening.edge
+                known.parts[task] = ("edge", opening.edge)
                 await _serve_source(connection, edge.spools, opening)
         finally:
             known.tasks.pop(task, None)
             known.waiting.pop(task, None)
-            known.readers.pop(task, None)
+            known.parts.pop(task, None)
 
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)

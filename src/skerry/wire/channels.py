@@ -79,6 +79,10 @@ class ChannelIn:
         """The query used up so much (in headers' decoded_bytes) of what was appended: grants more."""
         self._tell(self._receiver.consumed(decoded_bytes))
 
+    def wait_for(self, wait_s: float) -> None:
+        """How long a lost connection is waited for, from the next loss on."""
+        self._wait_s = wait_s
+
     def activate(self, *, grant_on_consumption: bool | None = None) -> None:
         """The query is known now: credit grows with it, by the policy given here or at the beginning."""
         if grant_on_consumption is None:

@@ -158,10 +158,11 @@ class FragmentDone(Message, frozen=True):
 
 
 class Receipt(Message, frozen=True):
-    """Nothing of the query is left at this member."""
+    """Nothing of the query is left at this member, but for what `left` names: jobs that Spark has not ended, …"""
 
     query: QueryId
     member: str
+    left: tuple[str, ...] = ()
 
 
 class LinkBytes(msgspec.Struct, frozen=True, array_like=True):
@@ -183,11 +184,22 @@ class FragmentProgress(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int
 
 
+class Memory(msgspec.Struct, frozen=True, array_like=True):
+    """What a query holds at one member, now and at most: its one counter for spools, pending rows and merges."""
+
+    member: str
+    memory_bytes: int
+    memory_peak_bytes: int
+    disk_bytes: int
+    disk_peak_bytes: int
+
+
 class Progress(Message, frozen=True):
     query: QueryId
     member: str
     fragments: tuple[FragmentProgress, ...]
     links: tuple[LinkBytes, ...]
+    memory: Memory | None = None
 
 
 class Check(Message, frozen=True):
@@ -301,7 +313,7 @@ class SourceEnd(Message, frozen=True):
 
 # --- 5. client connections -----------------------------------------------------------------------
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count"."""
+    """expected: "any", "rows" or "count". options: `fault_policy`."""
 
     request: int
     query: QueryId
@@ -312,6 +324,7 @@ class ClientExecute(Message, frozen=True):
     schema_name: str
     expected: str = "any"
     page_bytes: int = 0
+    options: dict[str, str] = {}
 
 
 class Page(msgspec.Struct, frozen=True, array_like=True):
@@ -372,6 +385,7 @@ class ClientStatusReply(Message, frozen=True):
     fragments: tuple[FragmentProgress, ...] = ()
     links: tuple[LinkBytes, ...] = ()
     plan: str = ""
+    memory: tuple[Memory, ...] = ()
 
 
 class ClientMembers(Message, frozen=True):

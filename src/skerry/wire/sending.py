@@ -113,6 +113,8 @@ class ChannelOut:
                     connection.abort()
                 if self._sender.end is not None:
                     return self._sender.end
+                if self._wait_s <= 0:
+                    raise self._down("its connection was lost, and this query does not wait")
                 # A link that was of use: wait afresh. Else it was one of those that end as soon as they begin.
                 lived_s = loop.time() - linked_at
                 if self._sender.acked_upto > acked_upto or lived_s > self._limits.reconnect_max_s:

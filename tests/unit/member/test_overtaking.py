@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import cast
 
 import msgspec
 
+from skerry import clock
 from skerry.config import parse
 from skerry.ids import ChannelId, QueryId
 from skerry.member.server import Member
+from skerry.spark.engine import Engine
 from skerry.wire.channels import ChannelIn, Gone
-from skerry.wire.messages import Cancel, CheckResponse, Failure, Message, OpenChannel, PlanReply, Receipt
+from skerry.wire.messages import (
+    Cancel,
+    Check,
+    CheckResponse,
+    Failure,
+    Message,
+    OpenChannel,
+    PlanReply,
+    PlanRequest,
+    Receipt,
+)
 from tests.unit.member.member_samples import QUERY, SCHEMA, execute_of, plan_of
 
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}")
@@ -66,7 +79,12 @@ def test_rows_that_overtake_the_execute_and_a_cancel_that_does_too() -> None:
 def test_rows_of_a_query_that_its_initiator_does_not_know_are_dropped() -> None:
     async def act(member: Member, sent: list[Message]) -> None:
         assert isinstance(member.inputs.lookup(OPEN), ChannelIn)
-        member._receive("oslo", CheckResponse((QUERY, QueryId("oslo", "other"))))
+        unasked = CheckResponse((QUERY, QueryId("oslo", "other")))
+        member._receive("oslo", unasked)
+        assert member.inputs.pending == [QUERY]
+        member._tick(clock.now() + member.limits.orphan_check_s)
+        assert sent == [Check((QUERY,))]
+        member._receive("oslo", unasked)
         assert member.inputs.pending == []
         assert member.resources.queries == 0
 
@@ -88,5 +106,31 @@ def test_an_execute_at_a_member_without_spark_is_answered_with_a_cancel_and_a_re
         member._receive("oslo", PlanReply(QUERY, QUERY.local, PLAN.plan_id, PLAN))
         member._receive("oslo", msgspec.structs.replace(CANCEL, error=Failure(0, "complete")))
         assert member.participants == {}
+
+    with_tromso(act)
+
+
+def test_queries_that_lack_the_same_plan_ask_once_and_all_run() -> None:
+    async def act(member: Member, sent: list[Message]) -> None:
+        member.engine = cast(Engine, object())  # it would run fragments; none arrives
+        others = [msgspec.structs.replace(EXECUTE, query=QueryId("oslo", name)) for name in ("b", "c")]
+        for execute in (EXECUTE, *others):
+            member._receive("oslo", execute)
+        assert [type(message) for message in sent] == [PlanRequest]
+        member._receive("oslo", PlanReply(QUERY, QUERY.local, PLAN.plan_id, None))
+        assert [message.query for message in sent if isinstance(message, Cancel)] == [
+            execute.query for execute in (EXECUTE, *others)
+        ]
+
+    with_tromso(act)
+
+
+def test_a_plan_is_given_for_a_query_that_is_over() -> None:
+    async def act(member: Member, sent: list[Message]) -> None:
+        request = PlanRequest(QUERY, "r", PLAN.plan_id)
+        member._receive("oslo", request)
+        member.plans.put(PLAN)
+        member._receive("oslo", request)
+        assert sent == [PlanReply(QUERY, "r", PLAN.plan_id, plan) for plan in (None, PLAN)]
 
     with_tromso(act)

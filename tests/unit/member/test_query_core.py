@@ -176,7 +176,6 @@ def test_a_member_lost_while_receipts_are_awaited_is_not_waited_for() -> None:
 def test_after_the_end_nothing_is_said(step: Step) -> None:
     core, _ = play(closed(), *(receipt(member) for member in ALL))
     assert step(core) == []
-    assert core.receive("oslo", PlanRequest(QUERY, QUERY.local, PLAN.plan_id), 9.0) == []
     assert core.receive("bergen", Started(QUERY, "bergen", 3, SCHEMA), 9.0) == []
     assert core.tick(1e9) == []
     core.validate()
@@ -196,7 +195,8 @@ def test_a_plan_is_given_to_who_asks_for_this_one_only() -> None:
     other = core.receive("tromso", PlanRequest(QUERY, "r", "other"), 0.0)
     assert other == [Send("tromso", PlanReply(QUERY, "r", "other", None))]
     core.cancel(Cancelled("closed"), 1.0)
-    assert core.receive("tromso", PlanRequest(QUERY, "r", PLAN.plan_id), 2.0) == []
+    # Another query at that member may wait for the same plan, and have asked through this one.
+    assert core.receive("tromso", PlanRequest(QUERY, "r", PLAN.plan_id), 2.0) == asked
     core.validate()
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from skerry.errors import Overloaded, SiteError, TimedOut
 from skerry.member.query import Send
-from skerry.member.task import Release, RunFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.plan.fragment import Plan
 from skerry.wire.messages import Cancel, FragmentDone, PlanRequest, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, execute_of, plan_of
@@ -184,3 +184,39 @@ def test_the_last_rows_taken_while_it_lets_go_release_nothing_again() -> None:
     assert taken(2)(core) == []
     assert core.released() == [RECEIPT]
     core.validate()
+
+
+def stopped(fragment: int) -> Step:
+    return lambda core: core.output_stopped(fragment, 3, 30, 0.1)
+
+
+def test_a_fragment_whose_receiver_has_enough_is_stopped_and_done() -> None:
+    core = new_task()
+    done = Send("oslo", FragmentDone(QUERY, "tromso", 1, 3, 30, 0.1))
+    assert stopped(1)(core) == [StopFragment(1), done]
+    assert stopped(1)(core) == []
+    assert core.phase is TaskPhase.RUNNING
+    # One that has run already has nothing to stop.
+    assert ran(2)(core) == [Send("oslo", FragmentDone(QUERY, "tromso", 2, 5, 50, 0.1))]
+    assert stopped(2)(core) == [Release("complete")]
+    assert core.released() == [RECEIPT]
+
+
+@pytest.mark.parametrize("step", [failed, cancelled, initiator_lost])
+def test_nothing_is_stopped_twice(step: Step) -> None:
+    core = new_task()
+    step(core)
+    assert stopped(1)(core) == []
+    core.validate()
+
+
+def test_a_receipt_says_what_is_left() -> None:
+    core = new_task()
+    cancelled(core)
+    assert core.released(("Spark job 7",)) == [Send("oslo", Receipt(QUERY, "tromso", ("Spark job 7",)))]
+
+
+def test_a_plan_that_another_query_asked_for_is_waited_for() -> None:
+    core = TaskCore(execute_of(PLAN, "tromso"), "tromso", 0.0)
+    assert core.begin(None, is_asked=True) == []
+    assert core.plan_arrived(PLAN) == [RunFragment(PLAN.fragments[0]), RunFragment(PLAN.fragments[1])]

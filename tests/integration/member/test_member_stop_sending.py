@@ -1,0 +1,41 @@
+"""A LIMIT that is full ends the fragments that feed it, at every site, while its rows still wait for their reader."""
+
+from __future__ import annotations
+
+import pytest
+
+from skerry.client.cursor import PageSize
+from skerry.limits import MIB
+from skerry.testing.cluster import LocalCluster
+from tests.integration.member.member_sites import wait_until
+
+pytestmark = pytest.mark.spark
+
+# Minutes of work at tromso, for rows that nobody needs once oslo has given its own.
+SQL = """
+SELECT id FROM (
+  SELECT id FROM oslo.ticks
+  UNION ALL
+  SELECT id FROM tromso.ticks WHERE sha2(repeat(note, 30000), 512) <> 'x'
+) LIMIT 4000
+"""
+
+
+def participants(members: LocalCluster, name: str) -> int:
+    async def ask() -> int:
+        return len(members.members[name].participants)
+
+    return members.call(ask())
+
+
+def test_a_full_limit_ends_what_feeds_it_while_the_query_lives(members: LocalCluster) -> None:
+    with members.connect("oslo") as connection:
+        cursor = connection.cursor()
+        cursor._size = PageSize(100, 1 * MIB)  # small pages: the reader has not had all of them
+        cursor.execute(SQL)
+        wait_until(lambda: participants(members, "tromso") == 0, "tromso was told to stop, and gave its receipt")
+        status = cursor.status()
+        assert status.state == "running"
+        (fed,) = [each for each in status.fragments if each.member == "tromso"]
+        assert fed.state == "done"
+        assert len(cursor.fetchall()) == 4000
