@@ -88,7 +88,7 @@ class Participant:
         self._held = around.resources.take(self.query)
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
-        around.inputs.begin(self.query, self.watch.patience)
+        around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
@@ -114,6 +114,8 @@ class Participant:
                     log.debug("query %s: letting go (%s)", self.query, why)
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
+        if self.core.phase is TaskPhase.RUNNING:
+            self._around.inputs.planned(self.query)
 
     def fail(self, error: BaseException) -> None:
         """Anything that went wrong here ends the query."""
@@ -366,8 +368,21 @@ class Participant:
         """Tasks that wait for a slow reader hold slots; when others queue for them, this query ends (D7)."""
         around = self._around
         stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
-        if stalled and around.engine is not None:
+        if stalled and self._nothing_leaves():
+            self.fail(
+                Overloaded(
+                    f"site {around.identity.member}: the rows that arrived for the query fill its spool, and leave no "
+                    f"room for its result",
+                    suggestion="raise limits.spool_disk_bytes, or ask for less",
+                )
+            )
+        elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
+
+    def _nothing_leaves(self) -> bool:
+        """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
+        stores = [running.store for running in self._fragments.values() if isinstance(running.store, DirectStore)]
+        return all(store.spool.first == store.spool.length for store in stores)
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]

@@ -189,6 +189,8 @@ class ChannelIn:
                 if connection is not self._connection:
                     return
                 self._receive(connection, frame)
+                if connection.queued_bytes == 0:
+                    self._tell(self._receiver.idle())
                 if self._receiver.is_complete:
                     await self._farewell(connection)
                     break

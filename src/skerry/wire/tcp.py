@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from skerry.errors import PeerError, SkerryError
+from skerry.errors import PeerError, SkerryError, TimedOut
 from skerry.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
@@ -312,7 +312,10 @@ async def login(connection: Connection, hello: Hello) -> Welcome:
             connection.version = welcome.version
             return welcome
         case Refused(failure):
-            raise error_of(failure)
+            error = error_of(failure)
+            if isinstance(error, TimedOut):
+                raise ConnectionLost(error.message)  # the Hello came too late: the link was slow, try again
+            raise error
         case None:
             raise ConnectionLost(f"{connection.peer_name}: the connection ended before the answer to Hello")
         case other:
