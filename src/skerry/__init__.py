@@ -68,9 +68,13 @@ __all__ = [
 ]
 
 
-def connect(url: str, *, timeout_s: float | None = None) -> Connection:
-    """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s)."""
+def connect(url: str, *, timeout_s: float | None = None, fault_policy: str | None = None) -> Connection:
+    """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s).
+
+    `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
+    cluster is configured.
+    """
     # Imported late: members and Spark tasks import this package too, and need no client.
     from skerry.client.dbapi import connect as connect_client
 
-    return connect_client(url, timeout_s=timeout_s)
+    return connect_client(url, timeout_s=timeout_s, fault_policy=fault_policy)
