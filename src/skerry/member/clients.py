@@ -21,6 +21,7 @@ from skerry.member.faults import OPTION
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.plan.explain import explain
+from skerry.testing.points import reach
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
     ClientClose,
@@ -150,6 +151,7 @@ class Clients:
     # --- execute -----------------------------------------------------------------------------------
     async def _execute(self, connection: Connection, message: ClientExecute) -> ClientResult:
         query = message.query
+        reach("query received")
         try:
             if query.initiator != self._member.name:
                 raise PeerError(f"query {query} belongs to member {query.initiator}, this is {self._member.name}")
@@ -212,7 +214,9 @@ class Clients:
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         member.initiate(initiated)
+        reach("execute sent")
         schema = await initiated.schema()
+        reach("columns known")
         page = await initiated.page(0, *self._page_size(message))
         if page.is_last:
             self._remember(message.query)

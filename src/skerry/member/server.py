@@ -32,6 +32,7 @@ from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
 from skerry.plan.fragment import Plan
 from skerry.spark.engine import Engine
+from skerry.testing.points import reach
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
@@ -227,6 +228,7 @@ class Member:
                     initiated.receive(sender, message)
 
     def _execute(self, message: Execute) -> None:
+        reach("execute received")
         if message.query in self.participants:
             return
         if self.inputs.is_gone(message.query):
@@ -260,6 +262,8 @@ class Member:
         plan = self.plans.get(message.plan_id)
         is_asked = plan is None and self._plan_asks.wait(message.query, message.plan_id)
         participant.do(participant.core.begin(plan, is_asked=is_asked))
+        if plan is None:
+            reach("plan requested")
 
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""

@@ -10,6 +10,7 @@ from enum import Enum
 from skerry.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
+from skerry.testing.points import reach
 from skerry.wire.channel import ChannelReceiver
 from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch
 from skerry.wire.listener import Handler
@@ -141,6 +142,7 @@ class ChannelIn:
         try:
             for message in self._receiver.open(opening):
                 connection.send(message)
+            reach("channel accepted")
             while (frame := await connection.receive()) is not None:
                 if connection is not self._connection:
                     return
@@ -169,6 +171,7 @@ class ChannelIn:
             if header.rows:
                 self.append(header, body)
                 self.received_rows += header.rows
+                reach("grant withheld")
             grants = self._receiver.appended(header)
             if header.last:
                 self._end()

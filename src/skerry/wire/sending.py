@@ -11,6 +11,7 @@ from typing import Protocol
 from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
+from skerry.testing.points import reach
 from skerry.wire.address import parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_batch_frame, size_of
@@ -212,6 +213,7 @@ class ChannelOut:
         self.sent_bytes += size_of(parts)
         connection.send_parts(parts)
         await connection.drain()
+        reach("batch sent" if sender.next_seq <= spool.length else "last batch sent")
         return True
 
     # --- what the receiver says --------------------------------------------------------------

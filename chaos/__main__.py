@@ -1,0 +1,86 @@
+"""Runs the rounds and ends with `N rounds, 0 violations`; exit status 1 when there was one."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from fnmatch import fnmatch
+from pathlib import Path
+from random import Random
+from types import FrameType
+
+from chaos.cluster import Cluster
+from chaos.net import Net, why_not
+from chaos.rounds import Outcome, Runner, fault_rounds
+from chaos.shapes import SITES, make_tables, right_answers
+
+
+def _show(outcome: Outcome) -> None:
+    action, point, shape = outcome.name.split("@")
+    print(
+        f"{action:<10} {point:<26} {shape:<9} {outcome.victim:<7} {outcome.seconds:5.1f} s  {outcome.result[:110]}",
+        flush=True,
+    )
+    for violation in outcome.violations:
+        print(f"    VIOLATION {violation}", flush=True)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m chaos", description="Members that are killed, stopped and cut off.")
+    parser.add_argument("--tenth", action="store_true", help="a tenth of the rounds, as `make test` runs them")
+    parser.add_argument("--only", metavar="PATTERN", help="rounds of this name, as in 'kill@first batch sent@*'")
+    parser.add_argument("--seed", type=int, default=0, help="other rounds in the tenth, other members hit (default: 0)")
+    parser.add_argument("--keep", action="store_true", help="keep the members' logs also when nothing was wrong")
+    chosen = parser.parse_args()
+    if reason := why_not():
+        print(f"skipped: {reason}")
+        return 0
+    signal.signal(signal.SIGTERM, _interrupt)
+    folder = Path(tempfile.mkdtemp(prefix="chaos"))
+    outcomes: list[Outcome] = []
+    try:
+        _run(chosen, folder, outcomes)
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    violations = sum(len(outcome.violations) for outcome in outcomes)
+    if violations:
+        print(f"\nthe members' logs are in {folder}; one round alone:")
+        for outcome in outcomes:
+            if outcome.violations:
+                print(f"  python -m chaos --seed {chosen.seed} --only '{outcome.name}'")
+    elif not chosen.keep:
+        shutil.rmtree(folder)
+    print(f"{len(outcomes)} rounds, {violations} violations")
+    return 1 if violations else 0
+
+
+def _run(chosen: argparse.Namespace, folder: Path, outcomes: list[Outcome]) -> None:
+    started = time.monotonic()
+    tables = make_tables(folder / "data")
+    answers = right_answers(tables)
+    rounds = fault_rounds()
+    Random(chosen.seed).shuffle(rounds)
+    if chosen.only:
+        rounds = [each for each in rounds if fnmatch(each.name, chosen.only)]
+    elif chosen.tenth:
+        rounds = rounds[: len(rounds) // 10]
+    with Net(SITES) as net, Cluster(net, folder / "m", tables) as cluster:
+        runner = Runner(cluster, answers, chosen.seed)
+        runner.warm_up()
+        print(f"three members are up after {time.monotonic() - started:.1f} s", flush=True)
+        for each in rounds:
+            outcomes.append(runner.run(each))
+            _show(outcomes[-1])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
