@@ -14,9 +14,12 @@ from random import Random
 from types import FrameType
 
 from chaos.cluster import Cluster
+from chaos.links import LinkRound, ResetRound, link_rounds
 from chaos.net import Net, why_not
-from chaos.rounds import Outcome, Runner, fault_rounds
+from chaos.rounds import Outcome, Round, Runner, fault_rounds
 from chaos.shapes import SITES, make_tables, right_answers
+
+AnyRound = Round | LinkRound | ResetRound
 
 
 def _show(outcome: Outcome) -> None:
@@ -34,7 +37,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m chaos", description="Members that are killed, stopped and cut off.")
+    parser = argparse.ArgumentParser(prog="python -m chaos", description=__doc__)
     parser.add_argument("--tenth", action="store_true", help="a tenth of the rounds, as `make test` runs them")
     parser.add_argument("--only", metavar="PATTERN", help="rounds of this name, as in 'kill@first batch sent@*'")
     parser.add_argument("--seed", type=int, default=0, help="other rounds in the tenth, other members hit (default: 0)")
@@ -63,22 +66,26 @@ def main() -> int:
     return 1 if violations else 0
 
 
+def _chosen_rounds(tenth: bool, seed: int, only: str | None) -> list[AnyRound]:
+    faults: list[AnyRound] = [*fault_rounds()]
+    Random(seed).shuffle(faults)
+    links: list[AnyRound] = [*link_rounds(6 if tenth else 60)]
+    if tenth:
+        faults = faults[: len(faults) // 10]
+        links = [each for each in links if not isinstance(each, Round) and each.in_tenth]
+    return [each for each in [*links, *faults] if only is None or fnmatch(each.name, only)]
+
+
 def _run(chosen: argparse.Namespace, folder: Path, outcomes: list[Outcome]) -> None:
     started = time.monotonic()
     tables = make_tables(folder / "data")
     answers = right_answers(tables)
-    rounds = fault_rounds()
-    Random(chosen.seed).shuffle(rounds)
-    if chosen.only:
-        rounds = [each for each in rounds if fnmatch(each.name, chosen.only)]
-    elif chosen.tenth:
-        rounds = rounds[: len(rounds) // 10]
     with Net(SITES) as net, Cluster(net, folder / "m", tables) as cluster:
         runner = Runner(cluster, answers, chosen.seed)
         runner.warm_up()
         print(f"three members are up after {time.monotonic() - started:.1f} s", flush=True)
-        for each in rounds:
-            outcomes.append(runner.run(each))
+        for each in _chosen_rounds(chosen.tenth, chosen.seed, chosen.only):
+            outcomes.append(each.run(runner))
             _show(outcomes[-1])
 
 

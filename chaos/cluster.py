@@ -27,7 +27,7 @@ from skerry.testing.points import VARIABLE
 PORT = 7101
 START_S = 120.0
 STOP_S = 30.0
-LEFT_S = 20.0  # for the last receipts, and for what an aborted connection leaves
+LEFT_S = 20.0  # for the last receipts
 LIMITS = {
     # Small enough that small tables have many batches, grants, pages and spool files.
     "batch_bytes": 16 * 1024,
@@ -243,11 +243,12 @@ class Cluster:
         with self.net.as_client():
             return skerry.connect(f"skerry://{self.net.address(name)}:{PORT}", **options)
 
-    def left(self) -> list[str]:
+    def left(self, deadline_s: float) -> list[str]:
         """After a while: receipts lag behind a query's end."""
-        give_up = time.monotonic() + LEFT_S
-        living = [site for site in self.sites.values() if not site.has_ended]
-        while left := [what for site in living for what in site.left(len(self.sites) - 1)]:
+        give_up = time.monotonic() + deadline_s
+        while left := [
+            what for site in self.sites.values() if not site.has_ended for what in site.left(len(self.sites) - 1)
+        ]:
             if time.monotonic() > give_up:
                 return left
             time.sleep(0.02)
@@ -293,7 +294,7 @@ def _write_config(
 class Asking:
     """A client in a thread of its own: reads page by page, or one page and then cancels."""
 
-    def __init__(self, cluster: Cluster, shape: Shape, number: int, policy: str = "wait", *, cancels: bool = False) -> None:
+    def __init__(self, cluster: Cluster, shape: Shape, number: int, policy: str, *, cancels: bool = False) -> None:
         self.rows: list[tuple[Any, ...]] | None = None
         self.error: skerry.Error | None = None
         self.ended_at = 0.0

@@ -98,7 +98,9 @@ class Net:
     # --- faults ------------------------------------------------------------------------------------
     def cut(self, sender: str, receiver: str) -> None:
         """Nothing that `sender` says reaches `receiver` any more."""
-        self._in(sender, "neigh", "replace", self.address(receiver), "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent")
+        self._in(
+            sender, "neigh", "replace", self.address(receiver), "lladdr", _NOBODY, "dev", "eth0", "nud", "permanent"
+        )
 
     def heal(self, sender: str, receiver: str) -> None:
         self._in(sender, "neigh", "del", self.address(receiver), "dev", "eth0")
@@ -112,9 +114,8 @@ class Net:
 
     def slow(self, name: str, mbit: float) -> None:
         """What the member sends goes out at this rate."""
-        rate = f"{mbit * 1000:.0f}kbit"
-        shape = ("tc", "qdisc", "replace", "dev", "eth0", "root", "tbf", "rate", rate, "burst", "16kb", "latency", "200ms")
-        _run(*self.command(name, *shape))
+        shape = ("tbf", "rate", f"{mbit * 1000:.0f}kbit", "burst", "16kb", "latency", "200ms")
+        _run(*self.command(name, "tc", "qdisc", "replace", "dev", "eth0", "root", *shape))
 
     def full_speed(self, name: str) -> None:
         _run(*self.command(name, "tc", "qdisc", "del", "dev", "eth0", "root"))

@@ -8,9 +8,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
-from chaos.cluster import LIMITS, Asking, Broken, Cluster, Site, wait_until
+from chaos.cluster import LEFT_S, LIMITS, Asking, Broken, Cluster, wait_until
 from chaos.points import POINTS, Point, Where
 from chaos.shapes import ASKED_AT, SHAPES, Shape
 
@@ -38,6 +37,9 @@ class Round:
         others = self.shape.others
         return ASKED_AT if self.point.where is Where.INITIATOR else Random(f"{seed} {self.name}").choice(others)
 
+    def run(self, runner: Runner) -> Outcome:
+        return runner.fault(self)
+
 
 @dataclass
 class Outcome:
@@ -61,7 +63,7 @@ class Runner:
     def __init__(self, cluster: Cluster, answers: dict[str, list[tuple[object, ...]]], seed: int) -> None:
         self.cluster = cluster
         self._answers = answers
-        self._seed = seed
+        self.seed = seed
         self._numbers = itertools.count(1)
 
     def ask(self, shape: Shape, policy: str = "wait", *, cancels: bool = False) -> Asking:
@@ -74,8 +76,9 @@ class Runner:
             if not asking.wait(2 * HANGS_S) or asking.rows is None or asking.answer() != self._answers[shape.name]:
                 raise SystemExit(f"{shape.name}, before any fault: {self.said(asking)}; logs in {self.cluster.folder}")
 
-    def run(self, each: Round) -> Outcome:
-        victim = each.victim(self._seed)
+    # --- the fault ---------------------------------------------------------------------------------
+    def fault(self, each: Round) -> Outcome:
+        victim = each.victim(self.seed)
         outcome = Outcome(each.name, victim)
         try:
             if each.point.name == "member starting":
@@ -89,7 +92,6 @@ class Runner:
             self.mend()
         return outcome
 
-    # --- the fault ---------------------------------------------------------------------------------
     def _fault(self, each: Round, outcome: Outcome) -> None:
         site = self.cluster.sites[outcome.victim]
         action = "stop" if each.action == "long" else each.action
@@ -107,7 +109,10 @@ class Runner:
         happened_at = time.monotonic()
         if action == "stop":
             wait_until(lambda: site.is_stopped, f"{site.name} is stopped", NOTICED_S)
-            self._hold(site, asking, LONG_S if each.action == "long" else HOLD_S)
+            time.sleep(LONG_S if each.action == "long" else HOLD_S)
+            site.signal(signal.SIGCONT)
+        else:
+            wait_until(lambda: site.has_ended, f"{site.name} is dead", NOTICED_S)
         self.judge(outcome, each.shape, asking, happened_at, self._allowed(each, outcome.victim))
 
     def _start_fault(self, each: Round, outcome: Outcome) -> None:
@@ -118,25 +123,20 @@ class Runner:
         wait_until(lambda: site.has_ended or site.is_stopped, "the point is reached", HANGS_S)
         happened_at = time.monotonic()
         asking = self.ask(each.shape)
-        self.judge(outcome, each.shape, asking, happened_at, _Allowed(False, True, outcome.victim, NOTICED_S))
+        self.judge(outcome, each.shape, asking, happened_at, Allowed(False, True, [outcome.victim], NOTICED_S))
         if each.action == "stop":
             site.signal(signal.SIGCONT)
             site.wait_ready()
 
-    def _hold(self, site: Site, asking: Asking, hold_s: float) -> None:
-        """Let it hang for a while; a long one must be noticed while it does."""
-        time.sleep(hold_s)
-        site.signal(signal.SIGCONT)
-
-    def _allowed(self, each: Round, victim: str) -> _Allowed:
+    def _allowed(self, each: Round, victim: str) -> Allowed:
         if each.action == "stop":
-            return _Allowed(True, False, victim, HANGS_S)
+            return Allowed(True, False, [victim], HANGS_S)
         if each.action == "long":
-            return _Allowed(False, True, victim, LONG_S + NOTICED_S)
-        return _Allowed(True, True, victim, NOTICED_S)
+            return Allowed(False, True, [victim], LONG_S + NOTICED_S)
+        return Allowed(True, True, [victim], NOTICED_S)
 
     # --- the verdict -------------------------------------------------------------------------------
-    def judge(self, outcome: Outcome, shape: Shape, asking: Asking, since: float, allowed: _Allowed) -> None:
+    def judge(self, outcome: Outcome, shape: Shape, asking: Asking, since: float, allowed: Allowed) -> None:
         if not asking.wait(max(0.0, since + HANGS_S - time.monotonic())):
             outcome.result, outcome.seconds = "hangs", time.monotonic() - since
             outcome.violations.append(f"the client still waits {HANGS_S:g} s after the fault")
@@ -152,7 +152,9 @@ class Runner:
             outcome.violations += allowed.faults(asking.error.message, self.cluster)
         late = asking.rows is None and asking.error is not None and outcome.seconds > allowed.within_s
         if late:
-            outcome.violations.append(f"its error came after {outcome.seconds:.1f} s, {allowed.within_s:g} were allowed")
+            outcome.violations.append(
+                f"its error came after {outcome.seconds:.1f} s, {allowed.within_s:g} were allowed"
+            )
 
     def said(self, asking: Asking) -> str:
         if asking.error is not None:
@@ -162,9 +164,9 @@ class Runner:
         return "cancelled" if asking.is_over else "waits"
 
     # --- after it ----------------------------------------------------------------------------------
-    def after(self, shape: Shape, victim: str) -> list[str]:
+    def after(self, shape: Shape, victim: str, left_s: float = LEFT_S) -> list[str]:
         """Nothing is left, at nobody; the killed member comes back, and the same query gives the right answer."""
-        violations = self.cluster.left()
+        violations = self.cluster.left(left_s)
         site = self.cluster.sites[victim]
         if site.has_ended:
             site.close()
@@ -178,7 +180,7 @@ class Runner:
             violations.append("the query after it hangs")
         elif asking.rows is None or asking.answer() != self._answers[shape.name]:
             violations.append(f"the query after it: {self.said(asking)}")
-        violations += self.cluster.left()
+        violations += self.cluster.left(left_s)
         return violations + [what for each in self.cluster.sites.values() for what in each.new_trouble()]
 
     def mend(self) -> None:
@@ -194,15 +196,16 @@ class Runner:
 
 
 @dataclass(frozen=True)
-class _Allowed:
+class Allowed:
     answer: bool
     error: bool
-    victim: str
+    names: Sequence[str]  # sites of which an error has to name one
     within_s: float
 
     def faults(self, message: str, cluster: Cluster) -> list[str]:
         """An error says where; that of a client whose own member is gone says its address."""
         if not self.error:
             return [f"an error, where the right answer was due: {message}"]
-        names: Sequence[Any] = (f"site {self.victim}", cluster.net.address(self.victim))
-        return [] if any(name in message for name in names) else [f"the error does not name {self.victim}: {message}"]
+        if any(f"site {name}" in message or cluster.net.address(name) in message for name in self.names):
+            return []
+        return [f"the error does not name {' or '.join(self.names)}: {message}"]
