@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from random import Random
@@ -16,7 +18,7 @@ from types import FrameType
 from chaos.cluster import Cluster
 from chaos.links import LinkRound, ResetRound, link_rounds
 from chaos.net import Net, why_not
-from chaos.rounds import Outcome, Round, Runner, fault_rounds
+from chaos.rounds import Outcome, Round, Runner, fault_rounds, spark_rounds
 from chaos.shapes import SITES, make_tables, right_answers
 
 AnyRound = Round | LinkRound | ResetRound
@@ -25,7 +27,7 @@ AnyRound = Round | LinkRound | ResetRound
 def _show(outcome: Outcome) -> None:
     action, point, shape = outcome.name.split("@")
     print(
-        f"{action:<10} {point:<26} {shape:<9} {outcome.victim:<7} {outcome.seconds:5.1f} s  {outcome.result[:110]}",
+        f"{action:<10} {point:<26} {shape:<17} {outcome.victim:<7} {outcome.seconds:5.1f} s  {outcome.result[:110]}",
         flush=True,
     )
     for violation in outcome.violations:
@@ -73,20 +75,33 @@ def _chosen_rounds(tenth: bool, seed: int, only: str | None) -> list[AnyRound]:
     if tenth:
         faults = faults[: len(faults) // 10]
         links = [each for each in links if not isinstance(each, Round) and each.in_tenth]
-    return [each for each in [*links, *faults] if only is None or fnmatch(each.name, only)]
+    return _matching([*links, *faults], only)
+
+
+def _matching(rounds: Sequence[AnyRound], only: str | None) -> list[AnyRound]:
+    return [each for each in rounds if only is None or fnmatch(each.name, only)]
 
 
 def _run(chosen: argparse.Namespace, folder: Path, outcomes: list[Outcome]) -> None:
-    started = time.monotonic()
     tables = make_tables(folder / "data")
     answers = right_answers(tables)
-    with Net(SITES) as net, Cluster(net, folder / "m", tables) as cluster:
-        runner = Runner(cluster, answers, chosen.seed)
-        runner.warm_up()
-        print(f"three members are up after {time.monotonic() - started:.1f} s", flush=True)
-        for each in _chosen_rounds(chosen.tenth, chosen.seed, chosen.only):
-            outcomes.append(each.run(runner))
-            _show(outcomes[-1])
+    on_sail = _chosen_rounds(chosen.tenth, chosen.seed, chosen.only)
+    on_spark: list[AnyRound] = [] if chosen.tenth else [*_matching(spark_rounds(), chosen.only)]
+    if on_spark and "JAVA_HOME" not in os.environ and shutil.which("java") is None:
+        print(f"{len(on_spark)} rounds with Apache Spark are skipped: there is no Java")
+        on_spark = []
+    spark = {"bergen": {"master": "local[2]", "conf": {"spark.driver.memory": "1g"}}}
+    for name, rounds, sparks in (("sail", on_sail, {}), ("spark", on_spark, spark)):
+        if not rounds:
+            continue
+        started = time.monotonic()
+        with Net(SITES) as net, Cluster(net, folder / name, tables, sparks) as cluster:
+            runner = Runner(cluster, answers, chosen.seed)
+            runner.warm_up()
+            print(f"three members are up and warm after {time.monotonic() - started:.1f} s ({name})", flush=True)
+            for each in rounds:
+                outcomes.append(each.run(runner))
+                _show(outcomes[-1])
 
 
 if __name__ == "__main__":

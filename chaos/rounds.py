@@ -14,6 +14,7 @@ from chaos.points import POINTS, Point, Where
 from chaos.shapes import ASKED_AT, SHAPES, Shape
 
 NOTICED_S = 5.0  # a killed member is noticed by the clients that wait for it
+GONE_S = 15.0  # a JVM whose member was killed notices that and ends
 HOLD_S = 2.2  # longer than three heartbeats, shorter than wait_s
 LONG_S = LIMITS["wait_s"] + 3.0
 HANGS_S = 30.0
@@ -27,14 +28,15 @@ class Round:
     action: str
     point: Point
     shape: Shape
+    on_spark: bool = False  # bergen's engine is Apache Spark, and bergen is hit
 
     @property
     def name(self) -> str:
-        return f"{self.action}@{self.point.name}@{self.shape.name}"
+        return f"{self.action}@{self.point.name}@{self.shape.name}{' on Spark' if self.on_spark else ''}"
 
     def victim(self, seed: int) -> str:
         """The same one when the round is run alone."""
-        others = self.shape.others
+        others = ("bergen",) if self.on_spark else self.shape.others
         return ASKED_AT if self.point.where is Where.INITIATOR else Random(f"{seed} {self.name}").choice(others)
 
     def run(self, runner: Runner) -> Outcome:
@@ -55,6 +57,20 @@ def fault_rounds() -> list[Round]:
     rounds = [Round(action, point, shape) for point in POINTS for shape in SHAPES for action in ("kill", "stop")]
     long = next(point for point in POINTS if point.name == LONG_POINT)
     return rounds + [Round("long", long, shape) for shape in SHAPES]
+
+
+def spark_rounds() -> list[Round]:
+    """A handful with a JVM and its Python workers: these must go with their member."""
+    points, shapes = {point.name: point for point in POINTS}, {shape.name: shape for shape in SHAPES}
+    chosen = (
+        ("kill", "job running", "large"),
+        ("stop", "job running", "join"),
+        ("kill", "settling", "ordered"),
+        ("stop", "half of the batches sent", "large"),
+        ("kill", "half of the batches sent", "one site"),
+        ("kill", "cancel sent", "large"),
+    )
+    return [Round(action, points[point], shapes[shape], on_spark=True) for action, point, shape in chosen]
 
 
 class Runner:
@@ -171,7 +187,7 @@ class Runner:
         if site.has_ended:
             site.close()
             try:
-                wait_until(lambda: not self.cluster.processes_of(victim), f"processes of {victim} are gone", NOTICED_S)
+                wait_until(lambda: not self.cluster.processes_of(victim), f"processes of {victim} are gone", GONE_S)
             except Broken:
                 violations += [f"{victim} was killed, its {each} lives" for each in self.cluster.processes_of(victim)]
             self.cluster.start(victim)
