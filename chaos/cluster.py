@@ -244,11 +244,10 @@ class Cluster:
             return skerry.connect(f"skerry://{self.net.address(name)}:{PORT}", **options)
 
     def left(self, deadline_s: float) -> list[str]:
-        """After a while: receipts lag behind a query's end."""
+        """After a while: receipts lag behind a query's end. Members that were killed have no say."""
         give_up = time.monotonic() + deadline_s
-        while left := [
-            what for site in self.sites.values() if not site.has_ended for what in site.left(len(self.sites) - 1)
-        ]:
+        living = [site for site in self.sites.values() if not site.has_ended]
+        while left := [what for site in living for what in site.left(len(living) - 1)]:
             if time.monotonic() > give_up:
                 return left
             time.sleep(0.02)
@@ -298,7 +297,7 @@ class Asking:
         self.rows: list[tuple[Any, ...]] | None = None
         self.error: skerry.Error | None = None
         self.ended_at = 0.0
-        self.query = ""
+        self.pages = 0
         self._cluster, self._shape, self._policy, self._cancels = cluster, shape, policy, cancels
         self._sql = shape.text(number)
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -322,9 +321,9 @@ class Asking:
             with self._cluster.connect(fault_policy=self._policy) as connection, connection.cursor() as cursor:
                 rows: list[tuple[Any, ...]] = []
                 cursor.execute(self._sql)
-                self.query = str(cursor.query_id)
                 while page := cursor.fetchmany(4096):
                     rows += page
+                    self.pages += 1
                     if self._cancels:
                         return
                     time.sleep(self._shape.pause_s)

@@ -10,6 +10,7 @@ class Where(Enum):
     INITIATOR = "initiator"
     PARTICIPANT = "participant"  # another one than the initiator
     RUNNER = "runner"  # a participant, and no query has begun
+    BYSTANDER = "bystander"  # a member that the query does not need
 
 
 @dataclass(frozen=True)
@@ -39,3 +40,6 @@ POINTS = (
     *_at(Where.PARTICIPANT, "last batch sent", "receipt owed"),
     *_at(Where.RUNNER, "idle", "member starting"),
 )
+
+# Beside the twenty: nobody who asks for something else may notice.
+BYSTANDER = Point("bystander", Where.BYSTANDER, "bystander")

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field
 from random import Random
 
 from chaos.cluster import LEFT_S, LIMITS, Asking, Broken, Cluster, wait_until
-from chaos.points import POINTS, Point, Where
-from chaos.shapes import ASKED_AT, SHAPES, Shape
+from chaos.points import BYSTANDER, POINTS, Point, Where
+from chaos.shapes import ASKED_AT, SHAPES, SITES, Shape
 
 NOTICED_S = 5.0  # a killed member is noticed by the clients that wait for it
 GONE_S = 15.0  # a JVM whose member was killed notices that and ends
 HOLD_S = 2.2  # longer than three heartbeats, shorter than wait_s
 LONG_S = LIMITS["wait_s"] + 3.0
 HANGS_S = 30.0
-LONG_POINT = "half of the batches sent"
+LONG_POINTS = ("half of the batches sent", "half of the pages")
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,8 @@ class Round:
 
     def victim(self, seed: int) -> str:
         """The same one when the round is run alone."""
+        if self.point.where is Where.BYSTANDER:
+            return next(site for site in SITES if site not in (ASKED_AT, *self.shape.others))
         others = ("bergen",) if self.on_spark else self.shape.others
         return ASKED_AT if self.point.where is Where.INITIATOR else Random(f"{seed} {self.name}").choice(others)
 
@@ -53,10 +55,11 @@ class Outcome:
 
 
 def fault_rounds() -> list[Round]:
-    """20 points × 4 shapes × kill and stop; and one point at which a stop outlasts the wait."""
+    """20 points × 4 shapes × kill and stop; points at which a stop outlasts the wait; members that are not needed."""
     rounds = [Round(action, point, shape) for point in POINTS for shape in SHAPES for action in ("kill", "stop")]
-    long = next(point for point in POINTS if point.name == LONG_POINT)
-    return rounds + [Round("long", long, shape) for shape in SHAPES]
+    rounds += [Round("long", point, shape) for point in POINTS if point.name in LONG_POINTS for shape in SHAPES]
+    simple = [shape for shape in SHAPES if len(shape.others) < len(SITES) - 1]
+    return rounds + [Round(action, BYSTANDER, shape) for shape in simple for action in ("kill", "stop")]
 
 
 def spark_rounds() -> list[Round]:
@@ -111,11 +114,15 @@ class Runner:
     def _fault(self, each: Round, outcome: Outcome) -> None:
         site = self.cluster.sites[outcome.victim]
         action = "stop" if each.action == "long" else each.action
+        number = signal.SIGKILL if action == "kill" else signal.SIGSTOP
         if each.point.name == "idle":
-            site.signal(signal.SIGKILL if action == "kill" else signal.SIGSTOP)
-            if action == "kill":
-                wait_until(lambda: site.has_ended, "it is dead", NOTICED_S)
+            site.signal(number)
+            wait_until(lambda: site.has_ended or site.is_stopped, "it is dead or stopped", NOTICED_S)
             asking = self.ask(each.shape)
+        elif each.point.where is Where.BYSTANDER:
+            asking = self.ask(each.shape)
+            wait_until(lambda: asking.pages or asking.is_over, "the first page", HANGS_S)
+            site.signal(number)
         else:
             site.arm(each.point.hook, action, each.point.count)
             asking = self.ask(each.shape, cancels=each.point.cancels)
@@ -145,8 +152,11 @@ class Runner:
             site.wait_ready()
 
     def _allowed(self, each: Round, victim: str) -> Allowed:
-        if each.action == "stop":
+        """Rows that the initiator has already, nobody can take from it; without its participants it cannot get more."""
+        if each.action == "stop" or each.point.where is Where.BYSTANDER:
             return Allowed(True, False, [victim], HANGS_S)
+        if each.action == "long" and each.point.where is Where.INITIATOR:
+            return Allowed(True, True, [victim, *each.shape.others], LONG_S + NOTICED_S)
         if each.action == "long":
             return Allowed(False, True, [victim], LONG_S + NOTICED_S)
         return Allowed(True, True, [victim], NOTICED_S)
