@@ -48,7 +48,8 @@ def main() -> int:
     if reason := why_not():
         print(f"skipped: {reason}")
         return 0
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a shell's background jobs ignore Ctrl-C
+        signal.signal(number, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="chaos"))
     outcomes: list[Outcome] = []
     try:
