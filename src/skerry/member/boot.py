@@ -14,6 +14,7 @@ import threading
 import uvloop
 
 from skerry.config import Config, MemberConfig
+from skerry.config.exposed import refuse_exposed
 from skerry.errors import ConfigError
 from skerry.limits import Limits
 from skerry.member.server import Member
@@ -76,6 +77,7 @@ def _refuse_taken(address: str) -> None:
 def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> None:
     """Run one member until SIGTERM or SIGINT, or the end of its input. SkerryError when it cannot start."""
     member_config = config.member(name)
+    refuse_exposed(member_config)
     _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
