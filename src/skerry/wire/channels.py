@@ -217,11 +217,11 @@ class ChannelIn:
             if header.rows:
                 self.append(header, body)
                 self.received_rows += header.rows
-                reach("grant withheld")
             grants = self._receiver.appended(header)
             if header.last:
                 self._end()
                 self.finish()
+            reach("grant withheld")
             for grant in grants:
                 connection.send(grant)
             return
