@@ -32,6 +32,7 @@ from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
+from skerry.testing.points import reach
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
     ClientAttach,
@@ -204,6 +205,7 @@ class Clients:
     # --- execute -----------------------------------------------------------------------------------
     async def _execute(self, connection: Connection, message: ClientExecute) -> ClientResult:
         query = message.query
+        reach("query received")
         try:
             self._check_home(query)
             if _LOCAL_ID.fullmatch(query.local) is None:
@@ -312,7 +314,9 @@ class Clients:
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         member.initiate(initiated)
+        reach("execute sent")
         schema = await initiated.schema()
+        reach("columns known")
         page = await initiated.page(0, *self._page_size(message))
         self._given(message.query, page)
         return ClientResult(message.request, schema, page)

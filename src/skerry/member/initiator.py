@@ -19,6 +19,7 @@ from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, Query
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
 from skerry.plan.fragment import Plan
+from skerry.testing.points import reach
 from skerry.wire.messages import Message, Page, Schema, Value
 
 log = logging.getLogger("skerry.query")
@@ -76,6 +77,7 @@ class Initiated:
 
     def cancel(self, error: SkerryError) -> None:
         self._do(self.core.cancel(error, clock.now()))
+        reach("cancel sent")
 
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
@@ -100,6 +102,7 @@ class Initiated:
         async with self._turn:
             while isinstance(page := self._poll(number, rows_max, bytes_max), Signal):
                 await self._wakeup.wait()
+        reach("last page" if page.is_last else "page")
         if page.is_last:
             self._do(self.core.result_complete(clock.now()))
         return page

@@ -30,6 +30,7 @@ from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment,
 from skerry.member.taskport import TaskPort
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.testing.points import reach
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
@@ -170,6 +171,7 @@ class Participant:
     async def _run(self, running: _Running) -> None:
         around, fragment = self._around, running.fragment
         assert around.engine is not None
+        reach("fragment starting")
         tables = await self._snapshots(fragment)
         slots = await self._wait_for_inputs(fragment, around.engine)
         try:
@@ -307,6 +309,7 @@ class Participant:
     async def _settle(self, running: _Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
         fragment, around = running.fragment, self._around
+        reach("settling")
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
@@ -421,6 +424,7 @@ class Participant:
         for store in self._lane_stores:
             store.close()
         around.send(self.query.initiator, final)
+        reach("receipt owed")
         self.do(self.core.released(self._left()))
         around.resources.give_back(self.query)
         self._released.set()
