@@ -9,7 +9,7 @@ import sys
 
 from bench.frame import Options, Report, publish
 
-NAMES = ("overhead", "fetch", "neighbours", "clients", "large")
+NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "large")
 
 
 def main() -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,7 +17,7 @@ from skerry.client.connection import MemberLink
 from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
 from skerry.client.rows import RowBuffer, describe
-from skerry.client.url import parse_url
+from skerry.client.url import parse_url, tls_files
 from skerry.errors import PeerError, SkerryError
 from skerry.limits import Limits
 from skerry.wire.codec import decode_batch, decode_schema
@@ -27,8 +28,8 @@ from skerry.wire.messages import (
     ClientStatusReply,
     FragmentProgress,
     LinkBytes,
-    Memory,
     MemberState,
+    Memory,
     Page,
     Value,
 )
@@ -65,13 +66,21 @@ class QueryStatus(msgspec.Struct, frozen=True):
 
 
 @_edge
-def connect(url: str, *, timeout_s: float | None = None, fault_policy: str | None = None) -> Connection:
-    """A connection to the member at `skerry://host:port[/schema]`.
+def connect(
+    url: str,
+    *,
+    timeout_s: float | None = None,
+    fault_policy: str | None = None,
+    tls: Mapping[str, str] | None = None,
+) -> Connection:
+    """A connection to the member at `skerry://host:port[/schema]`; `tls` as in `skerry.connect`.
 
     `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
     cluster is configured.
     """
     target = parse_url(url)
+    if tls is not None:
+        target = replace(target, tls=tls_files(tls))
     connection = Connection(MemberLink.open(target, timeout_s), target.schema_name)
     connection.fault_policy = fault_policy
     return connection
