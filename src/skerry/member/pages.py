@@ -36,6 +36,12 @@ class Pages:
             self._uncount(page)
         self._budget = None
 
+    def drop(self) -> None:
+        """Nobody will ask again. Not left to the garbage collector, which does not know how large pages are."""
+        self.arrived(self._made)
+        self._held.clear()
+        self._next = None
+
     @property
     def next_number(self) -> int:
         return self._made

@@ -162,3 +162,16 @@ def test_pages_are_kept_until_the_client_has_gone_past_them_and_counted_meanwhil
     assert made.poll(2, 10, MIB) is sent[2]
     made.arrived(3)
     assert budget.memory_used == 0
+
+
+def test_dropped_pages_are_held_by_nobody() -> None:
+    budget = Budget(MIB, 0)
+    source = pages(entry("a"), entry("b", size=200), entry("c"))
+    source.count_in(budget)
+    assert letters(source.poll(0, 0, 150)) == "a"  # "b" was taken from its spool, and did not fit
+    assert budget.memory_used == 100 + ENTRY_BYTES
+    source.drop()
+    assert budget.memory_used == 0
+    with pytest.raises(UserError):
+        source.poll(0, 0, 150)
+    assert letters(source.poll(1, 0, 150)) == "c"
