@@ -29,6 +29,7 @@ from skerry.wire.messages import (
     FragmentProgress,
     LinkBytes,
     MemberState,
+    Memory,
     Page,
     Value,
 )
@@ -61,6 +62,7 @@ class QueryStatus(msgspec.Struct, frozen=True):
     fragments: tuple[FragmentProgress, ...] = ()
     links: tuple[LinkBytes, ...] = ()
     plan: str = ""
+    memory: tuple[Memory, ...] = ()
 
 
 @_edge
@@ -153,7 +155,7 @@ class Connection:
         """How the query with a cursor's `query_id` does; another connection may ask."""
         self._check()
         reply = self._link.ask(lambda number: ClientStatus(number, query_id), ClientStatusReply)
-        return QueryStatus(reply.state, reply.seconds, reply.fragments, reply.links, reply.plan)
+        return QueryStatus(reply.state, reply.seconds, reply.fragments, reply.links, reply.plan, reply.memory)
 
     def __enter__(self) -> Connection:
         return self

@@ -20,6 +20,7 @@ from skerry.limits import Limits
 from skerry.member.server import Member
 from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
+from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 
 
@@ -92,6 +93,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
             if engine is not None:
                 await member.workers.run(engine.start)
             if not stopping.is_set():
+                reach("member starting")
                 await member.start()
                 if engine is not None:
                     # The first query would wait for this otherwise; nobody waits for it here.

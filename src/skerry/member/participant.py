@@ -30,13 +30,16 @@ from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment,
 from skerry.member.taskport import TaskPort
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.testing.points import reach
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Memory, Message, Progress, Schema
+from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 
 log = logging.getLogger("skerry.query")
+
+_CANCEL_AGAIN_S = 0.05
 
 
 class Surroundings(msgspec.Struct):
@@ -86,8 +89,7 @@ class Participant:
         self._held = around.resources.take(self.query)
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
-        around.resources.allow(self._held, policy)
-        around.inputs.begin(self.query, self.watch.patience)
+        around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
@@ -113,6 +115,8 @@ class Participant:
                     log.debug("query %s: letting go (%s)", self.query, why)
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
+        if self.core.phase is TaskPhase.RUNNING:
+            self._around.inputs.planned(self.query)
 
     def fail(self, error: BaseException) -> None:
         """Anything that went wrong here ends the query."""
@@ -139,8 +143,7 @@ class Participant:
             total[1] += channel.sent_rows
         me = self._around.identity.member
         links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
-        used = self._held.budget
-        memory = Memory(me, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
+        memory = self._around.resources.memory(self.query, me)
         return Progress(self.query, me, tuple(fragments), links, memory)
 
     async def wait_ended(self) -> None:
@@ -168,6 +171,7 @@ class Participant:
     async def _run(self, running: _Running) -> None:
         around, fragment = self._around, running.fragment
         assert around.engine is not None
+        reach("fragment starting")
         tables = await self._snapshots(fragment)
         slots = await self._wait_for_inputs(fragment, around.engine)
         try:
@@ -305,6 +309,7 @@ class Participant:
     async def _settle(self, running: _Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
         fragment, around = running.fragment, self._around
+        reach("settling")
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
@@ -366,8 +371,21 @@ class Participant:
         """Tasks that wait for a slow reader hold slots; when others queue for them, this query ends (D7)."""
         around = self._around
         stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
-        if stalled and around.engine is not None:
+        if stalled and self._nothing_leaves():
+            self.fail(
+                Overloaded(
+                    f"site {around.identity.member}: the rows that arrived for the query fill its spool, and leave no "
+                    f"room for its result",
+                    suggestion="raise limits.spool_disk_bytes, or ask for less",
+                )
+            )
+        elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
+
+    def _nothing_leaves(self) -> bool:
+        """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
+        stores = [running.store for running in self._fragments.values() if isinstance(running.store, DirectStore)]
+        return all(store.spool.first == store.spool.length for store in stores)
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]
@@ -406,6 +424,7 @@ class Participant:
         for store in self._lane_stores:
             store.close()
         around.send(self.query.initiator, final)
+        reach("receipt owed")
         self.do(self.core.released(self._left()))
         around.resources.give_back(self.query)
         self._released.set()
@@ -429,7 +448,8 @@ class Participant:
             if clock.now() > deadline:
                 log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
                 return
-            await asyncio.sleep(0.05)
+            # A job's end is known at once; a cancel that came too early is said again.
+            await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -33,6 +33,7 @@ from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
 from skerry.plan.fragment import Plan
 from skerry.spark.engine import Engine
+from skerry.testing.points import reach
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
@@ -248,6 +249,7 @@ class Member:
                     initiated.receive(sender, message)
 
     def _execute(self, message: Execute) -> None:
+        reach("execute received")
         if message.query in self.participants:
             return
         if self.inputs.is_gone(message.query):
@@ -281,6 +283,8 @@ class Member:
         # A member that only passes rows on needs no plan.
         is_asked = plan is None and bool(message.fragments) and self._plan_asks.wait(message.query, message.plan_id)
         participant.do(participant.core.begin(plan, is_asked=is_asked))
+        if plan is None:
+            reach("plan requested")
 
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""

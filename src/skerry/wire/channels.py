@@ -11,6 +11,7 @@ from enum import Enum
 from skerry.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
+from skerry.testing.points import reach
 from skerry.wire.channel import ChannelReceiver
 from skerry.wire.codec import CODECS
 from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch
@@ -185,10 +186,13 @@ class ChannelIn:
         try:
             for message in self._receiver.open(opening):
                 connection.send(message)
+            reach("channel accepted")
             while (frame := await connection.receive()) is not None:
                 if connection is not self._connection:
                     return
                 self._receive(connection, frame)
+                if connection.queued_bytes == 0:
+                    self._tell(self._receiver.idle())
                 if self._receiver.is_complete:
                     await self._farewell(connection)
                     break
@@ -217,6 +221,7 @@ class ChannelIn:
             if header.last:
                 self._end()
                 self.finish()
+            reach("grant withheld")
             for grant in grants:
                 connection.send(grant)
             return

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from skerry.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError
+from skerry.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
 from skerry.limits import Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
 from skerry.wire.frames import ConnectionLost, decode
@@ -171,7 +171,8 @@ class Listener:
         try:
             frame = await connection.receive(self._limits.login_s)
         except TimeoutError:
-            raise PeerError(f"{connection.peer_name}: no Hello within {self._limits.login_s:g} s") from None
+            # Not its mistake, perhaps: on a slow link a Hello may be late, and a dialler may try again.
+            raise TimedOut(f"{connection.peer_name}: no Hello within {self._limits.login_s:g} s") from None
         if frame is None:
             return None
         hello = decode(frame)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import KIB, Limits
+from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
 from skerry.wire.codec import CODECS, decode_schema, recode_batch
@@ -245,6 +246,7 @@ class ChannelOut:
         self.sent_bytes += size_of(parts)
         connection.send_parts(parts)
         await connection.drain()
+        reach("batch sent" if sender.next_seq <= spool.length else "last batch sent")
         return True
 
     async def _pack(self, body: Buffer, body_bytes: int) -> Buffer:

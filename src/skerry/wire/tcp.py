@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from skerry.errors import PeerError, SkerryError
+from skerry.errors import PeerError, SkerryError, TimedOut
 from skerry.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
@@ -67,6 +67,11 @@ class Connection(asyncio.BufferedProtocol):
     def queued_bytes(self) -> int:
         """What has arrived and was not received yet."""
         return self._queued_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What was sent here and waits for the peer to read."""
+        return 0 if self._transport is None or self.is_closed else self._transport.get_write_buffer_size()
 
     def raise_limit(self, frame_bytes: int) -> None:
         """The peer is logged in: it may send larger frames."""
@@ -310,7 +315,10 @@ async def login(connection: Connection, hello: Hello) -> Welcome:
             connection.version = welcome.version
             return welcome
         case Refused(failure):
-            raise error_of(failure)
+            error = error_of(failure)
+            if isinstance(error, TimedOut):
+                raise ConnectionLost(error.message)  # the Hello came too late: the link was slow, try again
+            raise error
         case None:
             raise ConnectionLost(f"{connection.peer_name}: the connection ended before the answer to Hello")
         case other:
