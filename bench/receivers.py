@@ -18,12 +18,13 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from skerry.catalog.topology import Topology
-from skerry.config import parse
+from skerry.config import FaultPolicy, parse
 from skerry.exchange.entries import Feed, SpoolEntries
 from skerry.exchange.input import END, WAIT
 from skerry.ids import QueryId
 from skerry.limits import GIB, MIB, Limits
 from skerry.member.boot import new_event_loop
+from skerry.member.faults import Patience
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.resources import Resources, Wakeup
 from skerry.wire.channels import data_handler
@@ -122,7 +123,7 @@ async def _serve_channels(pipe: Connection, scratch: str) -> None:
     try:
         while (run := await loop.run_in_executor(None, pipe.recv)) is not None:
             query = QueryId(SENDER, run.query)
-            inputs.begin(query)
+            inputs.begin(query, Patience.of(FaultPolicy.WAIT, LIMITS, LIMITS.query_timeout_s))
             edges = range(run.channels)
             arriving = [each for edge in edges for each in inputs.expect(query, edge, (SENDER,), is_result=True)]
             pipe.send(True)

@@ -33,6 +33,8 @@ from skerry.client.pep249 import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from skerry.client.dbapi import Connection
 
 __version__ = "0.1.0"
@@ -68,9 +70,20 @@ __all__ = [
 ]
 
 
-def connect(url: str, *, timeout_s: float | None = None) -> Connection:
-    """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s)."""
+def connect(
+    url: str,
+    *,
+    timeout_s: float | None = None,
+    fault_policy: str | None = None,
+    tls: Mapping[str, str] | None = None,
+) -> Connection:
+    """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s).
+
+    `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer".
+    With TLS: `skerry+tls://host:port?authority=ca.pem`, or `tls={"authority": …}`; `certificate` and `key` too,
+    where members ask clients for one.
+    """
     # Imported late: members and Spark tasks import this package too, and need no client.
     from skerry.client.dbapi import connect as connect_client
 
-    return connect_client(url, timeout_s=timeout_s)
+    return connect_client(url, timeout_s=timeout_s, fault_policy=fault_policy, tls=tls)

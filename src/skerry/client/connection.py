@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import queue
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -15,7 +16,7 @@ from uuid import uuid4
 
 from skerry import __version__
 from skerry.client.cursor import CursorCore, PageSize
-from skerry.client.url import Target
+from skerry.client.url import SCHEME_TLS, Target
 from skerry.errors import Cancelled, InternalError, PeerError, SiteError, SkerryError, TimedOut
 from skerry.ids import QueryId
 from skerry.limits import Limits
@@ -37,6 +38,7 @@ from skerry.wire.messages import (
     Refused,
     Value,
 )
+from skerry.wire.tls import TlsSocket, check_member, client_context
 from skerry.wire.values import error_of
 
 # Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
@@ -89,18 +91,26 @@ class MemberLink:
         """Connect and say hello."""
         limits = Limits()
         wait_s = limits.login_s if timeout_s is None else timeout_s
+        context = client_context(target.tls) if target.tls is not None else None
         try:
-            connection = BlockingConnection(_open_socket(target, wait_s, limits), str(target), limits)
+            sock = _open_socket(target, wait_s, limits)
         except OSError as error:
             raise SiteError(
                 f"no member answers at {target} ({_reason(error, target)}); is it up, and is this its address?"
             ) from error
+        secure = _secured(sock, context, target, wait_s, limits) if context is not None else None
+        connection = BlockingConnection(secure or sock, str(target), limits)
         try:
             hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, release=__version__)
             welcome = connection.login(hello, wait_s)
+            if secure is not None and target.tls is not None and target.tls.authority:
+                check_member(secure.certificate, welcome.member, str(target))
         except (OSError, ConnectionLost) as error:
             connection.close()
-            raise _gone(target, error) from error
+            gone = _gone(target, error)
+            if secure is None:
+                gone.suggestion = f"if the members use TLS: {SCHEME_TLS}://{target}?authority=…"
+            raise gone from error
         except BaseException:
             connection.close()
             raise
@@ -124,12 +134,19 @@ class MemberLink:
         timeout_s: float,
         schema_name: str,
         expected: str,
+        options: dict[str, str],
     ) -> None:
         """Send the query and wait for its first page, count or error."""
         with self._changed:
             self._check()
             request = core.execute(
-                sql, parameters, size=size, timeout_s=timeout_s, schema_name=schema_name, expected=expected
+                sql,
+                parameters,
+                size=size,
+                timeout_s=timeout_s,
+                schema_name=schema_name,
+                expected=expected,
+                options=options,
             )
             self._add_routes(core)
         self._send_and_wait(core, [request])
@@ -333,6 +350,23 @@ def _open_socket(target: Target, timeout_s: float, limits: Limits) -> socket.soc
         if hasattr(socket, option):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return sock
+
+
+def _secured(
+    sock: socket.socket, context: ssl.SSLContext, target: Target, timeout_s: float, limits: Limits
+) -> TlsSocket:
+    try:
+        secure = TlsSocket(sock, context, target.host, timeout_s)
+    except SkerryError as error:
+        sock.close()
+        what = error.message.removeprefix(f"{target.host}: ")
+        hint = "is its authority the one given, and does the member use TLS at all?"
+        raise SiteError(f"no TLS with the member at {target} ({what})", suggestion=hint) from None
+    except OSError as error:
+        sock.close()
+        raise _gone(target, error) from error
+    secure.settimeout(limits.wait_s)
+    return secure
 
 
 def _gone(target: Target, reason: str | Exception) -> SiteError:

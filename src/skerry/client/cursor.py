@@ -111,12 +111,22 @@ class CursorCore:
         timeout_s: float = 0.0,
         schema_name: str = "",
         expected: str = "any",
+        options: dict[str, str] | None = None,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
         self._step(Event.EXECUTED, "execute")
         request = self._ask_page()
         return ClientExecute(
-            request, self.query, sql, parameters, timeout_s, size.rows, schema_name, expected, size.size_bytes
+            request,
+            self.query,
+            sql,
+            parameters,
+            timeout_s,
+            size.rows,
+            schema_name,
+            expected,
+            size.size_bytes,
+            options or {},
         )
 
     def ask(self, ahead: int, size: PageSize) -> list[ClientFetch]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,7 +17,7 @@ from skerry.client.connection import MemberLink
 from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
 from skerry.client.rows import RowBuffer, describe
-from skerry.client.url import parse_url
+from skerry.client.url import parse_url, tls_files
 from skerry.errors import PeerError, SkerryError
 from skerry.limits import Limits
 from skerry.wire.codec import decode_batch, decode_schema
@@ -28,6 +29,7 @@ from skerry.wire.messages import (
     FragmentProgress,
     LinkBytes,
     MemberState,
+    Memory,
     Page,
     Value,
 )
@@ -60,13 +62,28 @@ class QueryStatus(msgspec.Struct, frozen=True):
     fragments: tuple[FragmentProgress, ...] = ()
     links: tuple[LinkBytes, ...] = ()
     plan: str = ""
+    memory: tuple[Memory, ...] = ()
 
 
 @_edge
-def connect(url: str, *, timeout_s: float | None = None) -> Connection:
-    """A connection to the member at `skerry://host:port[/schema]`."""
+def connect(
+    url: str,
+    *,
+    timeout_s: float | None = None,
+    fault_policy: str | None = None,
+    tls: Mapping[str, str] | None = None,
+) -> Connection:
+    """A connection to the member at `skerry://host:port[/schema]`; `tls` as in `skerry.connect`.
+
+    `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
+    cluster is configured.
+    """
     target = parse_url(url)
-    return Connection(MemberLink.open(target, timeout_s), target.schema_name)
+    if tls is not None:
+        target = replace(target, tls=tls_files(tls))
+    connection = Connection(MemberLink.open(target, timeout_s), target.schema_name)
+    connection.fault_policy = fault_policy
+    return connection
 
 
 class Connection:
@@ -90,6 +107,7 @@ class Connection:
         # Without waiting: finalizers run in any thread, the link's own among them.
         self._finalizer = weakref.finalize(self, link.close, wait=False)
         self.schema_name = schema_name
+        self.fault_policy: str | None = None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"to {self.member}"
@@ -137,7 +155,7 @@ class Connection:
         """How the query with a cursor's `query_id` does; another connection may ask."""
         self._check()
         reply = self._link.ask(lambda number: ClientStatus(number, query_id), ClientStatusReply)
-        return QueryStatus(reply.state, reply.seconds, reply.fragments, reply.links, reply.plan)
+        return QueryStatus(reply.state, reply.seconds, reply.fragments, reply.links, reply.plan, reply.memory)
 
     def __enter__(self) -> Connection:
         return self
@@ -311,6 +329,7 @@ class Cursor:
             timeout_s=timeout_s or 0.0,
             schema_name=self.connection.schema_name,
             expected=expected,
+            options={} if self.connection.fault_policy is None else {"fault_policy": self.connection.fault_policy},
         )
         if core.schema is not None:
             self.description = describe(core.schema.columns)

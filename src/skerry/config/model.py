@@ -8,8 +8,9 @@ import msgspec
 
 from skerry.catalog.table import Column
 from skerry.config.nearest import did_you_mean
-from skerry.errors import ConfigError
+from skerry.errors import ConfigError, UserError
 from skerry.limits import Limits
+from skerry.wire.tls import TlsFiles
 
 
 class Role(StrEnum):
@@ -59,7 +60,11 @@ class SinkConfig(msgspec.Struct, frozen=True):
 
 
 class MemberConfig(msgspec.Struct, frozen=True):
-    """`address` is `host:port`; `spark` is None exactly for lite members."""
+    """`address` is `host:port`; `spark` is None exactly for lite members.
+
+    `insecure`: may listen beyond loopback without TLS. `data_ports`: first and last of the range, each channel that
+    comes in gets one of its own.
+    """
 
     name: str
     address: str
@@ -68,16 +73,36 @@ class MemberConfig(msgspec.Struct, frozen=True):
     capacity: int
     tables: dict[str, TableConfig]
     sinks: dict[str, SinkConfig]
+    tls: TlsFiles | None = None
+    insecure: bool = False
+    data_ports: tuple[int, int] | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One direction between two members: bandwidth, delay one way, price."""
+    """One direction between two members: bandwidth, delay one way, price, compression (see catalog/topology.py)."""
 
     sender: str
     receiver: str
     mbit: float
     ms: float = 0.0
     usd_per_gb: float = 0.0
+    codec: str = "auto"
+
+
+class FaultPolicy(StrEnum):
+    """What a lost connection means to a query (docs/protocol.md, 3.4)."""
+
+    FAIL = "fail"  # any lost connection ends the query
+    WAIT = "wait"  # silence and resets are waited out for a while
+    BUFFER = "buffer"  # they are waited out as long as the query may last, its rows go to disk meanwhile
+
+    @classmethod
+    def named(cls, name: str) -> FaultPolicy:
+        try:
+            return cls(name)
+        except ValueError:
+            known = ", ".join(policy.value for policy in cls)
+            raise UserError(f"no fault policy {name[:100]!r}: there are {known}") from None
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -88,6 +113,7 @@ class Config(msgspec.Struct, frozen=True):
     members: dict[str, MemberConfig]
     links: tuple[Link, ...] = ()
     limits: Limits = Limits()
+    fault_policy: FaultPolicy = FaultPolicy.WAIT
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""

@@ -5,7 +5,9 @@ Spools are touched in one thread only; nothing here waits.
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -71,6 +73,7 @@ class Budget:
     def __init__(self, memory_bytes: int, disk_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> None:
         self.memory_bytes = memory_bytes
         self.disk_bytes = disk_bytes
+        self.floor_bytes = 0  # of free space on the disk, which is left to others
         self.memory_used = 0
         self.memory_peak = 0
         self.disk_used = 0
@@ -103,6 +106,8 @@ class Budget:
 
     def write(self, directory: str, body: memoryview) -> tuple[Segment, int]:
         """Put a body on disk and return where; an OSError leaves everything as it was."""
+        if self.floor_bytes and shutil.disk_usage(directory).free - len(body) < self.floor_bytes:
+            raise OSError(errno.ENOSPC, f"less than {_size(self.floor_bytes)} are free (limits.buffer_floor_bytes)")
         segment = self._open.get(directory) or Segment(directory)
         try:
             offset = segment.write(body)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 import msgspec
 
 from skerry.errors import PeerError, SiteError, SkerryError, TimedOut
-from skerry.ids import QueryId
+from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.plan.fragment import Fragment, Plan
 from skerry.wire.messages import (
@@ -73,8 +74,17 @@ class QueryCore:
     """One query, started at once at fixed participants; ends with a receipt from each."""
 
     def __init__(
-        self, query: QueryId, plan: Plan, parameters: dict[str, Value], timeout_s: float, limits: Limits, now: float
+        self,
+        query: QueryId,
+        plan: Plan,
+        parameters: dict[str, Value],
+        timeout_s: float,
+        limits: Limits,
+        now: float,
+        options: dict[str, int | str] | None = None,
+        relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
     ) -> None:
+        """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other."""
         self.query = query
         self.plan = plan
         self.phase = Phase.RUNNING
@@ -84,8 +94,10 @@ class QueryCore:
         self._parameters = parameters
         self._limits = limits
         self._timeout_s = timeout_s
+        self._options = options or {}
         self._deadline = now + timeout_s
-        self.participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
+        self._relays = relays or {}
+        self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
             fragment.id: None for fragment in plan.fragments if fragment.output.edge == plan.finish.edge
@@ -103,6 +115,11 @@ class QueryCore:
         """When tick() has something to do."""
         return self._deadline
 
+    @property
+    def owing(self) -> tuple[str, ...]:
+        """Participants whose receipt is outstanding."""
+        return tuple(sorted(self._owing))
+
     def start(self) -> list[Instruction]:
         self.story.append(f"execute at {', '.join(self.participants)}")
         return [
@@ -117,9 +134,10 @@ class QueryCore:
                     parameters=self._parameters,
                     virtual_tables={},
                     schema_info={k: v for k, v in self.plan.schema_info.items() if k.startswith(f"{member}.")},
-                    options={},
+                    options=self._options,
                     participants=self.participants,
                     timeout_s=self._timeout_s,
+                    relays=self._relays.get(member, ()),
                 ),
             )
             for member in self.participants

@@ -11,9 +11,11 @@ from typing import TypeVar
 
 import msgspec
 
+from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.wire.messages import Memory
 
 log = logging.getLogger("skerry.member")
 
@@ -44,6 +46,12 @@ class Resources:
         held.users += 1
         return held
 
+    def allow(self, held: Held, policy: FaultPolicy) -> None:
+        """A query that buffers may fill the disk, down to a floor of free space."""
+        if policy is FaultPolicy.BUFFER:
+            held.budget.disk_bytes = 2**63
+            held.budget.floor_bytes = self._limits.buffer_floor_bytes
+
     def give_back(self, query: QueryId) -> None:
         held = self._held[query]
         held.users -= 1
@@ -54,6 +62,14 @@ class Resources:
 
     def spool(self, held: Held, name: str) -> Spool:
         return Spool(held.budget, self.directory, name)
+
+    def memory(self, query: QueryId, member: str) -> Memory | None:
+        """What the query holds here, as messages say it; None when it holds nothing any more."""
+        held = self._held.get(query)
+        if held is None:
+            return None
+        used = held.budget
+        return Memory(member, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
 
     @property
     def queries(self) -> int:

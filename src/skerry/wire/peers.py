@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
@@ -14,8 +14,9 @@ from skerry.limits import Limits
 from skerry.wire.address import parse_address
 from skerry.wire.frames import ConnectionLost, encode_message
 from skerry.wire.messages import Goodbye, Hello, Message
-from skerry.wire.session import Deliver, Identity, Instruction, PeerLost, PeerUp, Session, Transmit, Unlink
+from skerry.wire.session import Deliver, Identity, Instruction, LinkState, PeerLost, PeerUp, Session, Transmit, Unlink
 from skerry.wire.tcp import Connection, connect, login
+from skerry.wire.tls import Tls
 
 log = logging.getLogger("skerry.wire")
 
@@ -43,12 +44,14 @@ class Peers:
         on_peer_lost: Callable[[str, SiteError], None],
         on_peer_up: Callable[[str, int], None],
         random: Random,
+        tls: Tls | None = None,
     ) -> None:
         assert identity.epoch > 0, "0 means unknown"
         self.identity = identity
         self.addresses = addresses
         self.limits = limits
         self.random = random
+        self.tls = tls
         self.on_message = on_message
         self.on_peer_lost = on_peer_lost
         self.on_peer_up = on_peer_up
@@ -69,6 +72,16 @@ class Peers:
         """ "up": linked now; "down": lost, or without a link; "unknown": never heard of."""
         pair = self._pairs.get(peer)
         return pair.state if pair is not None else "unknown"
+
+    def link(self, peer: str) -> LinkState | None:
+        """The link to a peer as its session sees it; None without a session."""
+        pair = self._pairs.get(peer)
+        return pair.session.link if pair is not None and pair.session is not None else None
+
+    def be_patient(self, waits_s: Mapping[str, float]) -> None:
+        """Sessions with these peers outlast so long a time without a link, others the usual one."""
+        for peer, pair in self._pairs.items():
+            pair.be_patient(max(self.limits.wait_s, waits_s.get(peer, 0.0)))
 
     async def serve(self, connection: Connection, hello: Hello) -> None:
         """The Listener's handler for "control"."""
@@ -129,6 +142,11 @@ class _Pair:
     def reach(self) -> None:
         self._begin()
         self._dial()
+
+    def be_patient(self, wait_s: float) -> None:
+        if self.session is not None and self.session.wait_s != wait_s:
+            self.session.wait_s = wait_s
+            self._arm()
 
     def _begin(self) -> Session:
         if self.session is None:
@@ -245,7 +263,7 @@ class _Pair:
                 if self._failures > 1:  # a link that was lost is tried again at once
                     await asyncio.sleep(backoff_s(self._failures - 2, self.owner.limits, self.owner.random))
                 self._failures += 1
-                connection = await connect(address, self.owner.limits)
+                connection = await connect(address, self.owner.limits, self.owner.tls, self.peer)
                 await self._greet(session, connection)
                 return await self._read(session, connection)
             except (ConnectionRefusedError, FileNotFoundError):

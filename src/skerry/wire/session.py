@@ -40,6 +40,14 @@ class Identity(msgspec.Struct, frozen=True):
     release: str = ""
 
 
+class LinkState(msgspec.Struct, frozen=True):
+    """Whether a session has a link now, how many it has had, and since when it is so."""
+
+    is_linked: bool
+    links: int
+    since: float
+
+
 class Transmit(msgspec.Struct, frozen=True):
     """Write these buffers to the present link."""
 
@@ -118,6 +126,7 @@ class Session:
         self.peer = peer
         self.number = number
         self.limits = limits
+        self.wait_s = limits.wait_s  # without a link; queries that wait longer raise it
         self.peer_epoch = 0  # 0 until the first handshake
         self.peer_number = 0
         self.peer_seen = peer_seen
@@ -293,7 +302,7 @@ class Session:
         """When to call `tick`."""
         if self.is_linked:
             return min(self._ping_at, self._silent_at)
-        return self._since + self.limits.wait_s
+        return self._since + self.wait_s
 
     @property
     def _silent_at(self) -> float:
@@ -304,8 +313,8 @@ class Session:
         if self.is_over:
             return []
         if not self.is_linked:
-            if now >= self._since + self.limits.wait_s:
-                return self._lose(f"no connection for {self.limits.wait_s:g} s")
+            if now >= self._since + self.wait_s:
+                return self._lose(f"no connection for {self.wait_s:g} s")
             return []
         if now > self.deadline + self.limits.heartbeat_s:
             # It was this side that slept: what the peer sent meanwhile is still unread.
@@ -318,6 +327,10 @@ class Session:
             self._ack_told = self.received_upto
             return [Transmit(encode_message(Ping(self.received_upto)))]
         return []
+
+    @property
+    def link(self) -> LinkState:
+        return LinkState(self.is_linked, self.links, self._since)
 
     def unlinked(self, now: float) -> None:
         """The link was reset, ended, or is silent; a new one may resume."""

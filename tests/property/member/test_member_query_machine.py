@@ -20,7 +20,7 @@ from skerry.member.resources import Resources
 from skerry.member.task import Release, RunFragment, TaskCore, TaskInstruction
 from skerry.plan.fragment import EdgeLeaf, Plan
 from skerry.wire.messages import Cancel, Execute, Message, PlanReply, Receipt
-from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, plan_of
+from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, TIMEOUT_S, plan_of
 
 MEMBERS = ("bergen", "oslo", "tromso")  # oslo is the initiator
 LIMITS = Limits()
@@ -63,7 +63,7 @@ class QueryMachine(RuleBasedStateMachine):
         self.lost: set[str] = set()  # the initiator has given them up
         self.unaware: set[str] = set()  # given up, and not aware of it yet
         self.knows_schema = False
-        self.sites["oslo"].inputs.begin(QUERY)
+        self.sites["oslo"].inputs.begin(QUERY, PATIENCE)
         self.do(self.core.start())
 
     def teardown(self) -> None:
@@ -129,7 +129,7 @@ class QueryMachine(RuleBasedStateMachine):
             self.send(site.name, message.sender, Receipt(QUERY, site.name))
             return
         site.began += 1
-        site.inputs.begin(QUERY)
+        site.inputs.begin(QUERY, PATIENCE)
         site.task = TaskCore(message, site.name, self.now)
         self.do_task(site, site.task.begin(self.plan if has_plan else None))
 

@@ -180,3 +180,15 @@ def test_the_first_error_stays_and_is_raised_after_the_entries(tmp_path: Path) -
         spool.read(1)
     with pytest.raises(SiteError, match="first"):
         spool.append(Entry(b"x", 1, 1))
+
+
+def test_a_floor_of_free_space_is_left_to_others(tmp_path: Path) -> None:
+    spool = spool_on_disk(tmp_path)
+    spool.append(Entry(b"a" * 100, 1, 100))
+    spool.budget.floor_bytes = 2**62
+    with pytest.raises(Overloaded, match=r"cannot spool to .*: less than .* are free \(limits.buffer_floor_bytes\)"):
+        spool.append(Entry(b"b" * 100, 1, 100))
+    spool.budget.floor_bytes = 1
+    assert spool.append(Entry(b"c" * 100, 1, 100)) == 1
+    spool.close()
+    assert spool.budget.disk_used == 0

@@ -9,9 +9,11 @@ import msgspec
 import pyarrow as pa
 
 from skerry.catalog.table import Column
+from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.ids import QueryId
-from skerry.limits import MIB
+from skerry.limits import MIB, Limits
+from skerry.member.faults import Patience
 from skerry.plan.cache import fingerprint
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
@@ -21,6 +23,7 @@ QUERY = QueryId("oslo", "0123456789abcdef0123456789abcdef")
 ARROW = pa.schema([("k", pa.int64()), ("v", pa.string())])
 SCHEMA = Schema((Column("k", "bigint"), Column("v", "string")), encode_schema(ARROW))
 TIMEOUT_S = 100.0
+PATIENCE = Patience.of(FaultPolicy.WAIT, Limits(), TIMEOUT_S)
 
 
 def sealed(plan: Plan) -> Plan:

@@ -17,7 +17,7 @@ from skerry.member.resources import Resources
 from skerry.wire.channels import ChannelIn, Gone
 from skerry.wire.codec import encode_schema
 from skerry.wire.messages import Batch, OpenChannel
-from tests.unit.member.member_samples import QUERY, SCHEMA, entry_of, rows_of
+from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, entry_of, rows_of
 
 LIMITS = Limits(marker_s=10.0)
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}")
@@ -61,7 +61,7 @@ def test_rows_before_their_execute_are_kept_and_suspected(member: Member) -> Non
     assert member.inputs.pending == [QUERY]
     assert member.open() is early  # a new connection of the same channel
 
-    member.inputs.begin(QUERY)
+    member.inputs.begin(QUERY, PATIENCE)
     assert member.inputs.pending == []
     arriving, other = member.inputs.expect(QUERY, 1, ("bergen", "tromso"), is_result=False)
     assert arriving.channel is early
@@ -72,7 +72,7 @@ def test_rows_before_their_execute_are_kept_and_suspected(member: Member) -> Non
 
 
 def test_a_query_that_runs_here_has_no_other_channels_than_its_own(member: Member) -> None:
-    member.inputs.begin(QUERY)
+    member.inputs.begin(QUERY, PATIENCE)
     (arriving,) = member.inputs.expect(QUERY, 1, ("bergen",), is_result=False)
     assert member.open(1, "bergen") is arriving.channel
     assert member.open(1, "tromso") is Gone.GONE
@@ -82,7 +82,7 @@ def test_a_query_that_runs_here_has_no_other_channels_than_its_own(member: Membe
 
 
 def test_after_the_end_late_channels_are_told_so_for_a_while(member: Member) -> None:
-    member.inputs.begin(QUERY)
+    member.inputs.begin(QUERY, PATIENCE)
     member.inputs.expect(QUERY, 1, ("bergen",), is_result=False)
     member.inputs.end(QUERY, {1}, 100.0)
     assert member.inputs.is_gone(QUERY)
@@ -96,8 +96,8 @@ def test_after_the_end_late_channels_are_told_so_for_a_while(member: Member) -> 
 
 @pytest.mark.parametrize("first", [1, 2], ids=["participant first", "initiator first"])
 def test_two_halves_share_the_budget_and_each_closes_its_own_edges(member: Member, first: int) -> None:
-    member.inputs.begin(QUERY)  # initiator: edge 2
-    member.inputs.begin(QUERY)  # participant: edge 1
+    member.inputs.begin(QUERY, PATIENCE)  # initiator: edge 2
+    member.inputs.begin(QUERY, PATIENCE)  # participant: edge 1
     halves = {edge: member.inputs.expect(QUERY, edge, ("bergen",), is_result=edge == 2)[0] for edge in (1, 2)}
     assert halves[1].spool.budget is halves[2].spool.budget
     for arriving in halves.values():
@@ -118,7 +118,7 @@ def test_two_halves_share_the_budget_and_each_closes_its_own_edges(member: Membe
 def test_channels_that_no_edge_asked_for_go_with_the_query(member: Member) -> None:
     stray = member.open(edge=77)
     put(stray, 0, [(1, "a")])
-    member.inputs.begin(QUERY)
+    member.inputs.begin(QUERY, PATIENCE)
     member.inputs.end(QUERY, set(), 0.0)
     assert isinstance(stray, ChannelIn)
     assert stray.is_over
@@ -147,7 +147,7 @@ def test_forgetting_a_query_that_never_came_leaves_a_marker(member: Member) -> N
 
 def test_the_budget_is_shared_with_other_users_until_the_last_gives_it_back(member: Member) -> None:
     held = member.resources.take(QUERY)
-    member.inputs.begin(QUERY)
+    member.inputs.begin(QUERY, PATIENCE)
     (arriving,) = member.inputs.expect(QUERY, 1, ("bergen",), is_result=False)
     assert arriving.spool.budget is held.budget
     member.inputs.end(QUERY, {1}, 0.0)
