@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim chaos bench mutants docs lock clean
+.PHONY: help setup demo test lint format sim chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -20,6 +20,8 @@ export PYTHON
 
 NAME ?=
 SEEDS ?= 2000
+# Not from the shell's environment: bash counts its own SECONDS.
+SECONDS_ := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 export SEEDS
 
 help: ## what can be made
@@ -57,6 +59,10 @@ bench: setup ## all benchmarks, or one: make bench NAME=overhead
 
 mutants: setup ## plant known mistakes one by one; every one must make a test fail
 	@$(JAVA) $(BIN)/python scripts/mutants.py $(ARGS)
+
+fuzz: setup ## search for bytes that crash the decoders: make fuzz SECONDS=600
+	@test -d fuzz/.tools || $(BIN)/python -m pip install --quiet --require-hashes --target fuzz/.tools -r fuzz/requirements.txt
+	@$(BIN)/python -m fuzz --seconds $(SECONDS_) $(ARGS)
 
 docs: setup ## check that the documents' links, paths and decisions are true to the tree
 	$(PYTEST) tests/unit/test_project.py $(ARGS)
