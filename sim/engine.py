@@ -21,7 +21,7 @@ from skerry.catalog.table import Column
 from skerry.errors import PeerError, SiteError, SkerryError
 from skerry.exchange.intake import body_hash, combine
 from skerry.limits import Limits
-from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, TableFiles
+from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
 from skerry.wire.messages import (
@@ -107,7 +107,8 @@ class SimEngine:
         self.process = process
         self.temper = temper
         self.retries_tasks = temper.retries_tasks
-        self.source_slots = _Slots(temper.slots // 2) if temper.pipelined else None
+        self.slots = _Slots(temper.slots // 2)
+        self.source_slots: SlotPool | None = self.slots if temper.pipelined else None
         # A task waits as long as its member lets it (see spark/taskline.py).
         self.limits = msgspec.structs.replace(limits, wait_s=limits.query_timeout_s)
         self.jobs: dict[str, asyncio.Task[Any]] = {}
@@ -157,9 +158,7 @@ class SimEngine:
             self.cancel(tag)
 
     # --- jobs ------------------------------------------------------------------------------------
-    async def _run(
-        self, caller: contextvars.Context, job: Job, on_schema: Callable[[Schema], None]
-    ) -> JobResult:
+    async def _run(self, caller: contextvars.Context, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         random = Random(f"{self._seed} {job.tag}")
         running = asyncio.get_running_loop().create_task(
             self._job(job, lambda: caller.copy().run(on_schema, SCHEMA), random)
@@ -252,7 +251,8 @@ class SimEngine:
     ) -> None:
         count = 0
         if "pass" in words:
-            await self._read(*lane, take)
+            edge, part = lane
+            await self._read(edge, part, take)
         else:
             size_rows = int(words["rows"])
             for number in range(int(words["batches"])):
@@ -265,9 +265,7 @@ class SimEngine:
         if breaks_after is not None:
             raise SiteError("this task broke at its end")
 
-    async def _hand_over(
-        self, job: Job, partition: int, attempt: int, feed: Feed
-    ) -> SinkRow:
+    async def _hand_over(self, job: Job, partition: int, attempt: int, feed: Feed) -> SinkRow:
         """As spark/sink.py does it."""
         sink = job.sink
         assert sink is not None
