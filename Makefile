@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim bench mutants docs lock clean
+.PHONY: help setup demo test lint format sim properties bench mutants docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -46,7 +46,10 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-sim: setup ## the property tests with SEEDS examples each
+sim: setup ## SEEDS simulated clusters (ARGS="--seed 7" replays one)
+	@$(BIN)/python -m sim --seeds $(SEEDS) $(ARGS)
+
+properties: setup ## the property tests with SEEDS examples each
 	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
 
 bench: setup ## all benchmarks, or one: make bench NAME=overhead
