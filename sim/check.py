@@ -76,9 +76,7 @@ def _left_at(name: str, site: Site) -> list[str]:
         "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
         "Spark jobs": len(site.engine.jobs),
     }
-    slots = site.engine.source_slots
-    if slots is not None:
-        counts["source slots taken"] = slots.count - slots.free
+    counts["source slots taken"] = site.engine.slots.count - site.engine.slots.free
     for peer, pair in member.peers._pairs.items():
         session = pair.session
         if session is not None:

@@ -46,7 +46,7 @@ class Cluster:
         self.limits = limits
         self.temper = temper
         self.network = Network(Random(f"{seed} network"), weather, tap_maker(self))
-        self.loop = SimLoop(self.network)
+        self.loop = SimLoop(self.network)  # type: ignore[abstract]  # members use no more of a loop than it has
         self.names = NAMES[:count]
         self.config = msgspec.structs.replace(_config(count), limits=limits)
         self.sites: dict[str, Site] = {}
