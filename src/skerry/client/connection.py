@@ -84,6 +84,7 @@ class MemberLink:
         self.resume_s = resume_s
         self._epoch = welcome.epoch
         self._connection = connection
+        self._new = connection  # while it is dialled: the one that has not said hello yet
         self._numbers = _Numbers()
         # A cursor in it is one to close. Few requests wait here: whoever sends one waits for its answer.
         self._outgoing: queue.SimpleQueue[Message | CursorCore | None] = queue.SimpleQueue()
@@ -208,6 +209,8 @@ class MemberLink:
     def close(self, wait: bool = True) -> None:
         """Say goodbye; cursors that are still open end with it."""
         self._stopping.set()
+        if self._new is not self._connection:
+            self._new.close()  # it may have to wait for its welcome
         self._fail(Cancelled(f"the connection to {self.target} was closed"))
         self._outgoing.put(Goodbye())
         self._outgoing.put(None)
@@ -363,6 +366,8 @@ class MemberLink:
         self._connection.close()
         connection, welcome = self._redial(reason)
         with self._changed:
+            # What was asked for meanwhile went to the old connection, or will come a second time: either does no harm.
+            self._lose(reason)
             self._connection = connection
             if (welcome.member, welcome.epoch) != (self.member, self._epoch):
                 self._fail_all(SiteError(f"member {self.member} at {self.target} was restarted: its queries are lost"))
@@ -382,13 +387,18 @@ class MemberLink:
         pause_s = self.limits.reconnect_first_s
         while (left_s := until - time.monotonic()) > 0 and not self._stopping.is_set():
             try:
-                return dial(self.target, min(left_s, self.limits.login_s), self.limits)
+                return dial(self.target, min(left_s, self.limits.login_s), self.limits, self._dialled)
             except NobodyThere:
                 raise  # its process ended, and its queries with it
             except (SiteError, Overloaded):
                 self._stopping.wait(min(pause_s * random.uniform(0.5, 1.0), left_s))
                 pause_s = min(2 * pause_s, self.limits.reconnect_max_s)
         raise SiteError(f"{reason.message}; it was dialled again for {self.resume_s:g} s (resume_s)") from reason
+
+    def _dialled(self, connection: BlockingConnection) -> None:
+        self._new = connection
+        if self._stopping.is_set():
+            connection.close()
 
     def _lose(self, reason: SiteError) -> None:
         for number, waiting in list(self._routes.items()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 
 from skerry import __version__
 from skerry.client.url import Target
@@ -20,8 +21,10 @@ class NobodyThere(SiteError):
     """The connection was refused: no process listens there any more."""
 
 
-def dial(target: Target, timeout_s: float, limits: Limits) -> tuple[BlockingConnection, Welcome]:
-    """Connect and say hello."""
+def dial(
+    target: Target, timeout_s: float, limits: Limits, opened: Callable[[BlockingConnection], None] = lambda _: None
+) -> tuple[BlockingConnection, Welcome]:
+    """Connect and say hello; who is told of the connection by `opened` may close it while the hello is waited for."""
     try:
         connection = BlockingConnection(_open_socket(target, timeout_s, limits), str(target), limits)
     except OSError as error:
@@ -29,6 +32,7 @@ def dial(target: Target, timeout_s: float, limits: Limits) -> tuple[BlockingConn
         raise kind(
             f"no member answers at {target} ({reason_of(error, target)}); is it up, and is this its address?"
         ) from error
+    opened(connection)
     try:
         hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, release=__version__)
         return connection, connection.login(hello, timeout_s)
