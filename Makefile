@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim bench mutants docs lock clean
+.PHONY: help setup demo test lint format sim chaos bench mutants docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -48,6 +48,9 @@ format: setup ## let ruff rewrite what it can
 
 sim: setup ## the property tests with SEEDS examples each
 	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
+
+chaos: setup ## members killed, stopped and cut off from each other, in network namespaces (root)
+	@$(JAVA) $(BIN)/python -m chaos $(ARGS)
 
 bench: setup ## all benchmarks, or one: make bench NAME=overhead
 	@$(JAVA) $(BIN)/python -m bench $(NAME) $(ARGS)

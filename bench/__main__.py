@@ -9,7 +9,7 @@ import sys
 
 from bench.frame import Options, Report, publish
 
-NAMES = ("overhead", "fetch", "neighbours")
+NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel")
 
 
 def main() -> int:

@@ -1,36 +1,70 @@
-"""Plants the mistakes of tests/mutants.toml, one at a time, in a copy of the tree: a test must fail for each."""
+"""Plants the mistakes of tests/mutants.toml, one at a time, in a copy of the tree: a test or the simulation must find
+each. Prints a table: the mutant, what caught it, with which seed, after how many seconds."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 # A mutant may make a loop endless; that is a caught mistake too.
 TIMEOUT_S = 600
-TESTS_FAILED = 1  # pytest's exit status; 2 and more mean that the tests did not run
+FAILED = 1  # exit status of pytest and of the simulation; 2 and more mean that they did not run
+PARTS = ("src", "sim", "tests", "pyproject.toml")
 
 
-def run_tests(tree: Path, tests: list[str]) -> tuple[bool, str]:
-    """Did the tests pass? An error that kept them from running is no answer."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+class Verdict(NamedTuple):
+    is_caught: bool
+    by: str
+    where: str  # the seed, or the test
+
+
+def run(tree: Path, command: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """None when it took too long. An error that kept it from running is no answer."""
     # The copy's sources, not the installed ones.
     environment = os.environ | {"PYTHONPATH": str(tree / "src")}
     try:
         ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        return False, "the tests took too long"
-    if ran.returncode not in (0, TESTS_FAILED):
-        sys.exit(f"the tests did not run (status {ran.returncode}):\n{ran.stdout[-3000:]}{ran.stderr[-3000:]}")
+        return None
+    if ran.returncode not in (0, FAILED):
+        sys.exit(f"{' '.join(command)}: status {ran.returncode}:\n{ran.stdout[-3000:]}{ran.stderr[-3000:]}")
+    return ran
+
+
+def run_tests(tree: Path, tests: list[str]) -> Verdict:
+    ran = run(tree, [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests])
+    if ran is None:
+        return Verdict(True, "a test", "took too long")
     failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     # A test that hangs is ended together with its pytest, which then has no time for a summary.
-    return ran.returncode == 0, failed[0][:100] if failed else "a test hung"
+    test = failed[0].partition(" - ")[0].split("/")[-1] if failed else "a test hung"
+    kind = "property test" if "property" in "".join(failed) else "test"
+    return Verdict(ran.returncode != 0, kind, test)
+
+
+def run_simulation(tree: Path, seeds: int) -> Verdict:
+    ran = run(tree, [sys.executable, "-m", "sim", "--seeds", str(seeds), "--stop-at-first"])
+    if ran is None:
+        return Verdict(True, "simulation", "took too long")
+    found = re.search(r"^seed (\d+): (.*)$", ran.stdout, re.M)
+    where = f"seed {found[1]}: {found[2]}" if found else ""
+    return Verdict(ran.returncode != 0, "simulation", where)
+
+
+def judge(tree: Path, mutant: dict[str, Any]) -> Verdict:
+    """By the simulation, if it says how many seeds; by its tests otherwise."""
+    if "seeds" in mutant:
+        return run_simulation(tree, mutant["seeds"])
+    return run_tests(tree, mutant["tests"])
 
 
 def plant(tree: Path, mutant: dict[str, Any]) -> None:
@@ -41,6 +75,15 @@ def plant(tree: Path, mutant: dict[str, Any]) -> None:
     (tree / mutant["file"]).write_text(source.replace(mutant["find"], mutant["replace"]), encoding="utf-8")
 
 
+def check_sound(tree: Path, mutants: list[dict[str, Any]]) -> None:
+    """Without a mutant nothing may fail, or the table would mean nothing."""
+    tests = sorted({test for mutant in mutants for test in mutant.get("tests", ())})
+    seeds = max((mutant.get("seeds", 0) for mutant in mutants), default=0)
+    for verdict in ([run_tests(tree, tests)] if tests else []) + ([run_simulation(tree, seeds)] if seeds else []):
+        if verdict.is_caught:
+            sys.exit(f"the {verdict.by} fails without any mutant: {verdict.where}")
+
+
 def main(wanted: list[str]) -> int:
     mutants = tomllib.loads((ROOT / "tests/mutants.toml").read_text(encoding="utf-8"))["mutant"]
     mutants = [mutant for mutant in mutants if not wanted or mutant["name"] in wanted]
@@ -49,18 +92,19 @@ def main(wanted: list[str]) -> int:
     survivors = []
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         tree = Path(folder)
-        for part in ("src", "tests", "pyproject.toml"):
+        for part in PARTS:
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy2
             copy(ROOT / part, tree / part)
-        sound, failure = run_tests(tree, sorted({test for mutant in mutants for test in mutant["tests"]}))
-        if not sound:
-            sys.exit(f"the tests fail without any mutant: {failure}")
+        check_sound(tree, mutants)
+        print(f"{'mutant':<40} {'caught by':<14} {'seconds':>7}  with")
         for mutant in mutants:
             plant(tree, mutant)
-            survived, failure = run_tests(tree, mutant["tests"])
+            began = time.monotonic()
+            verdict = judge(tree, mutant)
             shutil.copy2(ROOT / mutant["file"], tree / mutant["file"])
-            print(f"{'SURVIVED' if survived else 'caught  '} {mutant['name']:<40} {failure}", flush=True)
-            survivors += [mutant["name"]] if survived else []
+            survivors += [] if verdict.is_caught else [mutant["name"]]
+            by = verdict.by if verdict.is_caught else "SURVIVED"
+            print(f"{mutant['name']:<40} {by:<14} {time.monotonic() - began:7.1f}  {verdict.where[:90]}", flush=True)
     print(f"{len(mutants) - len(survivors)} of {len(mutants)} mutants caught")
     return 1 if survivors else 0
 

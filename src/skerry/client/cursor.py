@@ -122,6 +122,7 @@ class CursorCore:
         self._taken_upto = 0
         self._pages: deque[Page] = deque()
         self._is_lost = False
+        self._is_attached = False  # to a query that another cursor began
         self._executed: ClientExecute | None = None  # until it is known that the member has it
         self._is_repeated = False  # it was sent twice
         self._refused: SkerryError | None = None  # the attach that was answered with an error
@@ -176,6 +177,7 @@ class CursorCore:
     def attach(self, size: PageSize) -> ClientAttach:
         """Begin with a query that runs already, at its first page."""
         self._step(Event.EXECUTED, "attach")
+        self._is_attached = True
         self._size = size
         return self._attach()
 
@@ -207,7 +209,9 @@ class CursorCore:
         else:
             self._receive_page(answer.page, asked)
         self._executed = None
-        return []
+        # A cursor that outlives its connection is kept with its last page, until its client says that it has it.
+        is_kept = self.phase is Phase.ENDED and (self.resumes or self._is_attached)
+        return [ClientClose(next(self._numbers), self.query)] if is_kept else []
 
     def take(self) -> Page | None:
         """The next page, or None at the end; pages that came before an error are given before it is raised."""

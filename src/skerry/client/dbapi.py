@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
+from dataclasses import replace
 from types import TracebackType
 
 import msgspec
@@ -13,7 +15,7 @@ from skerry.client.edge import edge
 from skerry.client.links import LOCAL_DIGITS, Links, parse_query_id
 from skerry.client.pep249 import InterfaceError, NotSupportedError, ProgrammingError
 from skerry.client.status import QueryStatus
-from skerry.client.url import parse_url
+from skerry.client.url import parse_url, tls_files
 from skerry.errors import UserError
 from skerry.ids import QueryId
 from skerry.wire.messages import (
@@ -49,18 +51,22 @@ def connect(
     fault_policy: str | None = None,
     resume_s: float = 0.0,
     retry: str = "never",
+    tls: Mapping[str, str] | None = None,
 ) -> Connection:
     """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s).
 
     `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
     cluster is configured. `resume_s`: so long a lost connection is dialled again, and cursors go on where they were.
     `retry="reads"`: a statement that only reads runs again at another member if this one dies before the first page.
+    `tls` as in `skerry.connect`.
     """
     if retry not in RETRIES:
         raise ProgrammingError(f"retry is one of {', '.join(RETRIES)}, not {retry!r}")
     if resume_s < 0:
         raise ProgrammingError(f"resume_s is a number of seconds, not {resume_s!r}")
     target = parse_url(url)
+    if tls is not None:
+        target = replace(target, tls=tls_files(tls))
     links = Links(target, timeout_s, resume_s, learns_members=retry == "reads")
     return Connection(links, Settings(target.schema_name, fault_policy, resume_s, retry))
 

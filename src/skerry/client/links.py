@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from skerry.client.connection import MemberLink
 from skerry.client.url import Target, parse_url
@@ -53,7 +54,7 @@ class Links:
         known = {state.name: state.address for state in self._members or self.members()}
         if name not in known:
             raise UserError(f"there is no member {name}; there are {', '.join(known)}")
-        return self._add(self._open(parse_url(known[name])))
+        return self._add(self._open(replace(parse_url(known[name]), tls=self.home.target.tls)))
 
     def move(self, gone: MemberLink) -> MemberLink:
         """Another member to run queries at, now that this one is gone; raises why it is if there is none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.wire.messages import ClientStatusReply, FragmentProgress, LinkBytes, Memory
+from skerry.wire.messages import ClientStatusReply, Failure, FragmentProgress, LinkBytes, Memory
 
 
 class QueryStatus(msgspec.Struct, frozen=True):
@@ -16,10 +16,11 @@ class QueryStatus(msgspec.Struct, frozen=True):
     links: tuple[LinkBytes, ...] = ()
     plan: str = ""
     memory: tuple[Memory, ...] = ()
+    error: Failure | None = None
 
     @classmethod
     def of(cls, reply: ClientStatusReply) -> QueryStatus:
-        return cls(reply.state, reply.seconds, reply.fragments, reply.links, reply.plan, reply.memory)
+        return cls(reply.state, reply.seconds, reply.fragments, reply.links, reply.plan, reply.memory, reply.error)
 
     @property
     def rows(self) -> int:

@@ -23,7 +23,9 @@ class Patience(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, policy: FaultPolicy, limits: Limits, timeout_s: float) -> Patience:
         wait_s = {FaultPolicy.FAIL: 0.0, FaultPolicy.WAIT: limits.wait_s, FaultPolicy.BUFFER: timeout_s}[policy]
-        return cls(policy, wait_s, max(wait_s, limits.wait_s))
+        # Every participant begins soon or never: rows that overtake an Execute are not kept longer than wait_s by a
+        # member that cannot reach the initiator, and a tombstone of them not longer than marker_s.
+        return cls(policy, wait_s, limits.wait_s)
 
 
 class Watch:

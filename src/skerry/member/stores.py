@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from skerry.errors import SiteError
 from skerry.exchange.intake import Attempt
 from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry, Spool
 
@@ -57,13 +58,23 @@ class LaneStore:
         return self._budget.subscribe(callback)
 
     def append(self, attempt: Attempt, entry: Entry) -> None:
-        self.lanes[attempt].append(entry)
+        self._lane(attempt).append(entry)
 
     def end(self, attempt: Attempt) -> None:
-        self.lanes[attempt].finish()
+        self._lane(attempt).finish()
+
+    def _lane(self, attempt: Attempt) -> Spool:
+        lane = self.lanes.get(attempt)
+        if lane is None:
+            # A speculative attempt may still deliver when the job has ended without it.
+            raise SiteError(f"{self._name} partition {attempt.partition}: another attempt has won")
+        return lane
 
     def drop(self, attempt: Attempt) -> None:
-        self.lanes.pop(attempt).close()
+        """A lost attempt is dropped when its connection ends, and again with the losers when the job has ended."""
+        lane = self.lanes.pop(attempt, None)
+        if lane is not None:
+            lane.close()
 
     def close(self) -> None:
         """Give everything back."""

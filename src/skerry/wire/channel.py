@@ -154,6 +154,7 @@ class ChannelReceiver:
         self.credit_upto = window_bytes  # as last told
         self.is_complete = False  # the last batch is in the spool
         self._bytes_told = 0  # received_bytes when the sender was last told
+        self._seq_told = 0
 
     def open(self, opening: OpenChannel) -> list[ChannelOk | ChannelPending | Grant]:
         """A connection for this channel began: say where to go on."""
@@ -191,6 +192,10 @@ class ChannelReceiver:
             return [self._grant()]
         return self._grant_if_due()
 
+    def idle(self) -> list[Grant]:
+        """Nothing more has come for now. A sender whose spool is full of unacked batches sends nothing without an ack."""
+        return [self._grant()] if self.next_seq > self._seq_told else []
+
     def consumed(self, decoded_bytes: int) -> list[Grant]:
         """The query has used so many bytes of what was appended."""
         self.consumed_bytes += decoded_bytes
@@ -219,4 +224,5 @@ class ChannelReceiver:
     def _grant(self) -> Grant:
         self.credit_upto = self._credit()
         self._bytes_told = self.received_bytes
+        self._seq_told = self.next_seq
         return Grant(self.next_seq, self.credit_upto)

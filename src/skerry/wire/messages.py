@@ -101,7 +101,7 @@ class Pong(Message, frozen=True):
 
 
 class Execute(Message, frozen=True):
-    """Start these fragments now. Never SQL, always `plan_id`."""
+    """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member."""
 
     query: QueryId
     request_id: str
@@ -114,6 +114,7 @@ class Execute(Message, frozen=True):
     options: dict[str, int | str]
     participants: tuple[str, ...]
     timeout_s: float
+    relays: tuple[ChannelId, ...] = ()
 
 
 class PlanRequest(Message, frozen=True):
@@ -253,6 +254,12 @@ class ChannelGone(Message, frozen=True):
 
 class StopSending(Message, frozen=True):
     """Enough: end this channel cleanly."""
+
+
+class ChannelPort(Message, frozen=True):
+    """The channel has a port of its own at this host: open it there."""
+
+    port: int
 
 
 class Batch(Message, frozen=True):
@@ -473,6 +480,7 @@ KINDS: dict[int, type[Message]] = {
     44: StopSending,
     45: Batch,
     46: Grant,
+    48: ChannelPort,  # not 47: the fifth byte of "HTTP/1.1" is an unknown kind
     60: SinkOpen,
     61: SinkEnd,
     62: SinkTaken,

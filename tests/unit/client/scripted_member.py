@@ -233,7 +233,8 @@ class Answers:
             case int():
                 peer.send(ClientResult(message.request, update_count=answer))
             case pa.Table():
-                opened = self._open[message.query.local] = _Open(message.sql, answer)
+                is_kept = bool({"detach", "resume_s"} & set(message.options))
+                opened = self._open[message.query.local] = _Open(message.sql, answer, is_kept)
                 if "detach" in message.options:
                     peer.send(ClientResult(message.request))
                 else:
@@ -265,16 +266,18 @@ class Answers:
                 return
 
     def _ended(self, query: QueryId, page: Page) -> None:
-        if page.is_last:
-            self._open.pop(query.local, None)
+        """The last page closes a cursor, but not one that outlives its connection: its client does."""
+        if page.is_last and not self._open[query.local].is_kept:
+            del self._open[query.local]
 
 
 class _Open:
     """A cursor: where its pages begin, from the first that may still be asked for."""
 
-    def __init__(self, sql: str, table: pa.Table) -> None:
+    def __init__(self, sql: str, table: pa.Table, is_kept: bool) -> None:
         self.sql = sql
         self.table = table
+        self.is_kept = is_kept
         self._pages: dict[int, tuple[int, int]] = {}
         self._made = 0
         self._rows = 0

@@ -177,6 +177,14 @@ def test_parameters_schema_and_timeout_travel(member: ScriptedMember, connection
     assert len({query.query.local for query in (first, second, third)}) == 3
 
 
+def test_a_fault_policy_travels(member: ScriptedMember) -> None:
+    with skerry.connect(member.url, fault_policy="buffer") as connection:
+        connection.cursor().execute("change")
+    with skerry.connect(member.url) as connection:
+        connection.cursor().execute("change")
+    assert [execute.options for execute in member.of(ClientExecute)] == [{"fault_policy": "buffer"}, {}]
+
+
 @pytest.mark.parametrize(
     ("parameters", "says"), [([1, object()], "parameter 2"), ({"when": object()}, "parameter :when")]
 )

@@ -1,0 +1,96 @@
+"""What must hold: after every few steps, at the end of each query, and when everything is over."""
+
+from __future__ import annotations
+
+import os
+
+from sim.cluster import Cluster, Site
+from sim.loop import Process
+from sim.queries import Query
+from skerry.config import FaultPolicy
+from skerry.errors import Cancelled
+
+# Tasks that an idle member has: its clock, and its control connections.
+_IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
+
+
+def watch(cluster: Cluster) -> None:
+    """Memory and disk within the budget of each query, at each member."""
+    for name, site in cluster.sites.items():
+        for query, held in site.member.resources._held.items():
+            budget = held.budget
+            if budget.memory_peak > budget.memory_bytes or budget.disk_peak > budget.disk_bytes:
+                cluster.violated(
+                    f"{name}: query {query}: {budget.memory_peak} of {budget.memory_bytes} bytes of memory, "
+                    f"{budget.disk_peak} of {budget.disk_bytes} of disk"
+                )
+
+
+def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
+    """An answer is exactly right or an error; without hard faults and planted failures it is right."""
+    name = f"query {query.query} ({query.shape})"
+    if query.outcome == "complete":
+        if wrong := query.wrong():
+            cluster.violated(f"{name}: {wrong}")
+        return
+    reader = query.reader
+    quits = reader.quits_after_s is not None or reader.quits_after_pages is not None or reader.is_absent
+    if query.error_code == Cancelled.code and not quits:
+        cluster.violated(f"{name}: cancelled, and nobody did: {query.outcome}")
+    elif query.error_code == 500:
+        cluster.violated(f"{name}: {query.outcome}")
+    elif query.error_code == 401 and query.timeout_s > 100:
+        cluster.violated(f"{name}: it hung until its timeout")
+    elif must_succeed and not (quits or query.may_fail or query.timeout_s < 100 or query.policy is FaultPolicy.FAIL):
+        cluster.violated(f"{name}: {query.outcome or 'not over'}")
+
+
+def leftovers(cluster: Cluster) -> list[str]:
+    """What queries that are over have left behind, at all members."""
+    left = [what for name, site in cluster.sites.items() for what in _left_at(name, site)]
+    for pair in cluster.network.open_pairs():
+        for end in pair:
+            if not end.is_gone and end.process.is_alive and end.kind not in ("control", ""):
+                left.append(f"{end.process}: a {end.kind} connection to {end.peer.process}")
+    owners: dict[Process | None, str] = {site.process: name for name, site in cluster.sites.items()}
+    owners |= {site.engine.process: f"{name}'s Spark" for name, site in cluster.sites.items()}
+    for task in sorted(cluster.loop.tasks, key=lambda task: task.serial):
+        name = getattr(task.get_coro(), "__qualname__", "?")
+        if task.owner in owners and not name.endswith(_IDLE_TASKS):
+            left.append(f"{owners[task.owner]}: task {name}")
+    return left
+
+
+def _left_at(name: str, site: Site) -> list[str]:
+    member = site.member
+    counts = {
+        "queries initiated": len(member.initiated),
+        "participants": len(member.participants),
+        "arriving channels": sum(map(len, member.inputs._arriving.values())),
+        "budgets": member.resources.queries,
+        "budgets of channels": len(member.inputs._held),
+        "halves": len(member.inputs._halves),
+        "queries at the task port": len(member.taskport._queries),
+        "queries to ask about": len(member._orphans.watched),
+        "open questions": len(member._orphans._asked),
+        "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
+        "Spark jobs": len(site.engine.jobs),
+    }
+    slots = site.engine.source_slots
+    if slots is not None:
+        counts["source slots taken"] = slots.count - slots.free
+    for peer, pair in member.peers._pairs.items():
+        session = pair.session
+        if session is not None:
+            counts[f"unacked control messages to {peer}"] = len(session._unacked)
+    counts["files"] = len(set(os.listdir(member._directory.path)) - {"lock"})
+    return [f"{name}: {count} {what}" for what, count in counts.items() if count]
+
+
+def markers(cluster: Cluster) -> list[str]:
+    """Tombstones that have outlived their time."""
+    return [
+        f"{name}: {len(site.member.inputs._gone)} tombstones"
+        for name, site in cluster.sites.items()
+        if site.member.inputs._gone
+    ]

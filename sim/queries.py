@@ -1,0 +1,180 @@
+"""Queries of a run: plans made by hand, who reads them and how, and what their answer must be."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import msgspec
+
+from sim.engine import COLUMNS, Row
+from skerry.config import FaultPolicy
+from skerry.ids import QueryId
+from skerry.plan.cache import fingerprint
+from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, SortKey
+
+_KEYS = (SortKey(0, False, True),)
+
+
+class Reader(msgspec.Struct):
+    """How the client behaves. Times are from the query's start."""
+
+    page_rows: int = 0
+    page_bytes: int = 1 << 20
+    pause_s: float = 0.0  # before each page
+    stall_s: float = 0.0  # once
+    quits_after_s: float | None = None
+    quits_after_pages: int | None = None
+    is_absent: bool = False
+
+
+class Query(msgspec.Struct):
+    query: QueryId
+    plan: Plan
+    lanes: dict[int, int]  # rows of each lane that the result is made of
+    shape: str
+    reader: Reader
+    start_s: float
+    timeout_s: float = 300.0
+    limit: int | None = None
+    may_fail: bool = False  # a failure was planted
+    policy: FaultPolicy = FaultPolicy.WAIT
+    # what happened
+    rows: list[Row] = []
+    outcome: str = ""  # "", "complete", "error: …", "lost"
+    error_code: int = 0
+
+    def wrong(self) -> str:
+        """Why these rows are not the answer; "" when they are."""
+        if self.shape == "count":
+            total, checksum = sum(self.lanes.values()), sum(n * (n - 1) // 2 for n in self.lanes.values())
+            return "" if self.rows == [(total, -1, checksum)] else f"counted {self.rows}, not {total} and {checksum}"
+        return self._wrong_rows() or self._wrong_order()
+
+    def _wrong_rows(self) -> str:
+        got = Counter((lane, n) for _, lane, n in self.rows)
+        doubled = [row for row, times in got.items() if times > 1]
+        if doubled:
+            return f"{len(doubled)} rows are doubled, {doubled[0]} among them"
+        total = sum(self.lanes.values())
+        strange = [(lane, n) for lane, n in got if n >= self.lanes.get(lane, 0)]
+        if strange:
+            return f"rows that nobody made, {strange[0]} among them"
+        wanted = total if self.limit is None else min(self.limit, total)
+        return "" if len(self.rows) == wanted else f"{len(self.rows)} rows of {wanted}"
+
+    def _wrong_order(self) -> str:
+        if self.shape == "merge":
+            keys = [k for k, _, _ in self.rows]
+            if keys != sorted(keys):
+                return "the rows are not sorted"
+        if self.shape in ("gather", "lanes", "driver", "merge"):
+            last: dict[int, int] = {}
+            for _, lane, n in self.rows:
+                # A lane's rows come as they were made, all of them from its first on.
+                if n != last.get(lane, -1) + 1:
+                    return f"lane {lane}: row {n} after {last.get(lane, -1)}"
+                last[lane] = n
+        if self.shape == "lanes":
+            at: dict[int, int] = {}
+            for _, lane, _ in self.rows:
+                if lane < at.get(lane // 100, 0):
+                    return f"lane {lane} after lane {at[lane // 100]}"
+                at[lane // 100] = lane
+        return ""
+
+
+def make_query(random: Random, number: int, members: list[str], *, may_fail: bool, may_quit: bool) -> Query:
+    """A query at a random member, of a random shape."""
+    initiator = random.choice(members)
+    shape = random.choice(["gather", "gather", "lanes", "merge", "pass", "pass", "count", "driver", "limit", "some"])
+    scanning = random.sample(members, random.randint(1, min(3, len(members))))
+    maker = _Maker(random, initiator)
+    through_driver = shape == "driver" or (shape == "count" and random.random() < 0.5)
+    limit = random.randint(0, 12) if shape in ("limit", "some") else None
+    if shape in ("pass", "count", "some"):
+        root = random.choice(members)
+        # Rows that stay where they are need no edge: no plan has one from a member to itself.
+        scanning = [member for member in scanning if member != root] or [
+            random.choice([m for m in members if m != root])
+        ]
+        edges = [maker.scan(member, root, random.randint(1, 2), "any") for member in scanning]
+        leaves = tuple(
+            EdgeLeaf(f"e{edge}", edge, COLUMNS, tuple(m for m, e in zip(scanning, edges, strict=True) if e == edge))
+            for edge in sorted(set(edges))
+        )
+        sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
+        maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
+        finish = Finish(9, (root,))
+    else:
+        order = {"gather": "any", "limit": "any", "driver": "any"}.get(shape, shape)
+        for member in scanning:
+            maker.scan(member, initiator, 9, order, through_driver)
+        keys = _KEYS if shape == "merge" else ()
+        finish = Finish(9, tuple(scanning), keys, 0, limit if shape == "limit" else None)
+    plan = Plan("", tuple(maker.fragments), finish, {})
+    if may_fail and random.random() < 0.3:
+        plan = _broken(plan, random)
+        fails = True
+    else:
+        fails = False
+    plan = msgspec.structs.replace(plan, plan_id=fingerprint(plan))
+    query = Query(
+        QueryId(initiator, f"q{number}"), plan, maker.lanes, shape, Reader(), random.random() * 3, limit=limit
+    )
+    query.may_fail = fails
+    query.policy = random.choice([FaultPolicy.WAIT, FaultPolicy.WAIT, FaultPolicy.FAIL, FaultPolicy.BUFFER])
+    query.rows = []
+    query.reader = _reader(random, may_quit)
+    if query.reader.is_absent:
+        query.timeout_s = random.uniform(1, 12)
+    elif may_fail and random.random() < 0.1:
+        query.timeout_s = random.uniform(0.1, 3)
+    return query
+
+
+class _Maker:
+    def __init__(self, random: Random, initiator: str) -> None:
+        self.random = random
+        self.fragments: list[Fragment] = []
+        self.lanes: dict[int, int] = {}
+
+    def add(self, member: str, sql: str, leaves: tuple[EdgeLeaf, ...], output: Output) -> int:
+        number = len(self.fragments) + 1
+        self.fragments.append(Fragment(number, member, sql, leaves, output))
+        return number
+
+    def scan(self, member: str, receiver: str, edge: int, order: str, through_driver: bool = False) -> int:
+        lanes, batches = self.random.randint(0, 3), self.random.randint(0, 5)
+        rows = self.random.randint(1, 3) if through_driver else self.random.randint(1, 9)
+        keys = _KEYS if order == "merge" else ()
+        output = Output(edge, receiver, order, keys, through_driver)
+        number = self.add(member, "", (), output)
+        sql = f"make={number} lanes={lanes} batches={batches} rows={rows}"
+        self.fragments[-1] = msgspec.structs.replace(self.fragments[-1], sql=sql)
+        self.lanes |= {number * 100 + lane: batches * rows for lane in range(lanes)}
+        return edge
+
+
+def _broken(plan: Plan, random: Random) -> Plan:
+    fragments = list(plan.fragments)
+    at = random.randrange(len(fragments))
+    word = random.choice(["refuse", f"fail={random.randrange(3)}:{random.randrange(4)}"])
+    fragments[at] = msgspec.structs.replace(fragments[at], sql=f"{fragments[at].sql} {word}")
+    return msgspec.structs.replace(plan, fragments=tuple(fragments))
+
+
+def _reader(random: Random, may_quit: bool) -> Reader:
+    reader = Reader(page_rows=random.choice([0, 0, 1, 5, 20]), page_bytes=random.choice([1 << 20, 1 << 20, 1, 2000]))
+    kind = random.random()
+    if kind < 0.2:
+        reader.pause_s = random.random() * 0.3
+    elif kind < 0.3:
+        reader.stall_s = random.random() * 6
+    elif kind < 0.45 and may_quit:
+        reader.quits_after_s = random.random() ** 2 * 2
+    elif kind < 0.55 and may_quit:
+        reader.quits_after_pages = random.randrange(3)
+    elif kind < 0.58 and may_quit:
+        reader.is_absent = True
+    return reader
