@@ -19,7 +19,8 @@ def watch(cluster: Cluster) -> None:
     for name, site in cluster.sites.items():
         for query, held in site.member.resources._held.items():
             budget = held.budget
-            if budget.memory_peak > budget.memory_bytes or budget.disk_peak > budget.disk_bytes:
+            # Pages that a client has not had yet are held whatever the spools hold.
+            if budget.memory_peak > budget.memory_bytes + budget.pages_peak or budget.disk_peak > budget.disk_bytes:
                 cluster.violated(
                     f"{name}: query {query}: {budget.memory_peak} of {budget.memory_bytes} bytes of memory, "
                     f"{budget.disk_peak} of {budget.disk_bytes} of disk"
