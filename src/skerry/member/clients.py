@@ -367,6 +367,8 @@ class Clients:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
+        if isinstance(error, Cancelled) and cursor.state == "done":
+            error = None  # all of it was made, and its client has what it wants
         if cursor.initiated is not None and error is not None:
             cursor.initiated.cancel(error)
         state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
