@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim chaos bench mutants fuzz docs lock clean
+.PHONY: help setup demo test lint format sim properties chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -48,7 +48,10 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-sim: setup ## the property tests with SEEDS examples each
+sim: setup ## SEEDS simulated clusters (ARGS="--seed 7" replays one)
+	@$(BIN)/python -m sim --seeds $(SEEDS) $(ARGS)
+
+properties: setup ## the property tests with SEEDS examples each
 	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
 
 chaos: setup ## members killed, stopped and cut off from each other, in network namespaces (root)

@@ -61,7 +61,7 @@ def main() -> int:
     if violations:
         print(f"\nthe members' logs are in {folder}; one round alone:")
         for outcome in outcomes:
-            if outcome.violations:
+            if outcome.violations and outcome.victim != "all":
                 print(f"  python -m chaos --seed {chosen.seed} --only '{outcome.name}'")
     elif not chosen.keep:
         shutil.rmtree(folder)
@@ -103,6 +103,8 @@ def _run(chosen: argparse.Namespace, folder: Path, outcomes: list[Outcome]) -> N
             for each in rounds:
                 outcomes.append(each.run(runner))
                 _show(outcomes[-1])
+            outcomes.append(runner.end())
+            _show(outcomes[-1])
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import signal
+import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from random import Random
 
-from chaos.cluster import LEFT_S, LIMITS, Asking, Broken, Cluster, wait_until
+from chaos.cluster import LEFT_S, LIMITS, STOP_S, Asking, Broken, Cluster, wait_until
 from chaos.points import BYSTANDER, POINTS, Point, Where
 from chaos.shapes import ASKED_AT, SHAPES, SITES, Shape
 
@@ -208,6 +209,25 @@ class Runner:
             violations.append(f"the query after it: {self.said(asking)}")
         violations += self.cluster.left(left_s)
         return violations + [what for each in self.cluster.sites.values() for what in each.new_trouble()]
+
+    def end(self) -> Outcome:
+        """After all that, every member stops when it is told to, and leaves nothing behind."""
+        outcome, began_at = Outcome("term@end@all", "all", "stopped"), time.monotonic()
+        for site in self.cluster.sites.values():
+            site.signal(signal.SIGTERM)
+        for name, site in self.cluster.sites.items():
+            try:
+                site.process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                outcome.violations.append(f"{name} has not stopped within {STOP_S:g} s")
+                continue
+            if site.process.returncode:
+                outcome.violations.append(f"{name} ended with {site.process.returncode}")
+            outcome.violations += [f"{name} left {path}" for path in site.temp.iterdir()]
+            outcome.violations += [f"{name} left process {each}" for each in self.cluster.processes_of(name)]
+            outcome.violations += site.new_trouble()
+        outcome.seconds = time.monotonic() - began_at
+        return outcome
 
     def mend(self) -> None:
         """All members run, and nothing is armed."""

@@ -19,7 +19,8 @@ def watch(cluster: Cluster) -> None:
     for name, site in cluster.sites.items():
         for query, held in site.member.resources._held.items():
             budget = held.budget
-            if budget.memory_peak > budget.memory_bytes or budget.disk_peak > budget.disk_bytes:
+            # Pages that a client has not had yet are held whatever the spools hold.
+            if budget.memory_peak > budget.memory_bytes + budget.pages_peak or budget.disk_peak > budget.disk_bytes:
                 cluster.violated(
                     f"{name}: query {query}: {budget.memory_peak} of {budget.memory_bytes} bytes of memory, "
                     f"{budget.disk_peak} of {budget.disk_bytes} of disk"
@@ -76,9 +77,7 @@ def _left_at(name: str, site: Site) -> list[str]:
         "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
         "Spark jobs": len(site.engine.jobs),
     }
-    slots = site.engine.source_slots
-    if slots is not None:
-        counts["source slots taken"] = slots.count - slots.free
+    counts["source slots taken"] = site.engine.slots.count - site.engine.slots.free
     for peer, pair in member.peers._pairs.items():
         session = pair.session
         if session is not None:

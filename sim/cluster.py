@@ -46,7 +46,7 @@ class Cluster:
         self.limits = limits
         self.temper = temper
         self.network = Network(Random(f"{seed} network"), weather, tap_maker(self))
-        self.loop = SimLoop(self.network)
+        self.loop = SimLoop(self.network)  # type: ignore[abstract]  # members use no more of a loop than it has
         self.names = NAMES[:count]
         self.config = msgspec.structs.replace(_config(count), limits=limits)
         self.sites: dict[str, Site] = {}
@@ -165,6 +165,7 @@ class Cluster:
                 await asyncio.sleep(reader.pause_s)
             if number == 1 and reader.stall_s:
                 await asyncio.sleep(reader.stall_s)
+            initiated.arrived(number)
             page = await initiated.page(number, reader.page_rows, reader.page_bytes)
             rows = [row for body in page.batches for row in rows_of(body)]
             if len(rows) != page.rows:

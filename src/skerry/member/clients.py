@@ -175,7 +175,12 @@ class Clients:
         cursor = self._open.get(fetch.query)
         if cursor is not None and cursor.initiated is not None:
             cursor.initiated.arrived(fetch.page_number)
-        for number in range(fetch.page_number, fetch.page_number + min(fetch.pages, self._member.limits.window_pages)):
+        most = self._member.limits.window_pages
+        if fetch.pages > most:  # fewer than it asked for would leave it waiting
+            error = failure_of(UserError(f"at most {most} pages may be asked for at once (limits.window_pages)"))
+            await self._reply(connection, fetch, ClientPage(fetch.request, error=error))
+            return
+        for number in range(fetch.page_number, fetch.page_number + fetch.pages):
             answer = await self._fetch(fetch, number)
             await self._reply(connection, fetch, answer)
             if answer.page is None or answer.page.is_last:
