@@ -15,8 +15,15 @@ _IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
 
 
 def watch(cluster: Cluster) -> None:
-    """Memory and disk within the budget of each query, at each member."""
+    """Memory and disk within the budget of each query, unread rows within the window of each channel, at each member."""
     for name, site in cluster.sites.items():
+        for channels in site.member.inputs._arriving.values():
+            for channel, arriving in channels.items():
+                if arriving.channel.is_pending or arriving.channel._receiver.grant_on_consumption:
+                    sizes = [entry.decoded_bytes for entry in arriving.spool._entries.values()]
+                    most = cluster.limits.first_credits_bytes + max(sizes, default=0)
+                    if sum(sizes) > most:
+                        cluster.violated(f"{channel}: {sum(sizes)} bytes wait in its spool, {most} are granted at most")
         for query, held in site.member.resources._held.items():
             budget = held.budget
             if budget.memory_peak > budget.memory_bytes or budget.disk_peak > budget.disk_bytes:
