@@ -9,8 +9,11 @@ from rich.console import Console
 from rich.text import Text
 
 from skerry.config import Config, read_file
+from skerry.config.exposed import note_exposed
 from skerry.config.files import check_files
+from skerry.config.yaml_nodes import Notes
 from skerry.errors import ConfigError
+from skerry.wire.tls import Tls
 
 
 @click.command()
@@ -34,11 +37,22 @@ def check(file: str, members: tuple[str, ...], no_files: bool) -> None:
 def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False) -> Config:
     """The configuration, if nothing is wrong with it and its files; ConfigError otherwise."""
     config, notes = read_file(file)
+    note_exposed(config, notes)
     local = [config.member(name).name for name in members] or None
     if not no_files:
         check_files(config, notes, local)
-        notes.raise_if_any()
+        _check_certificates(config, notes, local)
+    notes.raise_if_any()
     return config
+
+
+def _check_certificates(config: Config, notes: Notes, members: list[str] | None) -> None:
+    for member in config.members.values():
+        if member.tls is not None and (members is None or member.name in members):
+            try:
+                Tls(member.tls)
+            except ConfigError as error:
+                notes.note(f"members.{member.name}.tls", error.message.removeprefix("tls: "))
 
 
 def summary(file: str, config: Config) -> str:

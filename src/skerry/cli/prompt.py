@@ -11,14 +11,17 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
+from skerry.cli.completion import Names, SqlCompleter
 from skerry.cli.sql import Runner, show_error
 from skerry.cli.statements import split
+from skerry.client.dbapi import connect
 from skerry.client.pep249 import Error
 
 HELP = """\
 Type SQL and end it with a semicolon; it may take several lines.
   \\d          the tables             \\timing   show times, or do not
   \\d TABLE    a table's columns      \\q        leave (or Ctrl-D)
+Tab completes tables, columns and words; the arrows bring back what you typed before.
 Ctrl-C ends the running query, or drops what you typed."""
 WORDS = ("help", "quit", "exit")
 
@@ -54,6 +57,9 @@ class Prompt:
             history=_history(),
             key_bindings=_bindings(),
             lexer=PygmentsLexer.from_filename("statement.sql"),
+            completer=SqlCompleter(Names(lambda: _tables(runner.url))),
+            complete_while_typing=False,
+            enable_history_search=True,
             prompt_continuation=lambda width, line, wrapped: "> ".rjust(width),
         )
 
@@ -102,6 +108,18 @@ class Prompt:
                 for statement in split(text)[0]:
                     self._runner.run(statement)
         return True
+
+
+def _tables(url: str) -> dict[str, list[str]]:
+    """Every table and part with its columns, over a connection of its own: the prompt's may be busy."""
+    found: dict[str, list[str]] = {}
+    with connect(url, timeout_s=5.0) as connection, connection.cursor() as cursor:
+        for row in cursor.execute("SHOW TABLES").fetchall():
+            found.setdefault(str(row[0]), [])
+        for table in found:
+            cursor.execute(describe_statement(table))
+            found[table] = [str(row[0]) for row in cursor.fetchall()]
+    return found
 
 
 def _history() -> History:

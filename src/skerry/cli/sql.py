@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import click
 from rich.console import Console
@@ -11,10 +12,11 @@ from rich.console import Console
 from skerry.cli.progress import LiveLine
 from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, Write, summary
 from skerry.cli.statements import split
-from skerry.client.dbapi import Connection, connect
+from skerry.client.dbapi import Connection, Cursor, connect
 from skerry.client.pep249 import Error
 from skerry.config import FaultPolicy
 
+BINARY = ("arrow", "parquet")
 INTERRUPTED = 130  # the shell's exit code for Ctrl-C
 
 
@@ -44,6 +46,9 @@ class Runner:
                 cursor.execute(statement, timeout_s=self._timeout_s)
             if cursor.description is None:
                 self._say(f"{max(cursor.rowcount, 0)} rows changed", started)
+                return
+            if self._format in BINARY:
+                self._say(None, started, write_binary(cursor, self._format))
                 return
             writer = make_writer(self._format, sys.stdout.write, sys.stdout.isatty())
             writer.begin(cursor.description)
@@ -75,6 +80,27 @@ class Runner:
         click.echo(text, err=self._format != "table")
 
 
+def write_binary(cursor: Cursor, output_format: str) -> int:
+    """The rows as an Arrow stream or a Parquet file on standard output, as they come; returns how many."""
+    import pyarrow as pa  # slow to load, and only needed here
+    import pyarrow.parquet as pq
+
+    reader = cursor.fetch_record_batch_reader()
+    stream = pa.PythonFile(sys.stdout.buffer, mode="w")
+    writer: Any
+    if output_format == "arrow":
+        writer = pa.ipc.new_stream(stream, reader.schema)
+    else:
+        writer = pq.ParquetWriter(stream, reader.schema)
+    rows = 0
+    with writer:
+        for batch in reader:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    sys.stdout.buffer.flush()
+    return rows
+
+
 def make_writer(output_format: str, write: Write, colour: bool) -> RowWriter:
     match output_format:
         case "csv":
@@ -97,7 +123,7 @@ def show_error(error: Error) -> None:
 @click.option(
     "--format",
     "output_format",
-    type=click.Choice(["table", "csv", "json"]),
+    type=click.Choice(["table", "csv", "json", *BINARY]),
     default="table",
     show_default=True,
     help="How rows are written to standard output.",
@@ -126,6 +152,8 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
     skerry sql skerry://localhost:7101 --format csv "SELECT * FROM orders" > orders.csv
     skerry sql skerry://localhost:7101 < script.sql
     """
+    if output_format in BINARY and sys.stdout.isatty():
+        raise click.UsageError(f"{output_format} is not for a terminal: write it to a file (> rows.{output_format})")
     runner = Runner(url, output_format, timeout_s, fault_policy)
     try:
         runner.connection()

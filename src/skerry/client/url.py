@@ -1,13 +1,17 @@
-"""Where to connect: `skerry://host:port[/schema]`."""
+"""Where to connect: `skerry://host:port[/schema]`, or `skerry+tls://…?authority=…` with TLS."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from skerry.errors import UserError
+from skerry.wire.tls import TlsFiles
 
 SCHEME = "skerry"
+SCHEME_TLS = "skerry+tls"
+FILES = ("authority", "certificate", "key")
 FORM = f"{SCHEME}://host:port/schema"
 
 
@@ -18,6 +22,7 @@ class Target:
     host: str
     port: int
     schema_name: str = ""
+    tls: TlsFiles | None = None
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -31,7 +36,7 @@ def parse_url(text: str) -> Target:
         port = parts.port
     except ValueError as error:
         raise UserError(f"{text!r} is no Skerry URL: {error} (write {FORM})") from error
-    if parts.scheme != SCHEME:
+    if parts.scheme not in (SCHEME, SCHEME_TLS):
         raise UserError(f"{text!r} is no Skerry URL: the scheme is {SCHEME}:// (write {FORM})")
     if not parts.hostname:
         raise UserError(f"{text!r} is no Skerry URL: it names no host (write {FORM})")
@@ -39,9 +44,27 @@ def parse_url(text: str) -> Target:
         raise UserError(f"{text!r} is no Skerry URL: it names no port (write {FORM})")
     if "@" in parts.netloc:
         raise UserError(f"a Skerry URL holds no user or password (write {FORM})")
-    if parts.query or parts.fragment:
+    is_tls = parts.scheme == SCHEME_TLS
+    if (parts.query and not is_tls) or parts.fragment:
         raise UserError(f"{text!r} is no Skerry URL: nothing may follow the schema (write {FORM})")
     schema_name = unquote(parts.path.strip("/"))
     if "/" in schema_name:
         raise UserError(f"{text!r} is no Skerry URL: {schema_name!r} is not one schema (write {FORM})")
-    return Target(parts.hostname, port, schema_name)
+    return Target(parts.hostname, port, schema_name, _files(text, parts.query) if is_tls else None)
+
+
+def tls_files(given: Mapping[str, str]) -> TlsFiles:
+    """Files by their names; UserError for what is none."""
+    unknown = sorted(set(given) - set(FILES))
+    if unknown:
+        raise UserError(f"{unknown[0]!r} is nothing that TLS needs (write {', '.join(FILES)})")
+    if bool(given.get("certificate")) != bool(given.get("key")):
+        raise UserError("TLS: a certificate needs its key, and a key its certificate")
+    return TlsFiles(given.get("authority", ""), given.get("certificate", ""), given.get("key", ""))
+
+
+def _files(text: str, query: str) -> TlsFiles:
+    try:
+        return tls_files(dict(parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))))
+    except ValueError as error:
+        raise UserError(f"{text!r} is no Skerry URL: {error} (write {SCHEME_TLS}://host:port?authority=file)") from None

@@ -10,6 +10,7 @@ from skerry.catalog.table import Column
 from skerry.config.nearest import did_you_mean
 from skerry.errors import ConfigError, UserError
 from skerry.limits import Limits
+from skerry.wire.tls import TlsFiles
 
 
 class Role(StrEnum):
@@ -59,7 +60,11 @@ class SinkConfig(msgspec.Struct, frozen=True):
 
 
 class MemberConfig(msgspec.Struct, frozen=True):
-    """`address` is `host:port`; `spark` is None exactly for lite members."""
+    """`address` is `host:port`; `spark` is None exactly for lite members.
+
+    `insecure`: may listen beyond loopback without TLS. `data_ports`: first and last of the range, each channel that
+    comes in gets one of its own.
+    """
 
     name: str
     address: str
@@ -68,16 +73,20 @@ class MemberConfig(msgspec.Struct, frozen=True):
     capacity: int
     tables: dict[str, TableConfig]
     sinks: dict[str, SinkConfig]
+    tls: TlsFiles | None = None
+    insecure: bool = False
+    data_ports: tuple[int, int] | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One direction between two members: bandwidth, delay one way, price."""
+    """One direction between two members: bandwidth, delay one way, price, compression (see catalog/topology.py)."""
 
     sender: str
     receiver: str
     mbit: float
     ms: float = 0.0
     usd_per_gb: float = 0.0
+    codec: str = "auto"
 
 
 class FaultPolicy(StrEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -17,13 +17,15 @@ from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.errors import ConfigError
 from skerry.limits import CONFIG_BYTES, Limits
+from skerry.wire.tls import TlsFiles
 
-TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits")
-MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks")
+TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure")
+MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
+TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "conf")
 TABLE = ("format", "path", "options", "columns")
 SINK = ("format", "path", "options")
-LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb")
+LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec")
 CAPACITY = 16
 CAPACITY_MAX = 10_000
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
@@ -75,10 +77,11 @@ def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Confi
 
 def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
-    written_root = top.text("data_root", _data_root, ".")
+    written_root = top.text("data_root", _path, ".")
     data_root = os.path.realpath(os.path.join(base_dir, written_root))
+    shared = _Shared(data_root, written_root, os.fspath(base_dir), *_protection(top, os.fspath(base_dir)))
     members = {
-        name: _member(name, item, data_root, written_root)
+        name: _member(name, item, shared)
         for name, item in top.entries("members", same_in_any_case=True)
         if _good_key(item, name, rules.plain_name)
     }
@@ -95,7 +98,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
     )
 
 
-def _data_root(text: str) -> str:
+def _path(text: str) -> str:
     if not text.strip():
         raise Refused("is empty")
     return text
@@ -110,8 +113,18 @@ def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:
     return True
 
 
+class _Shared(NamedTuple):
+    """What all members have in common."""
+
+    data_root: str
+    written_root: str
+    base_dir: str
+    tls: TlsFiles | None
+    insecure: bool
+
+
 # --- members -------------------------------------------------------------------------------------
-def _member(name: str, item: Item, data_root: str, written_root: str) -> MemberConfig:
+def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     fields = item.fields(MEMBER, required=("address",))
     role = fields.text("role", rules.role, Role.DATA)
     if role is Role.LITE:
@@ -122,6 +135,8 @@ def _member(name: str, item: Item, data_root: str, written_root: str) -> MemberC
     capacity = fields.get("capacity")
     spark_item = fields.get("spark")
     spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
+    tls, insecure = _protection(fields, shared.base_dir)
+    data_root, written_root = shared.data_root, shared.written_root
     return MemberConfig(
         name=name,
         address=fields.text("address", rules.address, ""),
@@ -138,7 +153,23 @@ def _member(name: str, item: Item, data_root: str, written_root: str) -> MemberC
             for sink, each in fields.entries("sinks", same_in_any_case=True)
             if _good_key(each, sink, rules.plain_name)
         },
+        tls=tls or shared.tls,
+        insecure=insecure or shared.insecure,
+        data_ports=fields.text("data_ports", rules.port_range, None),
     )
+
+
+def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
+    """`tls` (paths are relative to the file) and `insecure`, of all members or of one."""
+    insecure = fields.get("insecure")
+    item = fields.get("tls")
+    tls = None
+    if item is not None:
+        files = item.fields(TLS, required=TLS[:3])
+        paths = {key: os.path.join(base_dir, text) if (text := files.text(key, _path, "")) else "" for key in TLS[:3]}
+        clients = files.get("client_certificates")
+        tls = TlsFiles(**paths, client_certificates=clients.flag() if clients else False)
+    return tls, insecure.flag() if insecure else False
 
 
 def _spark(item: Item) -> SparkConfig:
@@ -220,6 +251,10 @@ def _check_members(members: dict[str, MemberConfig], root: Item, top: Fields) ->
             root.notes.note(path, f"{member.address} is the address of {taken[endpoint]} too")
         elif endpoint:
             taken[endpoint] = member.name
+    secured = {member.tls is not None for member in members.values()}
+    for member in members.values() if len(secured) > 1 else ():
+        if member.tls is None:
+            root.notes.note(f"members.{member.name}", "has no tls, and others have; give it to all, or none, of them")
     for first, other, how in declared_differences(members):
         text = f"not the columns that {first.member} has: {how}"
         root.notes.note(f"{other.key}.columns", text)
@@ -247,10 +282,11 @@ def _links(items: list[Item], members: dict[str, MemberConfig]) -> tuple[Link, .
         speed = mbit.number(0, above=True) if mbit else 0.0
         delay = ms.number(0) if ms else 0.0
         price = usd.number(0) if usd else 0.0
+        codec = fields.text("codec", rules.codec, "auto")
         for sender, receiver in _ends(item, fields, members):
             if (sender, receiver) in found:
                 item.wrong(f"duplicate link from {sender} to {receiver}")
-            found[sender, receiver] = Link(sender, receiver, speed, delay, price)
+            found[sender, receiver] = Link(sender, receiver, speed, delay, price, codec)
     return tuple(found.values())
 
 

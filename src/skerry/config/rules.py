@@ -16,6 +16,7 @@ from skerry.errors import UserError
 NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text")
 FORMATS_NOT_YET = ("avro", "binaryfile", "delta", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
+CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"
 RESERVED_SCHEMAS = frozenset((*SCHEMAS.split(), *FORMATS, *FORMATS_NOT_YET))
@@ -117,6 +118,25 @@ def address(text: str) -> str:
     return f"[{ip}]:{int(port)}" if ip.version == 6 else f"{ip}:{int(port)}"
 
 
+def port_range(text: str) -> tuple[int, int]:
+    match = re.fullmatch("([0-9]{1,5})-([0-9]{1,5})", text)
+    if not match:
+        raise Refused(f"{shown(text)} is not a range of ports; write first-last, like 7200-7299")
+    first, last = int(match[1]), int(match[2])
+    if not 1 <= first <= last <= 65535:
+        raise Refused(f"{shown(text)} is not a range of ports; they are 1 to 65535, the first not above the last")
+    return first, last
+
+
+def is_loopback(address: str) -> bool:
+    """Whether nobody on another host can connect to this `host:port`."""
+    host = address.rpartition(":")[0].strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
 def same_endpoint(text: str) -> str:
     """Addresses that are one and the same give the same text."""
     return text.replace("localhost:", "127.0.0.1:").replace("[::1]:", "127.0.0.1:")
@@ -127,6 +147,12 @@ def role(text: str) -> Role:
         return Role(text)
     except ValueError:
         raise Refused(f"{shown(text)} is not a role; write data or lite") from None
+
+
+def codec(text: str) -> str:
+    if text not in CODECS:
+        raise Refused(f"unknown codec {shown(text)}{did_you_mean(text, CODECS) or '; use ' + ', '.join(CODECS)}")
+    return text
 
 
 def fault_policy(text: str) -> FaultPolicy:

@@ -22,7 +22,8 @@ def share(index: int, partition: int, partitions: int) -> bool:
 class SpoolInput:
     """Reads a spool from its first entry on. An error of the spool is raised at once, not after its entries.
 
-    `release`: let go of each entry once read, if nobody else reads the spool.
+    `release`: let go of each entry once its batch is done with, which is when the next one is asked for: a merge holds
+    a batch of each lane, and the query's budget counts it. Only if nobody else reads the spool.
     `on_consumed` gets the decoded bytes of each entry, for the credits of the channel that fed it.
     """
 
@@ -45,13 +46,12 @@ class SpoolInput:
     def poll(self) -> Polled:
         if self._spool.failed is not None:
             raise self._spool.failed
+        if self._release:
+            self._spool.release(self._next)
         while self._next < self._spool.length:
             entry = self._spool.read(self._next)
-            # Decode before letting go: a batch may point into the body, which then stays alive by itself.
             batch = self._decode(entry.body, self._schema) if entry.rows else None
             self._next += 1
-            if self._release:
-                self._spool.release(self._next)
             if self._on_consumed is not None:
                 self._on_consumed(entry.decoded_bytes)
             if batch is not None:

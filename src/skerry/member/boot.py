@@ -14,11 +14,13 @@ import threading
 import uvloop
 
 from skerry.config import Config, MemberConfig
+from skerry.config.exposed import refuse_exposed
 from skerry.errors import ConfigError
 from skerry.limits import Limits
 from skerry.member.server import Member
 from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
+from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 
 
@@ -75,6 +77,7 @@ def _refuse_taken(address: str) -> None:
 def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> None:
     """Run one member until SIGTERM or SIGINT, or the end of its input. SkerryError when it cannot start."""
     member_config = config.member(name)
+    refuse_exposed(member_config)
     _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
@@ -90,6 +93,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
             if engine is not None:
                 await member.workers.run(engine.start)
             if not stopping.is_set():
+                reach("member starting")
                 await member.start()
                 if engine is not None:
                     # The first query would wait for this otherwise; nobody waits for it here.

@@ -5,24 +5,37 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from skerry import clock
-from skerry.config import FaultPolicy
-from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, StaleSchema
+from skerry.errors import (
+    Cancelled,
+    ConfigError,
+    InternalError,
+    Overloaded,
+    PeerError,
+    SiteError,
+    SkerryError,
+    SqlError,
+    StaleSchema,
+    UserError,
+)
 from skerry.ids import QueryId
 from skerry.member.answers import Answer, answer_statement
+from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors
-from skerry.member.faults import OPTION
+from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planned, plan_statement
+from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
+from skerry.testing.points import reach
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
+    ClientAttach,
     ClientClose,
     ClientClosed,
     ClientExecute,
@@ -30,6 +43,8 @@ from skerry.wire.messages import (
     ClientMembers,
     ClientMembersReply,
     ClientPage,
+    ClientQueries,
+    ClientQueriesReply,
     ClientResult,
     ClientStatus,
     ClientStatusReply,
@@ -37,6 +52,9 @@ from skerry.wire.messages import (
     Hello,
     MemberState,
     Message,
+    Page,
+    Ping,
+    Pong,
 )
 from skerry.wire.tcp import Connection
 from skerry.wire.values import failure_of
@@ -51,23 +69,14 @@ _AGAIN = "~"  # parts a client's id from the number of the attempt; no client's 
 _LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
-class _Cursor(msgspec.Struct):
-    """An open cursor; `initiated` is None while the statement is planned."""
-
-    connection: object
-    started_at: float
-    initiated: Initiated | None = None
-    plan: str = ""
-
-
 class Clients:
     """All client connections of one member. Each request is a task of its own; answers carry its number."""
 
     def __init__(self, member: Member) -> None:
         self._member = member
         self._cursors = Cursors(member.limits)
-        self._open: dict[QueryId, _Cursor] = {}
-        self._ended: OrderedDict[QueryId, ClientStatusReply] = OrderedDict()
+        self._open: dict[QueryId, ClientCursor] = {}
+        self._history = History(member)
         self._connections: set[Connection] = set()
 
     @property
@@ -79,11 +88,18 @@ class Clients:
         """Reading never waits for writing: a request that takes long does not hold up the next."""
         self._connections.add(connection)
         requests: set[asyncio.Task[None]] = set()
+        heartbeat = asyncio.ensure_future(self._keep_alive(connection))
+        is_goodbye = False
         try:
             while (frame := await connection.receive()) is not None:
                 message = decode(frame)
                 if isinstance(message, Goodbye):
+                    is_goodbye = True
                     break
+                if isinstance(message, Ping | Pong):
+                    if isinstance(message, Ping):
+                        connection.send(Pong(0))
+                    continue
                 if len(requests) >= self._member.limits.client_requests:
                     raise Overloaded(f"{len(requests)} requests wait on this connection (limits.client_requests)")
                 task = asyncio.ensure_future(self._answer(connection, message))
@@ -92,11 +108,32 @@ class Clients:
         except ConnectionLost:
             pass
         finally:
+            heartbeat.cancel()
             self._connections.discard(connection)
-            for query in self._cursors.of(connection):
+            for query in self._cursors.gone(connection, clock.now(), is_goodbye=is_goodbye):
                 self._close(query, Cancelled("the client went away"))
             for task in requests:
                 task.cancel()
+
+    async def _keep_alive(self, connection: Connection) -> None:
+        """Ping, and drop a client that was silent for some heartbeats: its host may be gone without a word.
+
+        A client that still reads what waits for it lives, though its Pong stands behind all that.
+        """
+        limits, silent = self._member.limits, 0
+        heard, read, waiting = 0, 0, 0
+        while not connection.is_closed:
+            before = (heard, read)
+            heard = connection.bytes_received
+            read = connection.bytes_sent - connection.unsent_bytes if waiting else read
+            waiting = connection.unsent_bytes
+            silent = 0 if (heard, read) != before else silent + 1
+            if silent > limits.heartbeats_missed:
+                log.info("%s: dropped: silent for %d heartbeats", connection.peer_name, limits.heartbeats_missed)
+                connection.abort()
+                return
+            connection.send(Ping(0))
+            await asyncio.sleep(limits.heartbeat_s)
 
     async def stop(self) -> None:
         for connection in list(self._connections):
@@ -104,37 +141,55 @@ class Clients:
 
     def tick(self, now: float) -> None:
         self._cursors.expire(now)
+        for query in self._cursors.expired(now):
+            self._close(query, Cancelled(f"nobody came for the result of query {query} in time"))
 
     async def _answer(self, connection: Connection, message: Message) -> None:
         handlers: dict[type[Message], Callable[..., Awaitable[Message]]] = {
             ClientExecute: self._execute,
-            ClientFetch: self._fetch,
             ClientClose: self._close_request,
+            ClientAttach: self._attach,
             ClientStatus: self._status,
             ClientMembers: self._members,
+            ClientQueries: self._queries,
         }
         handler = handlers.get(type(message))
-        if handler is None:
+        if handler is None and not isinstance(message, ClientFetch):
             connection.refuse(PeerError(f"a client does not send {type(message).__name__}"))
             return
         try:
-            answer = await handler(connection, message)
+            if isinstance(message, ClientFetch):
+                await self._send_pages(connection, message)
+            else:
+                assert handler is not None
+                await self._reply(connection, message, await handler(connection, message))
+        except (ConnectionLost, OSError):
+            pass  # serve() sees the end as well, and cleans up
         except Exception as error:
             # Silence would leave the client waiting for its answer.
             log.exception("%s: unexpected error", type(message).__name__)
             connection.refuse(InternalError(f"{type(error).__name__}: {error}", member=self._member.name))
-            return
-        try:
-            connection.send_parts(self._fitting(message, answer))
-            await connection.drain()
-        except (ConnectionLost, OSError):
-            pass  # serve() sees the end as well, and cleans up
+
+    async def _send_pages(self, connection: Connection, fetch: ClientFetch) -> None:
+        """One page, or a window of them: the client's credit is how many it asks for."""
+        cursor = self._open.get(fetch.query)
+        if cursor is not None and cursor.initiated is not None:
+            cursor.initiated.arrived(fetch.page_number)
+        for number in range(fetch.page_number, fetch.page_number + min(fetch.pages, self._member.limits.window_pages)):
+            answer = await self._fetch(fetch, number)
+            await self._reply(connection, fetch, answer)
+            if answer.page is None or answer.page.is_last:
+                break
+
+    async def _reply(self, connection: Connection, message: Message, answer: Message) -> None:
+        connection.send_parts(self._fitting(message, answer))
+        await connection.drain()
 
     def _fitting(self, message: Message, answer: Message) -> list[Buffer]:
         """The answer as a frame. One row may be larger than any: its client would drop the connection for it."""
         parts = encode_message(answer)
         size, most = size_of(parts), self._member.limits.frame_bytes
-        if size <= most or not isinstance(message, ClientExecute | ClientFetch):
+        if size <= most or not isinstance(message, ClientExecute | ClientFetch | ClientAttach):
             return parts
         error = Overloaded(
             f"a page of {size} bytes is over the limit of a frame, {most} bytes (limits.frame_bytes)",
@@ -150,22 +205,25 @@ class Clients:
     # --- execute -----------------------------------------------------------------------------------
     async def _execute(self, connection: Connection, message: ClientExecute) -> ClientResult:
         query = message.query
+        reach("query received")
         try:
-            if query.initiator != self._member.name:
-                raise PeerError(f"query {query} belongs to member {query.initiator}, this is {self._member.name}")
+            self._check_home(query)
             if _LOCAL_ID.fullmatch(query.local) is None:
                 raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
             if self._member.is_stopping:
                 raise SiteError(f"site {self._member.name} is stopping", member=self._member.name)
-            self._cursors.open(query, connection, clock.now())
-            self._open[query] = _Cursor(connection, clock.now())
+            options = read_options(message.options, self._member.limits)
+            self._cursors.open(query, connection, clock.now(), options.lease)
         except SkerryError as error:
             return ClientResult(message.request, error=failure_of(error, self._member.name))
+        cursor = self._open[query] = ClientCursor(message, connection.peer_name, options)
+        if options.lease.is_detached:
+            self._member.own(self._run_detached(message, cursor), f"query {query}")
+            return ClientResult(message.request)
         try:
             return await self._run(message)
         except SkerryError as error:
-            cursor = self._open.get(query)
-            if cursor is not None and cursor.initiated is None:  # else whoever ran it has told
+            if cursor.initiated is None:  # else whoever ran it has told
                 log.info("query %s: failed before it began: %s", query, error.message.splitlines()[0])
             self._close(query, error)
             return ClientResult(message.request, error=failure_of(error, self._member.name))
@@ -174,6 +232,49 @@ class Clients:
             wrapped = InternalError(f"{type(error).__name__}: {error}", member=self._member.name)
             self._close(query, wrapped)
             return ClientResult(message.request, error=failure_of(wrapped))
+
+    async def _run_detached(self, message: ClientExecute, cursor: ClientCursor) -> None:
+        """Nobody waits for the answer: it is kept for whoever attaches within the lease, an error too."""
+        try:
+            cursor.answer = await self._run(message)
+        except SkerryError as error:
+            cursor.error = error
+            log.info("query %s: failed: %s", message.query, error.message.splitlines()[0])
+        finally:
+            cursor.begun.set()
+
+    async def _attach(self, connection: Connection, message: ClientAttach) -> ClientResult:
+        """The rows of a cursor go to another connection, from the page that its client wants next."""
+        query = message.query
+        try:
+            self._check_home(query)
+            self._cursors.attach(query, connection)
+            cursor = self._open[query]
+            if cursor.options.lease.is_detached:
+                await cursor.begun.wait()  # owner: the query's deadline, and the client that waits
+            if cursor.error is not None:
+                raise cursor.error
+            if cursor.initiated is None:
+                if cursor.answer is None:
+                    raise UserError(f"query {query} is still planned by the connection that began it")
+                return msgspec.structs.replace(cursor.answer, request=message.request)
+            schema = await cursor.initiated.schema()
+            cursor.initiated.arrived(message.page_number)
+            page = await cursor.initiated.page(message.page_number, *self._page_size(message))
+            self._given(query, page)
+            return ClientResult(message.request, schema, page)
+        except SkerryError as error:
+            if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
+                self._close(query, error)
+            return ClientResult(message.request, error=failure_of(error, self._member.name))
+
+    def _check_home(self, query: QueryId) -> None:
+        """Only a query's initiator knows it: say where that is."""
+        members = self._member.config.members
+        if query.initiator != self._member.name:
+            known = members.get(query.initiator)
+            where = f" at {known.address}" if known is not None else ", which is no member of this cluster"
+            raise UserError(f"query {query} belongs to member {query.initiator}{where}; this is {self._member.name}")
 
     async def _run(self, message: ClientExecute) -> ClientResult:
         for attempt in range(_REPLANS):
@@ -193,6 +294,7 @@ class Clients:
 
     async def _run_planned(self, message: ClientExecute, planned: Planned, attempt: int) -> ClientResult:
         member, query = self._member, message.query
+        cursor = self._open[query]
         if attempt:
             # Participants remember the id of the attempt that failed.
             query = QueryId(query.initiator, f"{query.local}{_AGAIN}{attempt}")
@@ -206,27 +308,30 @@ class Clients:
             member.inputs,
             member.send,
             member.initiated_ended,
-            self._policy(message),
+            cursor.options.fault_policy or member.config.fault_policy,
+            relays_of(planned.plan, query, member.topology),
         )
-        cursor = self._open[message.query]
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         member.initiate(initiated)
+        reach("execute sent")
         schema = await initiated.schema()
+        reach("columns known")
         page = await initiated.page(0, *self._page_size(message))
-        if page.is_last:
-            self._remember(message.query)
+        self._given(message.query, page)
         return ClientResult(message.request, schema, page)
 
-    def _policy(self, message: ClientExecute) -> FaultPolicy:
-        name = message.options.get(OPTION)
-        return self._member.config.fault_policy if name is None else FaultPolicy.named(name)
+    def _given(self, query: QueryId, page: Page) -> None:
+        """The last page closes its cursor, unless it may have to be given again to a client that comes back."""
+        if page.is_last and not self._cursors.keeps(query):
+            self._remember(query)
 
     def _answered(self, message: ClientExecute, answer: Answer) -> ClientResult:
-        self._close(message.query, None)
+        if not self._cursors.keeps(message.query):
+            self._close(message.query, None)
         return ClientResult(message.request, answer.schema, answer.page)
 
-    def _page_size(self, message: ClientExecute | ClientFetch) -> tuple[int, int]:
+    def _page_size(self, message: ClientExecute | ClientFetch | ClientAttach) -> tuple[int, int]:
         limits = self._member.limits
         # A page must fit a frame with room for its header, whatever the client asks for.
         bytes_max = min(message.page_bytes or limits.page_bytes, limits.frame_bytes // 4)
@@ -234,14 +339,14 @@ class Clients:
         return rows_max, bytes_max
 
     # --- fetch, close, status ----------------------------------------------------------------------
-    async def _fetch(self, _connection: Connection, message: ClientFetch) -> ClientPage:
+    async def _fetch(self, message: ClientFetch, number: int) -> ClientPage:
         cursor = self._open.get(message.query)
         try:
+            self._check_home(message.query)
             if cursor is None or cursor.initiated is None:
                 raise Cancelled(f"query {message.query} is not open here: it ended, or was closed")
-            page = await cursor.initiated.page(message.page_number, *self._page_size(message))
-            if page.is_last:
-                self._remember(message.query)
+            page = await cursor.initiated.page(number, *self._page_size(message))
+            self._given(message.query, page)
             return ClientPage(message.request, page)
         except SkerryError as error:
             self._close(message.query, error)
@@ -260,7 +365,7 @@ class Clients:
         if cursor.initiated is not None and error is not None:
             cursor.initiated.cancel(error)
         state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
-        self._record(query, self._report(0, cursor, state))
+        self._history.record(query, cursor, state)
 
     def _remember(self, query: QueryId) -> None:
         """The last page went out: the cursor is over, its query ends with the receipts."""
@@ -268,36 +373,21 @@ class Clients:
         self._cursors.close(query, clock.now())
         if cursor is not None:
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
-            self._record(query, self._report(0, cursor, "done" if ended else "running"))
+            self._history.record(query, cursor, "done" if ended else "running")
 
     def query_ended(self, initiated: Initiated) -> None:
         """The last receipt came: what the links carried is known for good."""
-        query = QueryId(initiated.query.initiator, initiated.query.local.split(_AGAIN)[0])
-        kept = self._ended.get(query)
-        if kept is not None:
-            cursor = _Cursor(None, initiated.core.started_at, initiated, kept.plan)
-            state = kept.state if kept.state != "running" else "done"
-            self._record(query, self._report(0, cursor, state))
-
-    def _record(self, query: QueryId, report: ClientStatusReply) -> None:
-        self._ended[query] = report
-        while len(self._ended) > self._member.limits.history_queries:
-            self._ended.popitem(last=False)
-
-    def _report(self, request: int, cursor: _Cursor, state: str) -> ClientStatusReply:
-        fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
-        seconds = clock.now() - cursor.started_at
-        memory = cursor.initiated.core.memory if cursor.initiated is not None else ()
-        return ClientStatusReply(request, state, seconds, fragments, links, cursor.plan, memory)
+        self._history.complete(QueryId(initiated.query.initiator, initiated.query.local.split(_AGAIN)[0]), initiated)
 
     async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:
         cursor = self._open.get(message.query)
         if cursor is not None:
-            return self._report(message.request, cursor, _state(cursor))
-        kept = self._ended.get(message.query)
-        if kept is None:
-            return ClientStatusReply(message.request, "unknown", 0.0)
-        return msgspec.structs.replace(kept, request=message.request)
+            return self._history.status(cursor, cursor.state, message.request)
+        return self._history.ended(message.query, message.request)
+
+    async def _queries(self, _connection: Connection, message: ClientQueries) -> ClientQueriesReply:
+        running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
+        return ClientQueriesReply(message.request, (*self._history.infos(besides=self._open), *running))
 
     async def _members(self, _connection: Connection, message: ClientMembers) -> ClientMembersReply:
         states = []
@@ -305,10 +395,3 @@ class Clients:
             state = "up" if name == self._member.name else self._member.peers.state(name)
             states.append(MemberState(name, each.address, each.role.value, state))
         return ClientMembersReply(message.request, tuple(states))
-
-
-def _state(cursor: _Cursor) -> str:
-    """A query may have failed before its client asks for more rows and learns of it."""
-    if cursor.initiated is None:
-        return "planning"
-    return "running" if cursor.initiated.core.error is None else "failed"

@@ -1,47 +1,81 @@
-"""Client cursors of one member: which query ids are open, used, or closed before they began. Pure."""
+"""Client cursors of one member: which query ids are open, used, or closed before they began, and whose. Pure."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
+
+import msgspec
 
 from skerry.errors import Cancelled, Overloaded, UserError
 from skerry.ids import QueryId
 from skerry.limits import Limits
 
 
+class Lease(msgspec.Struct, frozen=True):
+    """How long a cursor is kept without a connection, in seconds: not at all, for a client that may come back, or
+
+    (`is_detached`) for anybody who attaches, also after a Goodbye.
+    """
+
+    seconds: float = 0.0
+    is_detached: bool = False
+
+
+NO_LEASE = Lease()
+
+
+class _Open(msgspec.Struct):
+    """`owner` is None while nobody is connected; then `until` says when that is too long."""
+
+    owner: object | None
+    lease: Lease
+    until: float = 0.0
+
+
 class Cursors:
-    """`owner` is any hashable that stands for the client's connection."""
+    """An owner is any hashable that stands for the client's connection."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._owner: dict[QueryId, object] = {}
+        self._open: dict[QueryId, _Open] = {}
         self._used: OrderedDict[QueryId, float] = OrderedDict()  # ended ids, until nobody can mean them any more
         self._markers: OrderedDict[QueryId, float] = OrderedDict()  # closed before execute
 
     def __len__(self) -> int:
-        return len(self._owner)
+        return len(self._open)
 
     @property
     def markers(self) -> int:
         return len(self._markers)
 
-    def open(self, query: QueryId, owner: object, now: float) -> None:
+    def open(self, query: QueryId, owner: object, now: float, lease: Lease = NO_LEASE) -> None:
         """Admit an `execute`, or say why not."""
         self.expire(now)
         if self._markers.pop(query, None) is not None:
             self._keep(self._used, query, now)
             raise Cancelled(f"query {query} was closed before it began")
-        if query in self._owner or query in self._used:
+        if query in self._open or query in self._used:
             raise UserError(f"query id {query} was used before; every execute needs a new one")
-        if len(self._owner) >= self._limits.queries:
-            raise Overloaded(f"{len(self._owner)} queries are open here (limits.queries); close some and try again")
-        self._owner[query] = owner
+        if len(self._open) >= self._limits.queries:
+            raise Overloaded(f"{len(self._open)} queries are open here (limits.queries); close some and try again")
+        self._open[query] = _Open(None if lease.is_detached else owner, lease, now + lease.seconds)
+
+    def attach(self, query: QueryId, owner: object) -> None:
+        """A connection takes the cursor over. An older one may be dead and not know it: the newer one wins."""
+        found = self._open.get(query)
+        if found is None:
+            raise Cancelled(f"query {query} is not open here: it ended, or was closed")
+        found.owner = owner
+
+    def keeps(self, query: QueryId) -> bool:
+        """Whether the cursor outlives its connection, and so its last page: that may have to be sent again."""
+        found = self._open.get(query)
+        return found is not None and found.lease.seconds > 0
 
     def close(self, query: QueryId, now: float) -> bool:
         """True if there was a cursor. If there never was, an `execute` may still be on its way: leave a marker."""
         self.expire(now)
-        if query in self._owner:
-            del self._owner[query]
+        if self._open.pop(query, None) is not None:
             self._keep(self._used, query, now)
             return True
         if query not in self._used:
@@ -51,8 +85,22 @@ class Cursors:
         return False
 
     def of(self, owner: object) -> list[QueryId]:
-        """What a client that went away leaves behind."""
-        return [query for query, who in self._owner.items() if who is owner]
+        """The cursors of a connection."""
+        return [query for query, found in self._open.items() if found.owner is owner]
+
+    def gone(self, owner: object, now: float, *, is_goodbye: bool) -> list[QueryId]:
+        """A connection has ended. Returns the cursors that end with it; the others wait for somebody to attach."""
+        ending = []
+        for query in self.of(owner):
+            found = self._open[query]
+            found.owner, found.until = None, now + found.lease.seconds
+            if not found.lease.seconds or (is_goodbye and not found.lease.is_detached):
+                ending.append(query)
+        return ending
+
+    def expired(self, now: float) -> list[QueryId]:
+        """Cursors that nobody came for in time: close them."""
+        return [query for query, found in self._open.items() if found.owner is None and found.until <= now]
 
     def expire(self, now: float) -> None:
         for kept in (self._used, self._markers):

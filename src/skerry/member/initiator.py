@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from skerry import clock
 from skerry.config import FaultPolicy
 from skerry.errors import Cancelled, SkerryError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
-from skerry.ids import QueryId
+from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
@@ -19,6 +19,7 @@ from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, Query
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
 from skerry.plan.fragment import Plan
+from skerry.testing.points import reach
 from skerry.wire.messages import Message, Page, Schema, Value
 
 log = logging.getLogger("skerry.query")
@@ -38,10 +39,12 @@ class Initiated:
         send: Callable[[str, Message], None],
         on_ended: Callable[[Initiated], None],
         policy: FaultPolicy = FaultPolicy.WAIT,
+        relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), {OPTION: policy.value})
+        options: dict[str, int | str] = {OPTION: policy.value}
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays)
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
@@ -55,6 +58,7 @@ class Initiated:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
+        self.result.pages.count_in(self._inputs.budget(self.query))
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel
@@ -73,6 +77,7 @@ class Initiated:
 
     def cancel(self, error: SkerryError) -> None:
         self._do(self.core.cancel(error, clock.now()))
+        reach("cancel sent")
 
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
@@ -88,11 +93,16 @@ class Initiated:
             await self._wakeup.wait()
         return self.result.schema
 
+    def arrived(self, upto: int) -> None:
+        """The client has all pages below `upto`."""
+        self.result.pages.arrived(upto)
+
     async def page(self, number: int, rows_max: int, bytes_max: int) -> Page:
         """Pages are given in turn, each as soon as a batch is there."""
         async with self._turn:
             while isinstance(page := self._poll(number, rows_max, bytes_max), Signal):
                 await self._wakeup.wait()
+        reach("last page" if page.is_last else "page")
         if page.is_last:
             self._do(self.core.result_complete(clock.now()))
         return page
@@ -128,6 +138,7 @@ class Initiated:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
         if left:
             log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
+        self.result.pages.close()
         self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

@@ -6,10 +6,11 @@ from collections import OrderedDict
 from collections.abc import Callable, Collection
 
 import msgspec
+import pyarrow as pa
 
 from skerry.catalog.topology import Topology
-from skerry.errors import Overloaded, PeerError, SkerryError
-from skerry.exchange.spool import Entry, Spool
+from skerry.errors import ConfigError, Overloaded, PeerError, SkerryError
+from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.faults import Patience
@@ -59,8 +60,13 @@ class Inputs:
         """One half of the query, initiator or participant, has begun here. `is_planned`: `expect` follows at once."""
         self._halves[query] = self._halves.get(query, 0) + 1
         self._waits_s[query] = patience.wait_s
+        self._resources.allow(self._hold(query), patience.policy)
         if not is_planned:
             self._unplanned.add(query)
+
+    def budget(self, query: QueryId) -> Budget:
+        """What the query holds here, from its beginning to its end."""
+        return self._held[query].budget
 
     def planned(self, query: QueryId) -> None:
         """All edges of the query are expected by now: others that came meanwhile are refused."""
@@ -74,6 +80,11 @@ class Inputs:
         assert query in self._halves
         return [self._find(ChannelId(query, edge, sender, self._member), is_result, True) for sender in senders]
 
+    def expect_relayed(self, channel: ChannelId) -> Arriving:
+        """This channel will pass, or its rows came already; its credit follows what is passed on."""
+        assert channel.query in self._halves
+        return self._find(channel, True, True)
+
     def end(self, query: QueryId, edges: Collection[int], now: float) -> None:
         """One half is over and needs its edges no more; with the last half the query is gone."""
         channels = self._arriving.get(query, {})
@@ -86,7 +97,7 @@ class Inputs:
     def lookup(self, opening: OpenChannel) -> ChannelIn | Gone:
         """What to answer a sender that opens a channel."""
         channel = opening.channel
-        if channel.receiver != self._member or channel.query in self._gone:
+        if not self._passes(channel) or channel.query in self._gone:
             return Gone.GONE
         known = self._arriving.get(channel.query, {}).get(channel)
         if known is not None:
@@ -98,6 +109,15 @@ class Inputs:
         elif channel.query not in self._unplanned:
             return Gone.GONE  # the query runs here, and has no such edge
         return self._find(channel, False, False).channel
+
+    def _passes(self, channel: ChannelId) -> bool:
+        """Whether rows of this channel come here, to stay or on their way."""
+        if channel.receiver == self._member:
+            return True
+        try:
+            return self._member in self._topology.route(channel.sender, channel.receiver)[1:]
+        except ConfigError:
+            return False
 
     def forget(self, query: QueryId, now: float) -> None:
         """Nothing of the query is wanted here; late channels are told so for a while."""
@@ -118,27 +138,37 @@ class Inputs:
         while self._gone and next(iter(self._gone.values())) <= now:
             self._gone.popitem(last=False)
 
-    def _find(self, channel: ChannelId, is_result: bool, active: bool) -> Arriving:
+    def _find(self, channel: ChannelId, follows: bool, active: bool) -> Arriving:
+        """`follows`: its credit follows what is consumed."""
         channels = self._arriving.setdefault(channel.query, {})
         found = channels.get(channel)
         if found is None:
-            found = channels[channel] = self._make(channel, is_result, pending=not active)
+            found = channels[channel] = self._make(channel, follows, pending=not active)
         elif active:
-            found.channel.activate()
+            found.channel.activate(grant_on_consumption=follows or None)
         if active:
             found.channel.wait_for(self._waits_s[channel.query])
         return found
 
-    def _make(self, channel: ChannelId, is_result: bool, *, pending: bool) -> Arriving:
-        if channel.query not in self._held:
-            self._held[channel.query] = self._resources.take(channel.query)
-        spool = self._resources.spool(self._held[channel.query], str(channel))
-        window = self._topology.first_credits(channel.sender, channel.receiver, self._limits)
+    def _hold(self, query: QueryId) -> Held:
+        if query not in self._held:
+            self._held[query] = self._resources.take(query)
+        return self._held[query]
+
+    def _make(self, channel: ChannelId, follows: bool, *, pending: bool) -> Arriving:
+        spool = self._resources.spool(self._hold(channel.query), str(channel))
+        hop = self._topology.previous_hop(self._member, channel.sender, channel.receiver)
+        window = self._topology.first_credits(hop, self._member, self._limits)
+
+        schema: tuple[bytes, pa.Schema] | None = None  # as opened, and decoded: once a link, not once a batch
 
         def append(header: Batch, body: Buffer) -> None:
+            nonlocal schema
             if header.rows:
+                if schema is None or schema[0] != receiving.schema:
+                    schema = receiving.schema, decode_schema(receiving.schema)
                 # A peer's batch is checked once, here; from now on it is passed on as bytes (D12).
-                batch = decode_batch(body, decode_schema(receiving.schema), self._limits.frame_bytes * 4)
+                batch = decode_batch(body, schema[1], self._limits.frame_bytes * 4, header.decoded_bytes)
                 if batch.num_rows != header.rows:
                     raise PeerError(f"{channel}: a batch of {batch.num_rows} rows is said to have {header.rows}")
             spool.append(Entry(body, header.rows, header.decoded_bytes))
@@ -153,8 +183,9 @@ class Inputs:
             finish=spool.finish,
             fail=fail,
             window_bytes=window,
-            grant_on_consumption=is_result,
+            grant_on_consumption=follows,
             pending=pending,
+            peer=hop,
         )
         return Arriving(receiving, spool)
 

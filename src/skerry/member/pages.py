@@ -2,37 +2,58 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Literal
 
 from skerry.errors import UserError
 from skerry.exchange.entries import EntryInput
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import Entry
+from skerry.exchange.spool import Budget, Entry
 from skerry.wire.messages import Page
 
 
 class Pages:
-    """Page numbers begin at 0; the page asked for last can be asked for again and has the same bytes."""
+    """Page numbers begin at 0. A page can be asked for again, and has the same bytes, until `arrived` goes past it."""
 
     def __init__(self, source: EntryInput) -> None:
         self._source = source
-        self._kept: Page | None = None
+        self._kept: OrderedDict[int, Page] = OrderedDict()
+        self._budget: Budget | None = None
+        self._is_done = False
         self._held: list[Entry] = []  # of the page that is being made
         self._next: Entry | None = None  # did not fit the page before
+        self._made = 0
         self.rows = 0
+        self.size_bytes = 0
+
+    def count_in(self, budget: Budget) -> None:
+        """Pages that are kept are held by the query, as its spools are."""
+        self._budget = budget
+
+    def close(self) -> None:
+        """The query is over: what is still kept for its client no longer counts."""
+        for page in self._kept.values():
+            self._uncount(page)
+        self._budget = None
 
     @property
     def next_number(self) -> int:
-        return 0 if self._kept is None else self._kept.number + 1
+        return self._made
 
     @property
     def is_done(self) -> bool:
-        return self._kept is not None and self._kept.is_last
+        """The last page was made."""
+        return self._is_done
+
+    def arrived(self, upto: int) -> None:
+        """The client has all pages below `upto`."""
+        while self._kept and (number := next(iter(self._kept))) < upto:
+            self._uncount(self._kept.pop(number))
 
     def poll(self, number: int, rows_max: int, bytes_max: int) -> Page | Literal[Signal.WAIT]:
         """A page holds whole batches: at least one, then as many as fit; what is there is not held back."""
-        if self._kept is not None and number == self._kept.number:
-            return self._kept
+        if number in self._kept:
+            return self._kept[number]
         if number != self.next_number or self.is_done:
             raise UserError(f"page {number} was asked for; the next one is {self.next_number}")
         rows = sum(entry.rows for entry in self._held)
@@ -59,5 +80,17 @@ class Pages:
         bodies = tuple(memoryview(entry.body) for entry in self._held)
         self._held.clear()
         self.rows += rows
-        self._kept = Page(self.next_number, bodies, rows, is_last)
-        return self._kept
+        self.size_bytes += size
+        page = self._kept[number] = Page(number, bodies, rows, is_last)
+        self._made, self._is_done = number + 1, is_last
+        if self._budget is not None:
+            self._budget.take_memory(_size(page))
+        return page
+
+    def _uncount(self, page: Page) -> None:
+        if self._budget is not None:
+            self._budget.give_back_memory(_size(page))
+
+
+def _size(page: Page) -> int:
+    return sum(batch.nbytes for batch in page.batches)

@@ -7,7 +7,6 @@ import functools
 import logging
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
-from random import Random
 
 import msgspec
 
@@ -21,21 +20,26 @@ from skerry.limits import Limits
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
+from skerry.member.outgoing import Outgoing
 from skerry.member.query import Send
+from skerry.member.relay import Relay, Relays
 from skerry.member.resources import Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
-from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.testing.points import reach
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Memory, Message, Progress, Schema
+from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 
 log = logging.getLogger("skerry.query")
+
+_CANCEL_AGAIN_S = 0.05
 
 
 class Surroundings(msgspec.Struct):
@@ -43,7 +47,7 @@ class Surroundings(msgspec.Struct):
 
     identity: Identity
     limits: Limits
-    addresses: dict[str, str]
+    outgoing: Outgoing
     engine: Engine | None
     workers: Workers
     jobs: Workers
@@ -52,7 +56,6 @@ class Surroundings(msgspec.Struct):
     task_address: str
     inputs: Inputs
     resources: Resources
-    random: Random
     send: Callable[[str, Message], None]
     deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
 
@@ -86,11 +89,11 @@ class Participant:
         self._held = around.resources.take(self.query)
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
-        around.resources.allow(self._held, policy)
         around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, _Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
+        self._relays = Relays()
         self._spools: list[Spool] = []
         self._lane_stores: list[LaneStore] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,6 +107,8 @@ class Participant:
                     self._around.send(member, message)
                 case RunFragment(fragment):
                     self._begin(fragment)
+                case RelayChannel(channel):
+                    self._relay(channel)
                 case StopFragment(number):
                     self._own(self._stop(self._fragments[number]))
                 case Release(why):
@@ -132,14 +137,13 @@ class Participant:
                 FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
             )
         sent: dict[str, list[int]] = {}
-        for channel in self._channels:
-            total = sent.setdefault(channel.channel.receiver, [0, 0])
+        for channel in (*self._channels, *self._relays.channels):
+            total = sent.setdefault(channel.to, [0, 0])
             total[0] += channel.sent_bytes
             total[1] += channel.sent_rows
         me = self._around.identity.member
         links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
-        used = self._held.budget
-        memory = Memory(me, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
+        memory = self._around.resources.memory(self.query, me)
         return Progress(self.query, me, tuple(fragments), links, memory)
 
     async def wait_ended(self) -> None:
@@ -167,6 +171,7 @@ class Participant:
     async def _run(self, running: _Running) -> None:
         around, fragment = self._around, running.fragment
         assert around.engine is not None
+        reach("fragment starting")
         tables = await self._snapshots(fragment)
         slots = await self._wait_for_inputs(fragment, around.engine)
         try:
@@ -304,6 +309,7 @@ class Participant:
     async def _settle(self, running: _Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
         fragment, around = running.fragment, self._around
+        reach("settling")
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
@@ -337,16 +343,7 @@ class Participant:
             return
         assert running.schema is not None
         around = self._around
-        sending = ChannelOut(
-            around.identity,
-            channel,
-            around.addresses[output.receiver],
-            running.schema.arrow,
-            spool,
-            around.limits,
-            around.random,
-            wait_s=self.watch.patience.wait_s,
-        )
+        sending = around.outgoing.channel(channel, running.schema.arrow, spool, self.watch.patience.wait_s)
         self._channels.append(sending)
         self._own(self._run_channel(running, sending))
 
@@ -356,6 +353,18 @@ class Participant:
             self.do(self.core.output_stopped(running.fragment.id, running.rows, running.size_bytes, seconds))
         else:
             self.do(self.core.output_taken(running.fragment.id))
+
+    def _relay(self, channel: ChannelId) -> None:
+        arriving = self._around.inputs.expect_relayed(channel)
+        arriving.spool.subscribe(functools.partial(self._look_at, arriving.spool))
+        relay = Relay(arriving, self._around.outgoing, self.watch.patience.wait_s)
+        self._relays.add(relay)
+
+        async def run() -> None:
+            await relay.run()
+            self.do(self.core.relayed(channel))
+
+        self._own(run())
 
     # --- ends --------------------------------------------------------------------------------------
     def check_stalled(self) -> None:
@@ -409,12 +418,13 @@ class Participant:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=around.limits.stop_s)
         final = self.progress()
-        around.inputs.end(self.query, set(self._arriving), clock.now())
+        around.inputs.end(self.query, {*self._arriving, *self._relays.edges}, clock.now())
         for spool in self._spools:
             spool.close()
         for store in self._lane_stores:
             store.close()
         around.send(self.query.initiator, final)
+        reach("receipt owed")
         self.do(self.core.released(self._left()))
         around.resources.give_back(self.query)
         self._released.set()
@@ -438,7 +448,8 @@ class Participant:
             if clock.now() > deadline:
                 log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
                 return
-            await asyncio.sleep(0.05)
+            # A job's end is known at once; a cancel that came too early is said again.
+            await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 
 import msgspec
 
 from skerry.errors import PeerError, SiteError, SkerryError, TimedOut
-from skerry.ids import QueryId
+from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.plan.fragment import Fragment, Plan
 from skerry.wire.messages import (
@@ -81,7 +82,9 @@ class QueryCore:
         limits: Limits,
         now: float,
         options: dict[str, int | str] | None = None,
+        relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
     ) -> None:
+        """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other."""
         self.query = query
         self.plan = plan
         self.phase = Phase.RUNNING
@@ -93,7 +96,8 @@ class QueryCore:
         self._timeout_s = timeout_s
         self._options = options or {}
         self._deadline = now + timeout_s
-        self.participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
+        self._relays = relays or {}
+        self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
             fragment.id: None for fragment in plan.fragments if fragment.output.edge == plan.finish.edge
@@ -133,6 +137,7 @@ class QueryCore:
                     options=self._options,
                     participants=self.participants,
                     timeout_s=self._timeout_s,
+                    relays=self._relays.get(member, ()),
                 ),
             )
             for member in self.participants

@@ -15,6 +15,7 @@ from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.wire.messages import Memory
 
 log = logging.getLogger("skerry.member")
 
@@ -61,6 +62,14 @@ class Resources:
 
     def spool(self, held: Held, name: str) -> Spool:
         return Spool(held.budget, self.directory, name)
+
+    def memory(self, query: QueryId, member: str) -> Memory | None:
+        """What the query holds here, as messages say it; None when it holds nothing any more."""
+        held = self._held.get(query)
+        if held is None:
+            return None
+        used = held.budget
+        return Memory(member, used.memory_used, used.memory_peak, used.disk_used, used.disk_peak)
 
     @property
     def queries(self) -> int:

@@ -22,6 +22,7 @@ from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.orphans import Orphans
+from skerry.member.outgoing import Outgoing
 from skerry.member.participant import Participant, Surroundings
 from skerry.member.peertables import PeerTables
 from skerry.member.planasks import PlanAsks
@@ -32,6 +33,7 @@ from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
 from skerry.plan.fragment import Plan
 from skerry.spark.engine import Engine
+from skerry.testing.points import reach
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
@@ -50,7 +52,9 @@ from skerry.wire.messages import (
     Tables,
 )
 from skerry.wire.peers import Peers
+from skerry.wire.ports import DataPorts
 from skerry.wire.session import Identity
+from skerry.wire.tls import Tls
 
 log = logging.getLogger("skerry.member")
 
@@ -84,20 +88,26 @@ class Member:
         self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
+        files = config.member(self.name).tls
+        self.tls = Tls(files) if files is not None else None
+        addresses = config.addresses()
+        self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
         self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
         self.plans = PlanCache(self.limits)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
+        self.data_ports: DataPorts | None = None
         self.initiated: dict[QueryId, Initiated] = {}
         self.participants: dict[QueryId, Participant] = {}
         self.peers = Peers(
             self.identity,
-            {peer: address for peer, address in config.addresses().items() if peer != self.name},
+            {peer: address for peer, address in addresses.items() if peer != self.name},
             self.limits,
             on_message=self._receive,
             on_peer_lost=self._peer_lost,
             on_peer_up=self._peer_up,
             random=self.random,
+            tls=self.tls,
         )
         self.peer_tables = PeerTables(self)
         self.clients = Clients(self)
@@ -113,7 +123,7 @@ class Member:
         """Listen, then learn the own tables. Raises when the address is taken."""
         handlers = {
             "control": self.peers.serve,
-            "data": data_handler(self.inputs.lookup, self.limits),
+            "data": data_handler(self.inputs.lookup, self.limits, self._data_ports(), self._sender_of),
             "client": self.clients.serve,
         }
         if self.engine is not None:
@@ -123,7 +133,7 @@ class Member:
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
-        self._listener = await Listener.start(address, self.limits, self.identity, handlers)
+        self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
         self._ticking = asyncio.ensure_future(self._tick_forever())
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
@@ -149,6 +159,8 @@ class Member:
         for closing in (self._listener, self._task_listener):
             if closing is not None:
                 await closing.stop()
+        if self.data_ports is not None:
+            await self.data_ports.stop()
         for task in [self._ticking, *self._background]:
             if task is not None:
                 task.cancel()
@@ -171,6 +183,16 @@ class Member:
         task = asyncio.ensure_future(run())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _sender_of(self, channel: ChannelId) -> str:
+        return self.topology.previous_hop(self.name, channel.sender, channel.receiver)
+
+    def _data_ports(self) -> DataPorts | None:
+        config = self.config.member(self.name)
+        if config.data_ports is not None:
+            host = config.address.rpartition(":")[0].strip("[]")
+            self.data_ports = DataPorts(host, config.data_ports, self.limits, self.identity, self.tls)
+        return self.data_ports
 
     @property
     def task_address(self) -> str:
@@ -227,6 +249,7 @@ class Member:
                     initiated.receive(sender, message)
 
     def _execute(self, message: Execute) -> None:
+        reach("execute received")
         if message.query in self.participants:
             return
         if self.inputs.is_gone(message.query):
@@ -237,7 +260,7 @@ class Member:
         surroundings = Surroundings(
             identity=self.identity,
             limits=self.limits,
-            addresses=self.config.addresses(),
+            outgoing=self.outgoing,
             engine=self.engine,
             workers=self.workers,
             jobs=self.jobs,
@@ -246,20 +269,22 @@ class Member:
             task_address=self.task_address,
             inputs=self.inputs,
             resources=self.resources,
-            random=self.random,
             send=self.send,
             deliver=self._deliver,
         )
         participant = Participant(message, surroundings, self._participant_released)
         self.participants[message.query] = participant
         log.info("query %s: begun here, fragments %s", message.query, ", ".join(map(str, message.fragments)))
-        if self.is_stopping or self.engine is None:
+        if self.is_stopping or (self.engine is None and message.fragments):
             why = "is stopping" if self.is_stopping else "has no Spark"
             participant.fail(SiteError(f"site {self.name} {why}", member=self.name))
             return
         plan = self.plans.get(message.plan_id)
-        is_asked = plan is None and self._plan_asks.wait(message.query, message.plan_id)
+        # A member that only passes rows on needs no plan.
+        is_asked = plan is None and bool(message.fragments) and self._plan_asks.wait(message.query, message.plan_id)
         participant.do(participant.core.begin(plan, is_asked=is_asked))
+        if plan is None:
+            reach("plan requested")
 
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""

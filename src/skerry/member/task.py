@@ -7,7 +7,7 @@ import enum
 import msgspec
 
 from skerry.errors import InternalError, SkerryError, TimedOut
-from skerry.ids import QueryId
+from skerry.ids import ChannelId, QueryId
 from skerry.member.query import Send
 from skerry.plan.fragment import Fragment, Plan
 from skerry.wire.messages import Cancel, Execute, FragmentDone, PlanRequest, Receipt, Schema, Started
@@ -37,7 +37,13 @@ class StopFragment(msgspec.Struct, frozen=True):
     fragment: int
 
 
-TaskInstruction = Send | RunFragment | StopFragment | Release
+class RelayChannel(msgspec.Struct, frozen=True):
+    """Rows of this channel pass here: take them and send them on; then call relayed()."""
+
+    channel: ChannelId
+
+
+TaskInstruction = Send | RunFragment | RelayChannel | StopFragment | Release
 
 
 class TaskCore:
@@ -52,16 +58,24 @@ class TaskCore:
         self._member = member
         self._running: set[int] = set(execute.fragments)  # fragments not done
         self._sending: set[int] = set(execute.fragments)  # fragments whose rows are not all taken by the receiver
+        self._relaying: set[ChannelId] = set(execute.relays)  # channels that have not all passed
         self._initiator_gone = False
 
     def begin(self, plan: Plan | None, *, is_asked: bool = False) -> list[TaskInstruction]:
-        """`plan` as the cache has it; without it the initiator is asked, unless another query has done that."""
+        """`plan` as the cache has it; without it the initiator is asked, unless another query has done that.
+
+        Relays need no plan: a member that runs no fragment asks for none.
+        """
+        relays = [RelayChannel(channel) for channel in self.execute.relays]
+        if not self.execute.fragments and relays:
+            self.phase = TaskPhase.RUNNING
+            return [*relays]
         if plan is None and is_asked:
-            return []
+            return [*relays]
         if plan is None:
             request = PlanRequest(self.query, self.execute.request_id, self.execute.plan_id)
-            return [Send(self.query.initiator, request)]
-        return self.plan_arrived(plan)
+            return [*relays, Send(self.query.initiator, request)]
+        return [*relays, *self.plan_arrived(plan)]
 
     def plan_arrived(self, plan: Plan | None) -> list[TaskInstruction]:
         if self.phase is not TaskPhase.PLANNING:
@@ -93,6 +107,11 @@ class TaskCore:
     def output_taken(self, fragment: int) -> list[TaskInstruction]:
         """The receiver has all rows of this fragment (or wants no more)."""
         self._sending.discard(fragment)
+        return self._maybe_release() if self.phase is TaskPhase.RUNNING else []
+
+    def relayed(self, channel: ChannelId) -> list[TaskInstruction]:
+        """The next member on its way has all rows of this channel (or wants no more)."""
+        self._relaying.discard(channel)
         return self._maybe_release() if self.phase is TaskPhase.RUNNING else []
 
     def output_stopped(self, fragment: int, rows: int, size_bytes: int, seconds: float) -> list[TaskInstruction]:
@@ -138,7 +157,7 @@ class TaskCore:
         return [Send(self.query.initiator, Receipt(self.query, self._member, left))]
 
     def _maybe_release(self) -> list[TaskInstruction]:
-        if self._running or self._sending:
+        if self._running or self._sending or self._relaying:
             return []
         self.phase = TaskPhase.STOPPING
         return [Release("complete")]
@@ -147,6 +166,7 @@ class TaskCore:
     def validate(self) -> None:
         """What always holds, whatever came in which order."""
         assert self._running | self._sending <= set(self.execute.fragments)
-        assert self.plan is not None or self.phase is not TaskPhase.RUNNING
+        assert self._relaying <= set(self.execute.relays)
+        assert self.plan is not None or self.phase is not TaskPhase.RUNNING or not self.execute.fragments
         if self.phase is TaskPhase.RUNNING:
-            assert self._running or self._sending
+            assert self._running or self._sending or self._relaying

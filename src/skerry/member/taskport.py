@@ -20,6 +20,7 @@ from skerry.exchange.spool import Entry, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.spark.engine import EdgeInput
+from skerry.testing.points import reach
 from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
@@ -203,6 +204,7 @@ class _SinkServer:
             if not self._store.has_room(len(body)):
                 await self._room(len(body))
             self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
+            reach("job running")
             self._intake.batch(attempt, header.rows, len(body), body_hash(body))
         raise ConnectionLost("a sink's connection ended without its end mark")
 

@@ -15,6 +15,7 @@ from skerry.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
 from skerry.wire.messages import Hello, Message, Refused, Welcome
+from skerry.wire.tls import TlsSocket
 from skerry.wire.values import error_of
 
 _DEFAULTS = Limits()
@@ -24,7 +25,7 @@ _BUFFERS_AT_ONCE = 64  # far below any system's bound on the buffers of one writ
 class BlockingConnection:
     """One thread sends and one receives (they may be the same); `close` may be called by any."""
 
-    def __init__(self, sock: socket.socket, peer_name: str, limits: Limits) -> None:
+    def __init__(self, sock: socket.socket | TlsSocket, peer_name: str, limits: Limits) -> None:
         self.peer_name = peer_name
         self.bytes_sent = 0
         self.bytes_received = 0
@@ -107,6 +108,8 @@ class BlockingConnection:
 
     def _receive_some(self, deadline: float | None) -> int:
         try:
+            if isinstance(self._socket, TlsSocket):
+                return self._socket.recv_into(self._reader.get_buffer(), deadline)
             # Not settimeout: it would bound the writes of another thread as well.
             if deadline is None:
                 _wait_readable(self._socket, None)

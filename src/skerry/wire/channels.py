@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from enum import Enum
@@ -10,10 +11,23 @@ from enum import Enum
 from skerry.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
+from skerry.testing.points import reach
 from skerry.wire.channel import ChannelReceiver
+from skerry.wire.codec import CODECS
 from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch
 from skerry.wire.listener import Handler
-from skerry.wire.messages import Batch, ChannelGone, Goodbye, Grant, Hello, OpenChannel, Refused, StopSending
+from skerry.wire.messages import (
+    Batch,
+    ChannelGone,
+    ChannelPort,
+    Goodbye,
+    Grant,
+    Hello,
+    OpenChannel,
+    Refused,
+    StopSending,
+)
+from skerry.wire.ports import DataPorts
 from skerry.wire.sending import ChannelOut
 from skerry.wire.tcp import Connection, receive_message
 from skerry.wire.values import error_of
@@ -42,8 +56,12 @@ class ChannelIn:
         grant_on_consumption: bool = False,
         pending: bool = False,
         wait_s: float | None = None,
+        peer: str = "",
     ) -> None:
+        """`peer`: the member that connects, when that is not the channel's sender but a relay."""
         self.channel = channel
+        self.peer = peer or channel.sender
+        self.opened = asyncio.Event()  # then `schema` is known
         self.append = append
         self.finish = finish
         self.fail = fail
@@ -64,6 +82,9 @@ class ChannelIn:
         self._is_over = False  # finished, failed or closed
         self._is_stopped = False
         self._watchdog: asyncio.TimerHandle | None = None
+        self._when_over: list[Callable[[], None]] = []
+        self._unlinked = asyncio.Event()
+        self._unlinked.set()
 
     @property
     def is_pending(self) -> bool:
@@ -73,6 +94,13 @@ class ChannelIn:
     @property
     def is_over(self) -> bool:
         return self._is_over
+
+    def when_over(self, callback: Callable[[], None]) -> None:
+        """Call back once when nothing more will be received; at once if that is so already."""
+        if self._is_over:
+            callback()
+        else:
+            self._when_over.append(callback)
 
     # --- for the member ----------------------------------------------------------------------
     def consumed(self, decoded_bytes: int) -> None:
@@ -96,6 +124,18 @@ class ChannelIn:
             self._tell([StopSending()])
             self._end()
 
+    def gone(self) -> None:
+        """The query is over where the rows were to go: the sender ends; finish and fail are not called."""
+        if not self._is_over:
+            self._tell([ChannelGone()])
+            self._end()
+
+    async def wait_unlinked(self) -> None:
+        """Until the sender has read the last answer and closed, at most `limits.login_s`."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._limits.login_s):
+                await self._unlinked.wait()
+
     def close(self) -> None:
         """The query is over: drop the link, call nothing more."""
         self._end()
@@ -103,7 +143,7 @@ class ChannelIn:
         if connection is not None:
             connection.abort()
 
-    def _tell(self, messages: list[Grant] | list[StopSending]) -> None:
+    def _tell(self, messages: list[Grant] | list[StopSending] | list[ChannelGone]) -> None:
         if self._connection is not None and not self._connection.is_closed:
             for message in messages:
                 self._connection.send(message)
@@ -113,6 +153,9 @@ class ChannelIn:
         if self._watchdog is not None:
             self._watchdog.cancel()
             self._watchdog = None
+        callbacks, self._when_over = self._when_over, []
+        for callback in callbacks:
+            callback()
 
     def _break(self, error: SkerryError) -> None:
         if not self._is_over:
@@ -128,7 +171,7 @@ class ChannelIn:
             await self._farewell(connection)
             return
         if self._sender_epoch not in (0, epoch):
-            self._break(SiteError(f"site {self.channel.sender} restarted"))
+            self._break(SiteError(f"site {self.peer} restarted"))
             connection.send(ChannelGone())
             return
         old, self._connection = self._connection, connection
@@ -138,9 +181,12 @@ class ChannelIn:
             self._watchdog.cancel()
             self._watchdog = None
         self._sender_epoch, self.schema, self.codec = epoch, opening.schema, opening.codec
+        self._unlinked.clear()
+        self.opened.set()
         try:
             for message in self._receiver.open(opening):
                 connection.send(message)
+            reach("channel accepted")
             while (frame := await connection.receive()) is not None:
                 if connection is not self._connection:
                     return
@@ -175,6 +221,7 @@ class ChannelIn:
             if header.last:
                 self._end()
                 self.finish()
+            reach("grant withheld")
             for grant in grants:
                 connection.send(grant)
             return
@@ -200,6 +247,7 @@ class ChannelIn:
         if connection is not self._connection:
             return
         self._connection = None
+        self._unlinked.set()
         if not self._is_over:
             loop = asyncio.get_running_loop()
             self._watchdog = loop.call_later(self._wait_s, self._give_up)
@@ -207,7 +255,7 @@ class ChannelIn:
     def _give_up(self) -> None:
         self._watchdog = None
         reason = f"its channel had no connection for {self._wait_s:g} s"
-        self._break(SiteError(f"site {self.channel.sender} is down: {reason}", member=self.channel.receiver))
+        self._break(SiteError(f"site {self.peer} is down: {reason}", member=self.channel.receiver))
 
 
 class Gone(Enum):
@@ -216,19 +264,51 @@ class Gone(Enum):
     GONE = "gone"
 
 
-def data_handler(lookup: Callable[[OpenChannel], ChannelIn | Gone], limits: Limits) -> Handler:
-    """The Listener's handler for "data": reads OpenChannel, looks the channel up and serves it."""
+def data_handler(
+    lookup: Callable[[OpenChannel], ChannelIn | Gone],
+    limits: Limits,
+    ports: DataPorts | None = None,
+    sender_of: Callable[[ChannelId], str] = lambda channel: channel.sender,
+) -> Handler:
+    """The Listener's handler for "data": reads OpenChannel, looks the channel up and serves it, or names its port.
+
+    `sender_of` says who may send a channel here: its sender, or the relay before this member.
+    """
 
     async def handle(connection: Connection, hello: Hello) -> None:
-        opening = await receive_message(connection, limits.login_s)
-        if not isinstance(opening, OpenChannel):
-            raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
-        if opening.channel.sender != hello.member:
-            raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}")
+        opening = await _read_opening(connection, hello, limits, sender_of)
         found = lookup(opening)
         if isinstance(found, Gone):
             connection.send(ChannelGone())
-        else:
+        elif ports is None or found.is_over or (port := await open_port(found, ports)) is None:
             await found.serve(connection, opening, hello.epoch)
+        else:
+            connection.send(ChannelPort(port))
+
+    async def open_port(found: ChannelIn, ports: DataPorts) -> int | None:
+        async def serve(connection: Connection, hello: Hello) -> None:
+            opening = await _read_opening(connection, hello, limits, sender_of)
+            if opening.channel == found.channel:
+                await found.serve(connection, opening, hello.epoch)
+            else:
+                connection.send(ChannelGone())
+
+        port = await ports.port_for(found.channel, serve, found.when_over)
+        return None if found.is_over else port
 
     return handle
+
+
+async def _read_opening(
+    connection: Connection, hello: Hello, limits: Limits, sender_of: Callable[[ChannelId], str]
+) -> OpenChannel:
+    opening = await receive_message(connection, limits.login_s)
+    if not isinstance(opening, OpenChannel):
+        raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
+    if opening.codec not in CODECS:
+        raise PeerError(f"{opening.channel}: no codec {opening.codec[:100]!r} here")
+    expected = sender_of(opening.channel)
+    if expected != hello.member:
+        how = "" if expected == opening.channel.sender else f": its rows come here from {expected}"
+        raise PeerError(f"{hello.member[:100]!r} cannot send as {opening.channel.sender[:100]!r}{how}")
+    return opening

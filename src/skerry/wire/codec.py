@@ -61,8 +61,23 @@ def _compressed(batch: pa.RecordBatch, codec: str) -> pa.Buffer:
     return stream.getvalue().slice(start, reader.tell() - start)
 
 
-def decode_batch(data: Buffer, schema: pa.Schema, decoded_limit_bytes: int) -> pa.RecordBatch:
-    """A batch from outside, fully validated; PeerError when it is broken or would take more than the limit."""
+def recode_batch(body: Buffer, schema: pa.Schema, codec: str) -> Buffer:
+    """A message of our own, compressed; as it is when it is compressed already, or would not become smaller."""
+    message = ipc.read_message(pa.py_buffer(body))
+    metadata = memoryview(message.metadata)
+    if _field(metadata, _header(metadata), _BATCH_COMPRESSION):
+        return body
+    packed = _compressed(ipc.read_record_batch(message, schema), codec)
+    return packed if packed.size < memoryview(body).nbytes else body
+
+
+def decode_batch(
+    data: Buffer, schema: pa.Schema, decoded_limit_bytes: int, counted_bytes: int | None = None
+) -> pa.RecordBatch:
+    """A batch from outside, fully validated; PeerError when it is broken or would take more than the limit.
+
+    `counted_bytes` is what its sender paid for it in credits: it may not take more than that either.
+    """
     buffer = pa.py_buffer(data)
     if buffer.address % _ALIGNMENT_BYTES:
         buffer = pa.py_buffer(bytes(buffer))
@@ -71,7 +86,8 @@ def decode_batch(data: Buffer, schema: pa.Schema, decoded_limit_bytes: int) -> p
         if message.type != "record batch":
             raise PeerError(f"batch: an Arrow {message.type} message where a record batch was due")
         # Before decompression: five kilobytes of zstd can hold 160 megabytes (D12).
-        _bound(memoryview(message.metadata), memoryview(message.body or b""), decoded_limit_bytes)
+        body = memoryview(message.body or b"")
+        _bound(memoryview(message.metadata), body, decoded_limit_bytes, counted_bytes)
         batch = ipc.read_record_batch(message, schema)
         batch.validate(full=True)
     except _ARROW_ERRORS as error:
@@ -143,10 +159,14 @@ def _first_line(error: BaseException) -> str:
 _MESSAGE_HEADER, _BATCH_LENGTH, _BATCH_NODES, _BATCH_BUFFERS, _BATCH_COMPRESSION = 2, 0, 1, 2, 3
 
 
-def _bound(metadata: memoryview, body: memoryview, limit_bytes: int) -> None:
+def _header(metadata: memoryview) -> int:
+    (root,) = struct.unpack_from("<I", metadata)
+    return _indirect(metadata, _field(metadata, root, _MESSAGE_HEADER))
+
+
+def _bound(metadata: memoryview, body: memoryview, limit_bytes: int, counted_bytes: int | None) -> None:
     try:
-        (root,) = struct.unpack_from("<I", metadata)
-        batch = _indirect(metadata, _field(metadata, root, _MESSAGE_HEADER))
+        batch = _header(metadata)
         length_at = _field(metadata, batch, _BATCH_LENGTH)
         lengths = [struct.unpack_from("<q", metadata, length_at)[0]] if length_at else []
         lengths += [length for length, _ in _pairs(metadata, _field(metadata, batch, _BATCH_NODES))]
@@ -161,6 +181,8 @@ def _bound(metadata: memoryview, body: memoryview, limit_bytes: int) -> None:
             claimed += length if unpacked == -1 else unpacked
             if unpacked < -1 or claimed > limit_bytes:
                 raise PeerError(f"batch: its decoded size is over the limit of {limit_bytes} bytes")
+        if counted_bytes is not None and claimed > max(counted_bytes, len(body)):
+            raise PeerError(f"batch: it decodes to {claimed} bytes and was counted as {counted_bytes}")
     except struct.error as error:
         raise PeerError(f"batch: broken metadata: {error}") from None
 

@@ -9,6 +9,7 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from skerry.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
 from skerry.limits import Limits
@@ -17,6 +18,7 @@ from skerry.wire.frames import ConnectionLost, decode
 from skerry.wire.messages import Hello, Welcome
 from skerry.wire.session import Identity, choose_version
 from skerry.wire.tcp import Connection
+from skerry.wire.tls import MEMBER_KINDS, Tls, check_member
 
 log = logging.getLogger("skerry.wire")
 
@@ -30,11 +32,14 @@ class Listener:
     It answers Hello with Welcome, but for "control", whose Welcome holds the session's numbers: Peers.serve answers.
     """
 
-    def __init__(self, limits: Limits, identity: Identity, handlers: Mapping[str, Handler]) -> None:
+    def __init__(
+        self, limits: Limits, identity: Identity, handlers: Mapping[str, Handler], tls: Tls | None = None
+    ) -> None:
         self.address = ""  # with the real port, once started
         self._limits = limits
         self._identity = identity
         self._handlers = dict(handlers)
+        self._tls = tls
         self._server: asyncio.Server | None = None
         self._unix_path = ""
         self._tasks: dict[asyncio.Task[None], Connection] = {}
@@ -42,9 +47,16 @@ class Listener:
         self._stopping = False
 
     @classmethod
-    async def start(cls, address: str, limits: Limits, identity: Identity, handlers: Mapping[str, Handler]) -> Listener:
+    async def start(
+        cls,
+        address: str,
+        limits: Limits,
+        identity: Identity,
+        handlers: Mapping[str, Handler],
+        tls: Tls | None = None,
+    ) -> Listener:
         """Listen at "tcp:host:port" (port 0: any free one) or "unix:path"; ConfigError when that cannot be."""
-        listener = cls(limits, identity, handlers)
+        listener = cls(limits, identity, handlers, tls)
         target = parse_address(address)
         try:
             await listener._listen(target)
@@ -59,7 +71,14 @@ class Listener:
     async def _listen(self, target: Address) -> None:
         loop = asyncio.get_running_loop()
         if isinstance(target, TcpAddress):
-            server = await loop.create_server(self._make, target.host, target.port, reuse_address=True, backlog=512)
+            secured: dict[str, Any] = {}
+            if self._tls is not None:
+                timeout_s = self._limits.login_s
+                secured = {"ssl_handshake_timeout": timeout_s, "ssl_shutdown_timeout": timeout_s}
+                secured["ssl"] = self._tls.server
+            server = await loop.create_server(
+                self._make, target.host, target.port, reuse_address=True, backlog=512, **secured
+            )
             self.address = str(TcpAddress(target.host, server.sockets[0].getsockname()[1]))
         else:
             _remove_stale(target)
@@ -71,6 +90,14 @@ class Listener:
     def connections(self) -> int:
         """How many connections are served or logging in."""
         return len(self._tasks)
+
+    async def drain(self) -> None:
+        """Accept nothing more, let the connections come to their ends for `limits.login_s`, then stop."""
+        if self._server is not None:
+            self._server.close()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks), timeout=self._limits.login_s)
+        await self.stop()
 
     async def stop(self) -> None:
         """Accept nothing more, cancel every handler and wait for their ends."""
@@ -154,12 +181,23 @@ class Listener:
         connection.version = choose_version(hello, self._identity)
         if hello.kind not in self._handlers:
             raise PeerError(f"no connections of kind {hello.kind[:100]!r} here")
+        if self._tls is not None:
+            self._check_certificate(self._tls, connection, hello)
         is_client = hello.kind == "client"
         connection.raise_limit(self._limits.frame_bytes_from_client if is_client else self._limits.frame_bytes)
         if hello.kind != "control":
             me = self._identity
             connection.send(Welcome(connection.version, me.cluster, me.member, me.epoch, release=me.release))
         return hello
+
+    def _check_certificate(self, tls: Tls, connection: Connection, hello: Hello) -> None:
+        if hello.kind in MEMBER_KINDS:
+            check_member(connection.certificate, hello.member, connection.peer_name)
+        elif tls.client_certificates and not connection.certificate:
+            raise PeerError(
+                f"{self._identity.member} wants to see a certificate",
+                suggestion="connect with a certificate and its key, signed by the cluster's authority",
+            )
 
 
 def _bind_private(path: str) -> socket.socket:

@@ -101,7 +101,7 @@ class Pong(Message, frozen=True):
 
 
 class Execute(Message, frozen=True):
-    """Start these fragments now. Never SQL, always `plan_id`."""
+    """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member."""
 
     query: QueryId
     request_id: str
@@ -114,6 +114,7 @@ class Execute(Message, frozen=True):
     options: dict[str, int | str]
     participants: tuple[str, ...]
     timeout_s: float
+    relays: tuple[ChannelId, ...] = ()
 
 
 class PlanRequest(Message, frozen=True):
@@ -255,6 +256,12 @@ class StopSending(Message, frozen=True):
     """Enough: end this channel cleanly."""
 
 
+class ChannelPort(Message, frozen=True):
+    """The channel has a port of its own at this host: open it there."""
+
+    port: int
+
+
 class Batch(Message, frozen=True):
     """Header of a batch frame; one Arrow IPC message follows it, uncopied (none when rows is 0)."""
 
@@ -313,7 +320,7 @@ class SourceEnd(Message, frozen=True):
 
 # --- 5. client connections -----------------------------------------------------------------------
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count". options: `fault_policy`."""
+    """expected: "any", "rows" or "count". options: `fault_policy`, `resume_s`, `detach`, `lease_s` (5.4)."""
 
     request: int
     query: QueryId
@@ -347,11 +354,14 @@ class ClientResult(Message, frozen=True):
 
 
 class ClientFetch(Message, frozen=True):
+    """All pages below `page_number` have arrived; `pages` from there on are wanted, each as soon as it is there."""
+
     request: int
     query: QueryId
     page_number: int
     page_rows: int
     page_bytes: int = 0
+    pages: int = 1
 
 
 class ClientPage(Message, frozen=True):
@@ -386,10 +396,46 @@ class ClientStatusReply(Message, frozen=True):
     links: tuple[LinkBytes, ...] = ()
     plan: str = ""
     memory: tuple[Memory, ...] = ()
+    error: Failure | None = None
 
 
 class ClientMembers(Message, frozen=True):
     request: int
+
+
+class ClientAttach(Message, frozen=True):
+    """Take over a cursor that is detached, or whose client lost its connection; answered with ClientResult."""
+
+    request: int
+    query: QueryId
+    page_number: int
+    page_rows: int
+    page_bytes: int = 0
+
+
+class ClientQueries(Message, frozen=True):
+    """Which queries run here, or ended lately?"""
+
+    request: int
+
+
+class QueryInfo(msgspec.Struct, frozen=True, array_like=True):
+    """A query of this initiator. `client` is where it came from, `rows` those given so far, `members` who take part."""
+
+    query: QueryId
+    sql: str
+    client: str
+    state: str
+    seconds: float
+    rows: int
+    size_bytes: int
+    links: tuple[LinkBytes, ...]
+    members: tuple[str, ...]
+
+
+class ClientQueriesReply(Message, frozen=True):
+    request: int
+    queries: tuple[QueryInfo, ...]
 
 
 class MemberState(msgspec.Struct, frozen=True, array_like=True):
@@ -434,6 +480,7 @@ KINDS: dict[int, type[Message]] = {
     44: StopSending,
     45: Batch,
     46: Grant,
+    48: ChannelPort,  # not 47: the fifth byte of "HTTP/1.1" is an unknown kind
     60: SinkOpen,
     61: SinkEnd,
     62: SinkTaken,
@@ -449,5 +496,8 @@ KINDS: dict[int, type[Message]] = {
     87: ClientStatusReply,
     88: ClientMembers,
     89: ClientMembersReply,
+    90: ClientAttach,
+    91: ClientQueries,
+    92: ClientQueriesReply,
 }
 KIND_OF: dict[type[Message], int] = {message: kind for kind, message in KINDS.items()}

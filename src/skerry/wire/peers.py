@@ -16,6 +16,7 @@ from skerry.wire.frames import ConnectionLost, encode_message
 from skerry.wire.messages import Goodbye, Hello, Message
 from skerry.wire.session import Deliver, Identity, Instruction, LinkState, PeerLost, PeerUp, Session, Transmit, Unlink
 from skerry.wire.tcp import Connection, connect, login
+from skerry.wire.tls import Tls
 
 log = logging.getLogger("skerry.wire")
 
@@ -43,12 +44,14 @@ class Peers:
         on_peer_lost: Callable[[str, SiteError], None],
         on_peer_up: Callable[[str, int], None],
         random: Random,
+        tls: Tls | None = None,
     ) -> None:
         assert identity.epoch > 0, "0 means unknown"
         self.identity = identity
         self.addresses = addresses
         self.limits = limits
         self.random = random
+        self.tls = tls
         self.on_message = on_message
         self.on_peer_lost = on_peer_lost
         self.on_peer_up = on_peer_up
@@ -260,7 +263,7 @@ class _Pair:
                 if self._failures > 1:  # a link that was lost is tried again at once
                     await asyncio.sleep(backoff_s(self._failures - 2, self.owner.limits, self.owner.random))
                 self._failures += 1
-                connection = await connect(address, self.owner.limits)
+                connection = await connect(address, self.owner.limits, self.owner.tls, self.peer)
                 await self._greet(session, connection)
                 return await self._read(session, connection)
             except (ConnectionRefusedError, FileNotFoundError):

@@ -8,16 +8,21 @@ from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
+import pyarrow as pa
+
 from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
-from skerry.limits import Limits
-from skerry.wire.address import parse_address
+from skerry.limits import KIB, Limits
+from skerry.testing.points import reach
+from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
+from skerry.wire.codec import CODECS, decode_schema, recode_batch
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_batch_frame, size_of
 from skerry.wire.messages import (
     ChannelGone,
     ChannelOk,
     ChannelPending,
+    ChannelPort,
     Goodbye,
     Grant,
     Message,
@@ -28,9 +33,12 @@ from skerry.wire.messages import (
 from skerry.wire.peers import backoff_s
 from skerry.wire.session import Identity, make_hello
 from skerry.wire.tcp import Connection, connect, login, receive_message
+from skerry.wire.tls import Tls
 from skerry.wire.values import error_of
 
 log = logging.getLogger("skerry.wire")
+
+_PACKED_HERE_BYTES = 32 * KIB  # some 0.1 ms of zstd: less than a thread's two hand-overs under load
 
 
 class EntryLike(Protocol):
@@ -73,14 +81,20 @@ class ChannelOut:
         *,
         wait_s: float | None = None,
         codec: str = "",
+        to: str = "",
+        tls: Tls | None = None,
     ) -> None:
+        """`to`: the member at `address`, when that is not the channel's receiver but a relay on the way to it."""
         self.channel = channel
+        self.to = to or channel.receiver
         self.sent_bytes = 0  # as frames, resent ones included
         self.sent_rows = 0  # each row once
         self._identity = identity
         self._address = address
         self._schema = schema
+        assert codec in CODECS
         self._codec = codec
+        self._arrow_schema: pa.Schema | None = None
         self._spool = spool
         self._limits = limits
         self._random = random
@@ -91,6 +105,7 @@ class ChannelOut:
         self._lost_at = 0.0
         self._failures = 0  # dials in a row that came to nothing
         self._peer_epoch = 0
+        self._tls = tls
 
     async def run(self) -> ChannelEnd:
         """Until the receiver has everything, or wants no more. Raises SiteError, or the error of the spool.
@@ -125,30 +140,42 @@ class ChannelOut:
     # --- the link ----------------------------------------------------------------------------
     async def _dial(self) -> Connection:
         """A connection on which the channel is open, or ended."""
-        where = parse_address(self._address).where
+        main = parse_address(self._address)
+        address = main
+        where = main.where
         while True:
-            if self._failures:
+            if self._failures and address == main:
                 pause_s = backoff_s(self._failures - 1, self._limits, self._random)
                 if asyncio.get_running_loop().time() + pause_s > self._lost_at + self._wait_s:
                     raise self._down(f"no connection to {where} for {self._wait_s:g} s")
                 await asyncio.sleep(pause_s)
-            self._failures += 1
+            self._failures += address == main
+            where = address.where
             try:
-                connection = await connect(self._address, self._limits)
+                connection = await connect(str(address), self._limits, self._tls, self.to)
                 try:
-                    await self._open(connection)
+                    port = await self._open(connection, at_main=address == main)
                 except BaseException:
                     connection.abort()
                     raise
-                return connection
+                if port is None:
+                    return connection
+                connection.abort()
+                assert isinstance(main, TcpAddress)
+                address = TcpAddress(main.host, port)
+                continue
             except (ConnectionRefusedError, FileNotFoundError):
-                raise self._down(f"connection refused at {where}") from None
+                # A port that was given back meanwhile is no member that is down: the main port knows.
+                if address == main:
+                    raise self._down(f"connection refused at {where}") from None
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
                 log.debug("%s: %s", self.channel, error)
+            address = main
 
-    async def _open(self, connection: Connection) -> None:
+    async def _open(self, connection: Connection, *, at_main: bool) -> int | None:
+        """None when the channel is open, or ended; else the port where it is to be opened."""
         welcome = await login(connection, make_hello(self._identity, "data"))
-        if welcome.member != self.channel.receiver:
+        if welcome.member != self.to:
             raise self._down(f"its address answers as {welcome.member[:100]!r}")
         if self._peer_epoch not in (0, welcome.epoch):
             raise self._down("it restarted")
@@ -158,11 +185,14 @@ class ChannelOut:
         match answer:
             case ChannelOk() | ChannelPending():
                 self._sender.opened(answer)
+            case ChannelPort(port) if at_main and 0 < port < 65536:
+                return port
             case _:
                 self._receive(answer)
+        return None
 
     def _down(self, reason: str) -> SiteError:
-        return SiteError(f"site {self.channel.receiver} is down: {reason}", member=self._identity.member)
+        return SiteError(f"site {self.to} is down: {reason}", member=self._identity.member)
 
     async def _use(self, connection: Connection) -> None:
         """Send and listen until the channel or the connection ends."""
@@ -194,7 +224,7 @@ class ChannelOut:
             if not sender.may_send(1):
                 return False
             entry = spool.read(sender.next_seq)
-            body_bytes = size_of((entry.body,))
+            body, body_bytes = entry.body, size_of((entry.body,))
             # A tiny batch is larger as a message than in memory: credits count what must be kept, so the larger.
             decoded_bytes = max(entry.decoded_bytes, body_bytes)
             if decoded_bytes > self._limits.frame_bytes - self._limits.frame_bytes_before_login:
@@ -202,9 +232,13 @@ class ChannelOut:
                     f"{self.channel}: a batch of {decoded_bytes} bytes is over the limit of a frame",
                     suggestion="are there single values of such a size? raise limits.frame_bytes at all members",
                 )
+            if self._codec and entry.rows:
+                body = await self._pack(body, body_bytes)
+                if self._link_error is not None or not sender.may_send(1):
+                    return True  # something happened meanwhile: look again
             if sender.next_seq == sender.sent_upto:
                 self.sent_rows += entry.rows
-            parts = encode_batch_frame(sender.send(entry.rows, decoded_bytes), entry.body)
+            parts = encode_batch_frame(sender.send(entry.rows, decoded_bytes), body)
         elif spool.finished and sender.may_send(0):
             parts = encode_batch_frame(sender.send(0, 0, last=True))
         else:
@@ -212,7 +246,20 @@ class ChannelOut:
         self.sent_bytes += size_of(parts)
         connection.send_parts(parts)
         await connection.drain()
+        reach("batch sent" if sender.next_seq <= spool.length else "last batch sent")
         return True
+
+    async def _pack(self, body: Buffer, body_bytes: int) -> Buffer:
+        """Compress what leaves over a slow link; in a thread, for a large batch takes longer than the loop may be away.
+
+        It is done again for what is sent again: losses are rare, and a second copy would be out of the budget.
+        """
+        if self._arrow_schema is None:
+            self._arrow_schema = decode_schema(self._schema)
+        if body_bytes <= _PACKED_HERE_BYTES:
+            return recode_batch(body, self._arrow_schema, self._codec)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(None, recode_batch, body, self._arrow_schema, self._codec)
 
     # --- what the receiver says --------------------------------------------------------------
     async def _listen(self, connection: Connection) -> None:

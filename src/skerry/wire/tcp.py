@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Any, cast
 
 from skerry.errors import PeerError, SkerryError, TimedOut
 from skerry.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
 from skerry.wire.messages import Hello, Message, Refused, Welcome
+from skerry.wire.tls import Tls, check_member, tls_error
 from skerry.wire.values import error_of, failure_of
 
 log = logging.getLogger("skerry.wire")
@@ -37,6 +39,7 @@ class Connection(asyncio.BufferedProtocol):
         self.limits = limits
         self.peer_name = peer_name
         self.version = 0  # chosen at login
+        self.certificate: dict[str, Any] | None = None  # of the peer, with TLS
         self.bytes_sent = 0
         self.bytes_received = 0
         self._loop = asyncio.get_running_loop()
@@ -64,6 +67,11 @@ class Connection(asyncio.BufferedProtocol):
     def queued_bytes(self) -> int:
         """What has arrived and was not received yet."""
         return self._queued_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What was sent here and waits for the peer to read."""
+        return 0 if self._transport is None or self.is_closed else self._transport.get_write_buffer_size()
 
     def raise_limit(self, frame_bytes: int) -> None:
         """The peer is logged in: it may send larger frames."""
@@ -181,9 +189,10 @@ class Connection(asyncio.BufferedProtocol):
         stream = cast(asyncio.Transport, transport)  # uvloop's transports have no common base with asyncio's
         stream.set_write_buffer_limits(high=_WRITE_HIGH_BYTES)
         self._transport = stream
+        self.certificate = transport.get_extra_info("peercert")
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            _keep_alive(sock)
+            _keep_alive(sock, self.limits.wait_s)
             name = transport.get_extra_info("peername")
             self.peer_name = self.peer_name or f"{name[0]}:{name[1]}"
         if self._on_made is not None:
@@ -229,8 +238,11 @@ class Connection(asyncio.BufferedProtocol):
             self._writable = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        reason = ConnectionLost(f"{self.peer_name}: the connection was lost: {exc}")
-        self._end(reason if exc is not None else True)
+        if isinstance(exc, ssl.SSLError):
+            self._end(tls_error(exc, self.peer_name))  # e.g. the peer does not like our certificate
+        else:
+            reason = ConnectionLost(f"{self.peer_name}: the connection was lost: {exc}")
+            self._end(reason if exc is not None else True)
         self.resume_writing()
         if self._killer is not None:
             self._killer.cancel()
@@ -240,8 +252,11 @@ class Connection(asyncio.BufferedProtocol):
             self._on_lost(self)
 
 
-def _keep_alive(sock: socket.socket) -> None:
+def _keep_alive(sock: socket.socket, wait_s: float) -> None:
     """Notice hosts that vanished without a word, on connections that may be idle for long."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # While bytes are under way keep-alive is silent, and TCP would try for a quarter of an hour.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(wait_s * 1000))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
@@ -249,8 +264,11 @@ def _keep_alive(sock: socket.socket) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
 
 
-async def connect(address: str, limits: Limits) -> Connection:
-    """Dial. OSError (ConnectionRefusedError, FileNotFoundError, …) or TimeoutError after `limits.login_s`."""
+async def connect(address: str, limits: Limits, tls: Tls | None = None, member: str = "") -> Connection:
+    """Dial. OSError (ConnectionRefusedError, FileNotFoundError, …) or TimeoutError after `limits.login_s`.
+
+    With `tls`, PeerError unless the other side proves to be `member`.
+    """
     target = parse_address(address)
     loop = asyncio.get_running_loop()
 
@@ -259,9 +277,29 @@ async def connect(address: str, limits: Limits) -> Connection:
 
     async with asyncio.timeout(limits.login_s):
         if isinstance(target, TcpAddress):
-            _, connection = await loop.create_connection(make, target.host, target.port)
+            if tls is None:
+                _, connection = await loop.create_connection(make, target.host, target.port)
+            else:
+                try:
+                    _, connection = await loop.create_connection(
+                        make,
+                        target.host,
+                        target.port,
+                        ssl=tls.client,
+                        server_hostname=target.host,
+                        ssl_handshake_timeout=limits.login_s,
+                        ssl_shutdown_timeout=limits.login_s,
+                    )
+                except ssl.SSLError as error:
+                    raise tls_error(error, target.where) from None
         else:
             _, connection = await loop.create_unix_connection(make, target.path)
+    if tls is not None:
+        try:
+            check_member(connection.certificate, member, target.where)
+        except PeerError:
+            connection.abort()
+            raise
     return connection
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from skerry.config import MemberConfig, load
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.member_sites import make_sites, nothing_left, write_sites
@@ -35,6 +38,39 @@ def shared_members(
 def members(shared_members: LocalCluster) -> Iterator[LocalCluster]:
     yield shared_members
     nothing_left(shared_members)
+
+
+@pytest.fixture
+def start_sail(
+    sail_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path: Path
+) -> Iterator[StartCluster]:
+    """start_sail(more=…, limits=…, lite=…, each=…): members with Sail, for tests of what goes on between them.
+
+    `each` is given each member's configuration and returns it changed.
+    """
+    started: list[LocalCluster] = []
+
+    def start(
+        more: Mapping[str, Any] | None = None,
+        limits: Mapping[str, float] | None = None,
+        lite: tuple[str, ...] = (),
+        each: Callable[[MemberConfig], MemberConfig] = lambda member: member,
+    ) -> LocalCluster:
+        path = write_sites(tmp_path / "skerry.yaml", fault_tables, limits=limits, lite=lite, more=more)
+        config = load(path)
+        members = {name: each(member) for name, member in config.members.items()}
+        cluster = LocalCluster(msgspec.structs.replace(config, members=members), engine=sail_engine)
+        cluster.start()
+        started.append(cluster)
+        return cluster
+
+    try:
+        yield start
+        for cluster in started:
+            nothing_left(cluster)
+    finally:
+        for cluster in started:
+            cluster.stop()
 
 
 @pytest.fixture

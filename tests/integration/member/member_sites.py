@@ -67,8 +67,12 @@ def write_sites(
     limits: Mapping[str, float] | None = None,
     lite: tuple[str, ...] = (),
     cluster: str = "faults",
+    more: Mapping[str, Any] | None = None,
 ) -> Path:
-    """skerry.yaml for these tables (site → table → folder or file of Parquet); returns `path`."""
+    """skerry.yaml for these tables (site → table → folder or file of Parquet); returns `path`.
+
+    `more` goes to the top level.
+    """
     root = os.path.commonpath([folder for placed in tables.values() for folder in placed.values()])
     members: dict[str, Any] = {}
     for number, (site, placed) in enumerate(tables.items()):
@@ -80,7 +84,7 @@ def write_sites(
         }
     for number, name in enumerate(lite):
         members[name] = {"address": f"127.0.0.1:{ports[name] if ports else 7201 + number}", "role": "lite"}
-    text = {"cluster": cluster, "data_root": root, "members": members, "limits": dict(limits or {})}
+    text = {"cluster": cluster, "data_root": root, "members": members, "limits": dict(limits or {}), **(more or {})}
     path.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
     return path
 

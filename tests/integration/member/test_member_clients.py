@@ -29,6 +29,8 @@ from skerry.wire.messages import (
     Goodbye,
     Hello,
     Message,
+    Ping,
+    Pong,
     Refused,
 )
 from tests.integration.member.conftest import StartCluster
@@ -56,9 +58,14 @@ def raw_client(members: LocalCluster, name: str) -> Iterator[BlockingConnection]
 
 
 def receive(connection: BlockingConnection, kind: type[Answer]) -> Answer:
-    frame = connection.receive(DEADLINE_S)
-    assert frame is not None
-    message = decode(frame)
+    """The next message but for heartbeats, which are answered."""
+    while True:
+        frame = connection.receive(DEADLINE_S)
+        assert frame is not None
+        message = decode(frame)
+        if not isinstance(message, Ping):
+            break
+        connection.send(Pong(0))
     assert isinstance(message, kind)
     return message
 

@@ -69,7 +69,12 @@ def test_a_reader_that_stalls_does_not_hold_up_others(start_members: StartCluste
             small = (connection if number % 2 else other).cursor()
             assert small.execute("SELECT count(*) FROM tromso.few").fetchall() == [(FEW,)]
         assert waits(members, "tromso")
-        assert stalled.status().state == "running"
+        status = stalled.status()
+        assert status.state == "running"
+        held = {each.member: each for each in status.memory}
+        assert 0 < held["tromso"].disk_bytes <= held["tromso"].disk_peak_bytes <= LITTLE["spool_disk_bytes"]
+        for each in held.values():
+            assert each.memory_bytes <= each.memory_peak_bytes <= LITTLE["spool_memory_bytes"]
         # It goes on when its reader does.
         assert len(stalled.fetchmany(100_000)) == 100_000
         stalled.close()

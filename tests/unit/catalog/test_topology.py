@@ -7,6 +7,7 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import Link, parse
+from skerry.errors import ConfigError
 from skerry.limits import MIB, Limits
 
 CONFIG = parse("""\
@@ -46,3 +47,50 @@ def test_members_are_nodes() -> None:
 )
 def test_first_credits_fill_the_link(sender: str, receiver: str, credit: int) -> None:
     assert TOPOLOGY.first_credits(sender, receiver, Limits()) == credit
+
+
+def test_codecs_follow_the_bandwidth_unless_one_is_named() -> None:
+    text = """\
+cluster: nordic
+members: {a: {address: 'h:1'}, b: {address: 'h:2'}}
+links:
+  - {from: a, to: b, mbit: %s, codec: %s}
+"""
+    seen = {
+        (mbit, codec): Topology(parse(text % (mbit, codec))).codec("a", "b")
+        for mbit in (10, 299, 300, 999, 1000)
+        for codec in ("auto", "none", "lz4", "zstd")
+    }
+    assert [seen[mbit, "auto"] for mbit in (10, 299, 300, 999, 1000)] == ["zstd", "zstd", "lz4", "lz4", ""]
+    assert {seen[mbit, "none"] for mbit in (10, 1000)} == {""}
+    assert {seen[mbit, "lz4"] for mbit in (10, 1000)} == {"lz4"}
+    assert {seen[mbit, "zstd"] for mbit in (10, 1000)} == {"zstd"}
+    assert TOPOLOGY.codec("b", "a") == ""  # nothing is known of it
+
+
+def test_without_links_everyone_reaches_everyone() -> None:
+    bare = Topology(parse("cluster: c\nmembers: {a: {address: 'h:1'}, b: {address: 'h:2'}}"))
+    assert bare.route("a", "b") == ("a", "b")
+
+
+def test_routes_follow_links_in_their_direction_and_are_the_quickest() -> None:
+    assert TOPOLOGY.route("a", "c") == ("a", "b", "c")
+    assert TOPOLOGY.next_hop("a", "a", "c") == "b"
+    assert TOPOLOGY.next_hop("b", "a", "c") == "c"
+    assert TOPOLOGY.previous_hop("c", "a", "c") == "b"
+    with pytest.raises(ConfigError, match="no link leads from c to a"):
+        TOPOLOGY.route("c", "a")
+    with pytest.raises(ConfigError, match="do not pass a"):
+        TOPOLOGY.next_hop("a", "b", "c")
+    slow = parse("""\
+cluster: nordic
+members: {a: {address: 'h:1'}, b: {address: 'h:2'}, c: {address: 'h:3'}, d: {address: 'h:4'}}
+links:
+  - {between: [a, c], mbit: 10}
+  - {between: [a, b], mbit: 1000}
+  - {between: [b, c], mbit: 1000}
+  - {between: [a, d], mbit: 1000, usd_per_gb: 0.1}
+  - {between: [d, c], mbit: 1000}
+""")
+    assert Topology(slow).route("a", "c") == ("a", "b", "c"), "two quick links beat a slow one, the cheaper two of four"
+    assert Topology(slow).route("a", "b") == ("a", "b")

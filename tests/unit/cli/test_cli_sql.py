@@ -133,7 +133,7 @@ def test_the_prompt_connects_again_when_its_member_came_back(capsys: pytest.Capt
     with member_with(Answers(ANSWERS)) as member:
         runner = Runner(member.url, "table", None)
         first = runner.connection()
-        first._link.close()  # as if the member had gone
+        first._links.close()  # as if the member had gone
         runner.run("SHOW TABLES")
         assert runner.connection() is not first
         runner.close()

@@ -4,6 +4,7 @@ import pytest
 
 from skerry.client.url import Target, parse_url
 from skerry.errors import UserError
+from skerry.wire.tls import TlsFiles
 
 
 @pytest.mark.parametrize(
@@ -14,10 +15,28 @@ from skerry.errors import UserError
         ("skerry://10.0.0.1:7101/oslo", Target("10.0.0.1", 7101, "oslo")),
         ("skerry://[::1]:7101/o%20s", Target("::1", 7101, "o s")),
         ("localhost:7101/oslo", Target("localhost", 7101, "oslo")),
+        ("skerry+tls://localhost:7101", Target("localhost", 7101, "", TlsFiles())),
+        (
+            "skerry+tls://localhost:7101/oslo?authority=a%20b.pem&certificate=c.pem&key=k.pem",
+            Target("localhost", 7101, "oslo", TlsFiles("a b.pem", "c.pem", "k.pem")),
+        ),
     ],
 )
 def test_reads(text: str, target: Target) -> None:
     assert parse_url(text) == target
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("authorty=x", "'authorty' is nothing that TLS needs"),
+        ("certificate=x", "a certificate needs its key"),
+        ("authority", "bad query field"),
+    ],
+)
+def test_files_of_tls_that_make_no_sense_are_told(query: str, says: str) -> None:
+    with pytest.raises(UserError, match=says):
+        parse_url(f"skerry+tls://localhost:7101?{query}")
 
 
 def test_shows_ipv6_in_brackets() -> None:

@@ -15,8 +15,8 @@ TEXT = """\
 cluster: nordic
 data_root: data
 members:
-  oslo: {address: 'h:1', tables: {orders: {format: parquet, path: oslo}, raw: {format: csv, path: 'raw/*.csv'}}}
-  bergen: {address: 'h:2', tables: {orders: {format: parquet, path: bergen/orders.parquet}}}
+  oslo: {address: '[::1]:1', tables: {orders: {format: parquet, path: oslo}, raw: {format: csv, path: 'raw/*.csv'}}}
+  bergen: {address: '[::1]:2', tables: {orders: {format: parquet, path: bergen/orders.parquet}}}
 links:
   - {from: oslo, to: bergen, mbit: 1}
 """
@@ -55,8 +55,8 @@ def test_the_default_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_missing_files_are_mistakes(file: Path) -> None:
     (file.parent / "data" / "raw" / "a.csv").unlink()
     (file.parent / "data" / "bergen" / "orders.parquet").unlink()
-    raw = f"{file}:4:99: members.oslo.tables.raw.path: no file under data/raw/*.csv\n"
-    orders = f"{file}:5:69: members.bergen.tables.orders.path: no file under data/bergen/orders.parquet\n"
+    raw = f"{file}:4:103: members.oslo.tables.raw.path: no file under data/raw/*.csv\n"
+    orders = f"{file}:5:73: members.bergen.tables.orders.path: no file under data/bergen/orders.parquet\n"
     assert run(file) == (1, raw + orders)
     assert run(file, "--member", "Oslo") == (1, raw)
     assert run(file, "--no-files")[0] == 0
@@ -65,14 +65,14 @@ def test_missing_files_are_mistakes(file: Path) -> None:
 def test_other_columns_in_the_files_are_a_mistake(file: Path) -> None:
     write(file.parent, "bergen/orders.parquet", pa.int32())
     text = "members.bergen.tables.orders.path: not the columns that oslo has: k is int here and bigint there"
-    assert run(file) == (1, f"{file}:5:69: {text}\n")
+    assert run(file) == (1, f"{file}:5:73: {text}\n")
 
 
 def test_a_file_that_is_not_parquet_is_a_mistake(file: Path) -> None:
     (file.parent / "data" / "oslo" / "a.parquet").write_text("nonsense, not Parquet")
     code, output = run(file)
     assert code == 1
-    assert output.startswith(f"{file}:4:67: members.oslo.tables.orders.path: file a.parquet is not Parquet: ")
+    assert output.startswith(f"{file}:4:71: members.oslo.tables.orders.path: file a.parquet is not Parquet: ")
 
 
 def test_mistakes_in_the_file(file: Path) -> None:
@@ -90,3 +90,22 @@ def test_no_such_file_and_no_such_member(file: Path) -> None:
     nowhere = file.parent / "nowhere.yaml"
     assert run(nowhere) == (1, f"{nowhere}: cannot be read: no such file or directory\n")
     assert run(file, "--member", "osl") == (1, "no member osl in cluster nordic; did you mean oslo?\n")
+
+
+def test_members_beyond_loopback_need_tls_or_a_word(file: Path) -> None:
+    file.write_text(TEXT.replace("[::1]:2", "10.0.0.2:2"))
+    code, output = run(file, "--no-files")
+    assert code == 1
+    assert output.startswith(f"{file}:5:21: members.bergen.address: beyond loopback without TLS; give it tls: ")
+    assert "insecure: true" in output
+    file.write_text(TEXT.replace("[::1]:2", "10.0.0.2:2") + "insecure: true\n")
+    assert run(file)[0] == 0
+
+
+def test_certificates_that_cannot_be_used_are_mistakes(file: Path) -> None:
+    (file.parent / "ca.pem").write_text("no certificate")
+    file.write_text(TEXT + "tls: {certificate: c.pem, key: k.pem, authority: ca.pem}\n")
+    code, output = run(file)
+    assert code == 1
+    assert output.splitlines()[0].startswith(f"{file}:4:9: members.oslo.tls: {file.parent}/ca.pem: not usable as PEM")
+    assert run(file, "--no-files")[0] == 0

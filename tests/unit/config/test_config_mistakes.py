@@ -277,6 +277,31 @@ MISTAKES = {
         link("from: oslo, to: bergem, mbit: 1"),
         ["6:20: links[0].to: no member bergem; did you mean bergen?"],
     ),
+    "tls without a key": (
+        member("", "tls: {certificate: a, authority: b}"),
+        ["4:1: tls.key: missing"],
+    ),
+    "insecure as text": (member("insecure: maybe"), ["3:36: members.oslo.insecure: expected true or false, not text"]),
+    "tls of one member": (
+        "cluster: c\nmembers:\n  a: {address: 'h:1', tls: {certificate: c, key: k, authority: a}}\n"
+        "  b: {address: 'h:2'}",
+        ["4:6: members.b: has no tls, and others have; give it to all, or none, of them"],
+    ),
+    "data ports that are none": (
+        member("data_ports: 7200"),
+        ["3:38: members.oslo.data_ports: 7200 is not a range of ports; write first-last, like 7200-7299"],
+    ),
+    "data ports the wrong way round": (
+        member("data_ports: 7299-7200"),
+        [
+            "3:38: members.oslo.data_ports: 7299-7200 is not a range of ports; they are 1 to 65535, the first not"
+            " above the last"
+        ],
+    ),
+    "link with a codec that is none": (
+        link("from: oslo, to: bergen, mbit: 1, codec: zst"),
+        ["6:44: links[0].codec: unknown codec zst; did you mean zstd?"],
+    ),
     "link to itself": (link("from: oslo, to: Oslo, mbit: 1"), ["6:3: links[0]: a link from oslo to itself"]),
     "link twice": (
         link("from: oslo, to: bergen, mbit: 1") + "- {between: [bergen, oslo], mbit: 1}",

@@ -9,7 +9,7 @@ import pytest
 from skerry.errors import Cancelled, Overloaded, SkerryError, UserError
 from skerry.ids import QueryId
 from skerry.limits import Limits
-from skerry.member.cursors import Cursors
+from skerry.member.cursors import NO_LEASE, Cursors, Lease
 
 LIMITS = Limits(queries=3, marker_s=10.0)
 ID = QueryId("oslo", "a")
@@ -132,3 +132,48 @@ def test_a_marker_that_was_renewed_does_not_hold_up_the_others() -> None:
     assert cursors.markers == 1
     assert execute(cursors, 11.5, other) == "open"
     assert execute(cursors, 11.5) == "cancelled"
+
+
+# --- cursors without a connection ---------------------------------------------------------------------
+RESUMES, DETACHED = Lease(30.0), Lease(30.0, is_detached=True)
+
+
+@pytest.mark.parametrize(
+    ("lease", "is_goodbye", "ends"),
+    [
+        (NO_LEASE, False, True),
+        (NO_LEASE, True, True),
+        (RESUMES, False, False),
+        (RESUMES, True, True),
+        (DETACHED, False, False),
+        (DETACHED, True, False),
+    ],
+)
+def test_what_ends_with_its_connection(lease: Lease, is_goodbye: bool, ends: bool) -> None:
+    cursors = Cursors(LIMITS)
+    cursors.open(ID, CLIENT, 0.0, lease)
+    if lease.is_detached:
+        cursors.attach(ID, CLIENT)
+    assert cursors.gone(CLIENT, 10.0, is_goodbye=is_goodbye) == ([ID] if ends else [])
+    if not ends:
+        assert cursors.expired(39.9) == []
+        assert cursors.expired(40.0) == [ID]
+
+
+def test_nobody_s_cursor_is_kept_for_its_lease_and_somebody_s_for_ever() -> None:
+    cursors, other = Cursors(LIMITS), object()
+    cursors.open(ID, CLIENT, 0.0, DETACHED)
+    assert cursors.of(CLIENT) == []
+    assert cursors.expired(30.0) == [ID]
+    cursors.attach(ID, CLIENT)
+    assert cursors.expired(1e9) == []
+    # Of two connections the newer one counts; the end of the older one changes nothing.
+    cursors.attach(ID, other)
+    assert cursors.gone(CLIENT, 50.0, is_goodbye=False) == []
+    assert cursors.of(other) == [ID]
+    assert cursors.expired(1e9) == []
+    assert cursors.keeps(ID)
+    assert cursors.close(ID, 60.0)
+    assert not cursors.keeps(ID)
+    with pytest.raises(Cancelled, match="is not open here"):
+        cursors.attach(ID, other)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from skerry.catalog.topology import Topology
@@ -14,6 +15,7 @@ from skerry.limits import Limits
 from skerry.member.inputs import Inputs
 from skerry.member.resources import Resources
 from skerry.wire.channels import ChannelIn, Gone
+from skerry.wire.codec import encode_schema
 from skerry.wire.messages import Batch, OpenChannel
 from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, entry_of, rows_of
 
@@ -180,5 +182,17 @@ def test_a_batch_is_checked_before_it_is_kept(member: Member) -> None:
     with pytest.raises(PeerError, match="2 rows is said to have 5"):
         put(early, 0, [(1, "a"), (2, "b")], said_rows=5)
     assert member.resources.memory_used == 0
+    member.inputs.forget(QUERY, 0.0)
+    assert member.is_empty()
+
+
+def test_a_batch_is_read_by_the_schema_of_its_link(member: Member) -> None:
+    early = member.open()
+    assert isinstance(early, ChannelIn)
+    put(early, 0, [(1, "a")])
+    early.schema = encode_schema(pa.schema([("k", pa.int64()), ("v", pa.string()), ("w", pa.int64())]))
+    entry = entry_of([(1, "a")])
+    with pytest.raises(PeerError):
+        early.append(Batch(1, 0, False, 1, entry.decoded_bytes, 0), memoryview(entry.body))
     member.inputs.forget(QUERY, 0.0)
     assert member.is_empty()

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.errors import SiteError, SkerryError, UserError
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import Entry
+from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry
 from skerry.limits import MIB
 from skerry.member.pages import Pages
 from skerry.wire.messages import Page
@@ -79,6 +79,7 @@ def test_any_other_number_is_refused_and_nothing_is_lost(polled: int, asked: int
     made = pages(entry("a"), entry("b"), entry("c"), entry("d"))
     for number in range(polled):
         made.poll(number, 10, MIB)
+    made.arrived(polled - 1)
     with pytest.raises(UserError, match=f"page {asked} was asked for; the next one is {polled}"):
         made.poll(asked, 10, MIB)
     assert letters(made.poll(polled, 10, MIB)) == "abcd"[polled]
@@ -141,3 +142,23 @@ def test_an_error_is_told_each_time_and_no_page_is_made() -> None:
         with pytest.raises(SiteError, match="disk full"):
             made.poll(0, 4096, MIB)
     assert (made.next_number, made.is_done) == (0, False)
+
+
+def test_pages_are_kept_until_the_client_has_gone_past_them_and_counted_meanwhile() -> None:
+    budget = Budget(MIB, 0)
+    made = pages(entry("a"), entry("b"), entry("c"))
+    made.count_in(budget)
+    sent = [made.poll(number, 10, MIB) for number in range(3)]
+    assert budget.memory_used == 3 * (100 + ENTRY_BYTES)
+    assert [made.poll(number, 10, MIB) for number in range(3)] == sent
+    made.arrived(2)
+    assert budget.memory_used == 100 + ENTRY_BYTES
+    with pytest.raises(UserError):
+        made.poll(1, 10, MIB)
+    made.arrived(0)  # said late
+    assert made.poll(2, 10, MIB) is sent[2]
+    made.close()
+    assert budget.memory_used == 0
+    assert made.poll(2, 10, MIB) is sent[2]
+    made.arrived(3)
+    assert budget.memory_used == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import os
 import struct
 from decimal import Decimal
 
@@ -11,7 +12,16 @@ import pytest
 from pyarrow import ipc
 
 from skerry.errors import InternalError, PeerError
-from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema, plain_schema
+from skerry.wire.codec import (
+    CODECS,
+    decode_batch,
+    decode_schema,
+    decoded_bytes,
+    encode_batch,
+    encode_schema,
+    plain_schema,
+    recode_batch,
+)
 
 LIMIT = 1 << 24
 
@@ -139,3 +149,27 @@ def test_batches_without_columns_keep_their_rows() -> None:
     body = encode_batch(batch)
     assert ipc.read_message(body).type == "record batch"
     assert decode_batch(body, pa.schema([]), LIMIT).num_rows == batch.num_rows
+
+
+def test_a_message_is_compressed_as_it_leaves_only_if_that_helps() -> None:
+    schema = pa.schema([("text", pa.string()), ("number", pa.int64())])
+    dull = pa.record_batch([["same"] * 5000, list(range(5000))], schema=schema)
+    raw = encode_batch(dull)
+    packed = recode_batch(raw, schema, "zstd")
+    assert len(packed) < len(raw) / 2
+    assert decode_batch(packed, schema, 1 << 20, len(raw)).equals(dull)
+    assert recode_batch(packed, schema, "lz4") is packed, "a relay passes on what is compressed already"
+    noise = pa.record_batch([pa.array([os.urandom(64) for _ in range(100)], pa.binary())], names=["noise"])
+    body = encode_batch(noise)
+    assert recode_batch(body, noise.schema, "lz4") is body
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_batch_may_not_take_more_than_was_paid_for(codec: str) -> None:
+    batch = pa.record_batch([pa.array([0] * 100_000, pa.int64())], names=["zero"])
+    raw = encode_batch(batch)
+    body = encode_batch(batch, codec)
+    assert decode_batch(body, batch.schema, 1 << 30, len(raw)).num_rows == 100_000
+    if codec:  # else its bytes are all there already
+        with pytest.raises(PeerError, match="decodes to 800000 bytes and was counted as 799999"):
+            decode_batch(body, batch.schema, 1 << 30, 799_999)

@@ -1,0 +1,122 @@
+"""What a member tells of its clients' queries: those that run, and for a while those that have ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Container
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from skerry import clock
+from skerry.errors import SkerryError
+from skerry.ids import QueryId
+from skerry.member.clientoptions import Options
+from skerry.member.initiator import Initiated
+from skerry.wire.messages import ClientExecute, ClientResult, ClientStatusReply, LinkBytes, Memory, QueryInfo
+from skerry.wire.values import failure_of
+
+if TYPE_CHECKING:
+    from skerry.member.server import Member
+
+_SQL_SHOWN = 500  # characters of a statement in a list of queries
+
+
+class ClientCursor:
+    """An open cursor; `initiated` is None while the statement is planned, and for one that needs no Spark."""
+
+    def __init__(self, message: ClientExecute, client: str, options: Options) -> None:
+        self.sql = message.sql[:_SQL_SHOWN]
+        self.client = client
+        self.options = options
+        self.started_at = clock.now()
+        self.initiated: Initiated | None = None
+        self.plan = ""
+        # What a detached statement was answered with, for whoever attaches.
+        self.answer: ClientResult | None = None
+        self.error: SkerryError | None = None
+        self.begun = asyncio.Event()
+
+    @property
+    def state(self) -> str:
+        """A query may have failed before its client asks for more rows and learns of it."""
+        if self.error is not None or (self.initiated is not None and self.initiated.core.error is not None):
+            return "failed"
+        if self.initiated is None:
+            return "planning" if self.answer is None else "done"
+        return "done" if self.initiated.result.pages.is_done else "running"
+
+
+class _Ended(msgspec.Struct):
+    status: ClientStatusReply
+    info: QueryInfo
+
+
+class History:
+    """Queries of one initiator, the latest that ended included."""
+
+    def __init__(self, member: Member) -> None:
+        self._member = member
+        self._ended: OrderedDict[QueryId, _Ended] = OrderedDict()
+
+    def record(self, query: QueryId, cursor: ClientCursor, state: str) -> None:
+        """A cursor is over; its query may still owe receipts."""
+        self._ended[query] = _Ended(self.status(cursor, state), self.info(query, cursor, state))
+        while len(self._ended) > self._member.limits.history_queries:
+            self._ended.popitem(last=False)
+
+    def complete(self, query: QueryId, initiated: Initiated) -> None:
+        """The last receipt came: what the links carried is known for good."""
+        kept = self._ended.get(query)
+        if kept is None:
+            return
+        fragments, links = initiated.core.progress()
+        state = kept.status.state if kept.status.state != "running" else "done"
+        seconds = clock.now() - initiated.core.started_at
+        kept.status = msgspec.structs.replace(
+            kept.status, state=state, seconds=seconds, fragments=fragments, links=links
+        )
+        kept.info = msgspec.structs.replace(kept.info, state=state, seconds=seconds, links=links)
+
+    def ended(self, query: QueryId, request: int) -> ClientStatusReply:
+        kept = self._ended.get(query)
+        if kept is None:
+            return ClientStatusReply(request, "unknown", 0.0)
+        return msgspec.structs.replace(kept.status, request=request)
+
+    def infos(self, besides: Container[QueryId]) -> list[QueryInfo]:
+        return [each.info for query, each in self._ended.items() if query not in besides]
+
+    def status(self, cursor: ClientCursor, state: str, request: int = 0) -> ClientStatusReply:
+        fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
+        error = cursor.error or (cursor.initiated.core.error if cursor.initiated is not None else None)
+        return ClientStatusReply(
+            request=request,
+            state=state,
+            seconds=clock.now() - cursor.started_at,
+            fragments=fragments,
+            links=links,
+            plan=cursor.plan,
+            memory=self._memory(cursor),
+            error=failure_of(error, self._member.name) if error is not None else None,
+        )
+
+    def info(self, query: QueryId, cursor: ClientCursor, state: str) -> QueryInfo:
+        rows = size_bytes = 0
+        links: tuple[LinkBytes, ...] = ()
+        members: tuple[str, ...] = ()
+        if cursor.initiated is not None:
+            pages, core = cursor.initiated.result.pages, cursor.initiated.core
+            rows, size_bytes, links, members = pages.rows, pages.size_bytes, core.progress()[1], core.participants
+        seconds = clock.now() - cursor.started_at
+        return QueryInfo(query, cursor.sql, cursor.client, state, seconds, rows, size_bytes, links, members)
+
+    def _memory(self, cursor: ClientCursor) -> tuple[Memory, ...]:
+        """What participants said, and what an initiator that is none of them holds."""
+        if cursor.initiated is None:
+            return ()
+        said = cursor.initiated.core.memory
+        own = self._member.resources.memory(cursor.initiated.query, self._member.name)
+        is_said = any(each.member == self._member.name for each in said)
+        return said if own is None or is_said else (*said, own)

@@ -1,0 +1,160 @@
+"""Cursors that outlive their connection, windows of pages, heartbeats, and lists of queries, on the wire."""
+
+from __future__ import annotations
+
+import socket
+from uuid import uuid4
+
+import pytest
+
+from skerry.ids import QueryId
+from skerry.testing.cluster import LocalCluster
+from skerry.wire.blocking import BlockingConnection
+from skerry.wire.messages import (
+    ClientAttach,
+    ClientClose,
+    ClientClosed,
+    ClientExecute,
+    ClientFetch,
+    ClientPage,
+    ClientQueries,
+    ClientQueriesReply,
+    ClientResult,
+    ClientStatus,
+    ClientStatusReply,
+)
+from tests.integration.member.conftest import StartCluster
+from tests.integration.member.member_sites import FEW, large_query, nothing_left, wait_until
+from tests.integration.member.test_member_clients import raw_client, receive
+
+pytestmark = pytest.mark.spark
+
+SQL = "SELECT id, note FROM oslo.ticks"
+PAGE_ROWS = 1  # a page holds whole batches: one
+
+
+def new_query(member: str = "oslo") -> QueryId:
+    return QueryId(member, uuid4().hex)
+
+
+def begin(connection: BlockingConnection, query: QueryId, sql: str = SQL, **options: str) -> ClientResult:
+    connection.send(ClientExecute(1, query, sql, [], 0.0, PAGE_ROWS, "", options=options))
+    return receive(connection, ClientResult)
+
+
+def state(connection: BlockingConnection, query: QueryId) -> ClientStatusReply:
+    connection.send(ClientStatus(2, query))
+    return receive(connection, ClientStatusReply)
+
+
+def close(connection: BlockingConnection, query: QueryId) -> None:
+    connection.send(ClientClose(9, query))
+    receive(connection, ClientClosed)
+
+
+def test_a_client_that_lost_its_connection_goes_on_where_it_was(members: LocalCluster) -> None:
+    query = new_query()
+    with raw_client(members, "oslo") as connection:
+        first = begin(connection, query, resume_s="30")
+        assert first.page is not None
+        connection.send(ClientFetch(3, query, 1, PAGE_ROWS, pages=2))
+        sent = [receive(connection, ClientPage).page for _ in range(2)]
+        connection._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # reset, no goodbye
+    with raw_client(members, "oslo") as connection:
+        # It had page 1, and not page 2.
+        connection.send(ClientAttach(1, query, 2, PAGE_ROWS))
+        again = receive(connection, ClientResult)
+        assert again.schema == first.schema
+        assert again.page is not None
+        assert sent[1] is not None
+        assert (again.page.number, again.page.batches) == (2, sent[1].batches)
+        connection.send(ClientFetch(3, query, 1, PAGE_ROWS))
+        gone = receive(connection, ClientPage)
+        assert gone.error is not None, "page 1 has arrived, it said so"
+
+
+def test_a_query_is_cancelled_when_its_client_does_not_come_back(members: LocalCluster) -> None:
+    query = new_query()
+    with raw_client(members, "oslo") as connection:
+        begin(connection, query, large_query("tromso"), resume_s="0.5")
+        connection._socket.shutdown(socket.SHUT_RDWR)
+    with raw_client(members, "oslo") as connection:
+        wait_until(lambda: state(connection, query).state == "cancelled", "its lease ended")
+        connection.send(ClientAttach(1, query, 1, PAGE_ROWS))
+        error = receive(connection, ClientResult).error
+        assert error is not None
+        assert "is not open here" in error.message
+    nothing_left(members)
+
+
+def test_a_window_of_pages_ends_with_the_last_page_which_can_be_had_again(members: LocalCluster) -> None:
+    query = new_query()
+    with raw_client(members, "oslo") as connection:
+        begin(connection, query, "SELECT id FROM oslo.few", resume_s="30")
+        connection.send(ClientFetch(3, query, 0, 0, pages=10))
+        page = receive(connection, ClientPage).page
+        assert page is not None
+        assert (page.rows, page.is_last) == (FEW, True)
+        connection.send(ClientFetch(4, query, 0, 0))
+        again = receive(connection, ClientPage)
+        assert (again.request, again.page) == (4, page)
+        close(connection, query)
+
+
+def test_detached_queries_run_alone_and_are_listed_and_attached_to(members: LocalCluster) -> None:
+    query, wrong = new_query(), new_query()
+    with raw_client(members, "oslo") as connection:
+        assert begin(connection, query, "SELECT id FROM tromso.few", detach="1") == ClientResult(1)
+        assert begin(connection, wrong, "SELECT nothing FROM tromso.few", detach="1") == ClientResult(1)
+    with raw_client(members, "oslo") as connection:
+        wait_until(lambda: state(connection, query).state == "done", "it runs without a client")
+        wait_until(lambda: state(connection, wrong).state == "failed", "it fails without a client")
+        connection.send(ClientQueries(5))
+        known = {each.query: each for each in receive(connection, ClientQueriesReply).queries}
+        assert (known[query].sql, known[query].rows, known[query].members) == (
+            "SELECT id FROM tromso.few",
+            FEW,
+            ("tromso",),
+        )
+        assert known[query].links[0].sender == "tromso"
+        connection.send(ClientAttach(6, wrong, 0, 0))
+        error = receive(connection, ClientResult).error
+        assert error is not None
+        assert "nothing" in error.message
+        connection.send(ClientAttach(7, query, 0, 0))
+        page = receive(connection, ClientResult).page
+        assert page is not None
+        assert (page.rows, page.is_last) == (FEW, True)
+        close(connection, query)
+        close(connection, wrong)
+        assert state(connection, query).state == "done"
+
+
+def test_another_connection_can_close_a_query(members: LocalCluster) -> None:
+    query = new_query()
+    with raw_client(members, "oslo") as one, raw_client(members, "oslo") as other:
+        begin(one, query, large_query("tromso"))
+        close(other, query)
+        one.send(ClientFetch(3, query, 1, 0))
+        assert receive(one, ClientPage).error is not None
+
+
+def test_a_request_for_another_initiator_says_where_to_go(members: LocalCluster) -> None:
+    query = new_query("tromso")
+    with raw_client(members, "oslo") as connection:
+        error = begin(connection, query).error
+        assert error is not None
+        assert f"belongs to member tromso at {members.config.member('tromso').address}" in error.message
+
+
+def test_a_client_that_is_silent_is_dropped_and_one_that_only_answers_heartbeats_is_not(
+    start_members: StartCluster,
+) -> None:
+    members = start_members(limits={"heartbeat_s": 0.1})
+    silent, slow = new_query(), new_query()
+    with raw_client(members, "oslo") as one, raw_client(members, "oslo") as other:
+        begin(one, silent, large_query("tromso"))
+        begin(other, slow, large_query("tromso"))
+        wait_until(lambda: state(other, silent).state == "cancelled", "the silent one is dropped")
+        assert state(other, slow).state == "running"
+        close(other, slow)

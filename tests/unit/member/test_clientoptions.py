@@ -1,0 +1,43 @@
+"""What clients may ask for beside their statement."""
+
+from __future__ import annotations
+
+import pytest
+
+from skerry.config import FaultPolicy
+from skerry.errors import UserError
+from skerry.limits import Limits
+from skerry.member.clientoptions import Options, read_options
+from skerry.member.cursors import Lease
+
+LIMITS = Limits(cursor_lease_s=300.0, query_timeout_s=3600.0)
+
+
+@pytest.mark.parametrize(
+    ("given", "meaning"),
+    [
+        ({}, Options()),
+        ({"fault_policy": "fail"}, Options(FaultPolicy.FAIL)),
+        ({"resume_s": "30"}, Options(lease=Lease(30.0))),
+        ({"resume_s": "0"}, Options()),
+        ({"detach": "1"}, Options(lease=Lease(300.0, is_detached=True))),
+        ({"detach": "1", "lease_s": "1.5"}, Options(lease=Lease(1.5, is_detached=True))),
+        ({"detach": "0", "resume_s": "2"}, Options(lease=Lease(2.0))),
+    ],
+)
+def test_options(given: dict[str, str], meaning: Options) -> None:
+    assert read_options(given, LIMITS) == meaning
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"resume": "30"}, "no option 'resume': there are fault_policy, resume_s, detach, lease_s"),
+        ({"fault_policy": "hope"}, "no fault policy 'hope'"),
+        *(({"resume_s": text}, "resume_s is a number of seconds from 0 to 3600") for text in ("-1", "nan", "", "4e3")),
+        ({"detach": "1", "lease_s": "soon"}, "lease_s is a number of seconds"),
+    ],
+)
+def test_wrong_options(given: dict[str, str], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_options(given, LIMITS)

@@ -1,0 +1,76 @@
+"""Points at which `make chaos` kills or stops a member: nothing unless asked for, and each of them exists."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from chaos.points import POINTS, Where
+from chaos.rounds import fault_rounds, spark_rounds
+from chaos.shapes import ASKED_AT, SHAPES
+from skerry.testing.points import VARIABLE
+
+SOURCE = Path(__file__).resolve().parents[3] / "src" / "skerry"
+REACH = (
+    "from skerry.testing.points import reach\nfor point in 'a b a b a'.split():\n    reach(point)\n    print(point)\n"
+)
+
+
+def run(armed: Path | None) -> tuple[int, str]:
+    env = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    env |= {"PYTHONPATH": str(SOURCE.parent)} | ({VARIABLE: str(armed)} if armed is not None else {})
+    made = subprocess.run([sys.executable, "-uc", REACH], env=env, capture_output=True, text=True, timeout=30)
+    return made.returncode, made.stdout.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("armed", "status", "reached"),
+    [
+        ("a|kill|1", -signal.SIGKILL, ""),
+        ("b|kill|2", -signal.SIGKILL, "aba"),
+        ("a|kill|3", -signal.SIGKILL, "abab"),
+        ("a|kill|4", 0, "ababa"),
+        ("c|kill|1", 0, "ababa"),
+    ],
+)
+def test_a_process_dies_at_the_point_it_is_told(tmp_path: Path, armed: str, status: int, reached: str) -> None:
+    file = tmp_path / "armed"
+    file.write_text(armed)
+    assert run(file) == (status, reached)
+    assert file.exists() == (status == 0)
+
+
+def test_nothing_happens_unless_told(tmp_path: Path) -> None:
+    assert run(None) == (0, "ababa")
+    assert run(tmp_path / "armed") == (0, "ababa")
+
+
+def test_every_point_is_in_the_source() -> None:
+    hooks = set()
+    for path in SOURCE.rglob("*.py"):
+        for call in re.findall(r"\breach\((.*)\)", path.read_text(encoding="utf-8")):
+            hooks |= set(re.findall(r'"([^"]+)"', call))
+    assert {point.hook for point in POINTS} - {"idle"} == hooks
+
+
+def test_twenty_points_four_shapes_both_signals() -> None:
+    rounds = fault_rounds()
+    names = {each.name for each in rounds}
+    assert len({point.name for point in POINTS}) == 20
+    assert len(SHAPES) == 4
+    assert {f"{action}@{p.name}@{s.name}" for action in ("kill", "stop") for p in POINTS for s in SHAPES} <= names
+    assert len(names) == len(rounds)
+    assert not names & {each.name for each in spark_rounds()}
+
+
+def test_a_round_hits_the_same_member_when_run_alone() -> None:
+    for each in fault_rounds():
+        victim = each.victim(7)
+        assert victim == each.victim(7)
+        assert (victim == ASKED_AT) == (each.point.where is Where.INITIATOR)
