@@ -165,6 +165,7 @@ class Cluster:
                 await asyncio.sleep(reader.pause_s)
             if number == 1 and reader.stall_s:
                 await asyncio.sleep(reader.stall_s)
+            initiated.arrived(number)
             page = await initiated.page(number, reader.page_rows, reader.page_bytes)
             rows = [row for body in page.batches for row in rows_of(body)]
             if len(rows) != page.rows:
