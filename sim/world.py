@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 
 from sim import check
-from sim.cluster import Cluster, Complaints
+from sim.cluster import Cluster, Complaints, LinkOf
 from sim.engine import Temper
 from sim.loop import Violation
 from sim.network import Weather
@@ -56,7 +56,8 @@ class World:
             write_high_bytes=random.choice([500, 16384]),
             bytes_per_s=random.choice([2e4, 1e6]),
         )
-        self.cluster = Cluster(seed, random.randint(3, 5), self.limits, weather, temper)
+        count = random.randint(3, 5)
+        self.cluster = Cluster(seed, count, _links(random, count), self.limits, weather, temper)
         self.story: list[str] = []
 
     # --- a run -----------------------------------------------------------------------------------
@@ -231,6 +232,19 @@ def _limits(random: Random, is_hard: bool) -> Limits:
     )
 
 
+def _paths(cluster: Cluster) -> str:
+    links = [f"{link.sender}→{link.receiver}" for link in cluster.config.links]
+    return f", links {' '.join(links)}" if links else ""
+
+
+def _links(random: Random, count: int) -> list[LinkOf]:
+    """Mostly none: every member reaches every other. Else a tree, so that rows pass relays; slow links compress."""
+    if random.random() < 0.75:
+        return []
+    order = random.sample(range(count), count)
+    return [(order[random.randrange(at)], order[at], random.choice([10.0, 10_000.0])) for at in range(1, count)]
+
+
 def run_seed(seed: int) -> Outcome:
     """Run one seed to its end."""
     world = World(seed)
@@ -257,5 +271,5 @@ def run_seed(seed: int) -> Outcome:
         cluster.loop.now - _START,
         outcomes.count("complete"),
         sum(outcome.startswith("error") for outcome in outcomes),
-        (f"{world.mood}, {len(cluster.names)} members", *world.story),
+        (f"{world.mood}, {len(cluster.names)} members{_paths(cluster)}", *world.story),
     )
