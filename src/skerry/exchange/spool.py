@@ -76,7 +76,6 @@ class Budget:
         self.floor_bytes = 0  # of free space on the disk, which is left to others
         self.memory_used = 0
         self.memory_peak = 0
-        self.pages_peak = 0  # what pages for a client took of the memory, at most: they may overdraw it
         self.disk_used = 0
         self.disk_peak = 0
         self._segment_bytes = segment_bytes

@@ -8,7 +8,7 @@ from typing import Literal
 from skerry.errors import UserError
 from skerry.exchange.entries import EntryInput
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry
+from skerry.exchange.spool import Budget, Entry
 from skerry.wire.messages import Page
 
 
@@ -85,8 +85,6 @@ class Pages:
         self._made, self._is_done = number + 1, is_last
         if self._budget is not None:
             self._budget.take_memory(_size(page))
-            kept = sum(_size(each) + ENTRY_BYTES for each in self._kept.values())
-            self._budget.pages_peak = max(self._budget.pages_peak, kept)
         return page
 
     def _uncount(self, page: Page) -> None:
