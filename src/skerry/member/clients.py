@@ -381,6 +381,7 @@ class Clients:
             error = None  # all of it was made, and its client has what it wants
         if cursor.initiated is not None and error is not None:
             cursor.initiated.cancel(error)
+            cursor.initiated.drop_pages()
         state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
         self._history.record(query, cursor, state)
 
@@ -389,6 +390,8 @@ class Clients:
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
+            if cursor.initiated is not None:
+                cursor.initiated.drop_pages()
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")
 
