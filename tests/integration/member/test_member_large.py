@@ -24,7 +24,7 @@ from tests.integration.member.member_sites import wait_until
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 ROWS = 200_000  # some 60 MB of Arrow
-ROOM = {"spool_memory_bytes": 2 * MIB, "spool_disk_bytes": 4 * MIB, "first_credits_bytes": 512 * KIB}
+ROOM = {"spool_memory_bytes": 4 * MIB, "spool_disk_bytes": 4 * MIB, "first_credits_bytes": 512 * KIB}
 STALL_S = 2.0
 # A JVM at rest still compiles and collects a little; the rest of the result would be ten times this.
 SPARK_GROWTH_BYTES = 32 * MIB
