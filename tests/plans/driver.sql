@@ -163,3 +163,14 @@ fragment 1 at bergen: reads table nation
     → edge 1 to bergen
 finish at bergen: gather edge 1 from bergen
 */
+
+-- case: nor rows that may be wide
+-- at: bergen
+SELECT repeat(n_name, 1000000) AS wide FROM nation
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT repeat(n_name, 1000000) AS wide FROM nation AS nation
+    → edge 1 to bergen
+finish at bergen: gather edge 1 from bergen
+*/

@@ -94,8 +94,10 @@ class Budget:
         return self.fits_memory(size_bytes) or self.fits_disk(size_bytes)
 
     def fits_memory(self, size_bytes: int) -> bool:
-        spools_used = self.memory_used - self.pages_used
-        return spools_used + size_bytes + ENTRY_BYTES <= self.memory_bytes - self.pages_bytes
+        spools_used, size = self.memory_used - self.pages_used, size_bytes + ENTRY_BYTES
+        if spools_used == 0:  # the first may be larger than the spools' share: it is what the next page is made of
+            return self.memory_used + size <= self.memory_bytes
+        return spools_used + size <= self.memory_bytes - self.pages_bytes
 
     def fits_disk(self, size_bytes: int) -> bool:
         return self.disk_used + size_bytes + ENTRY_BYTES <= self.disk_bytes
@@ -116,6 +118,7 @@ class Budget:
     def give_back_page(self, size_bytes: int) -> None:
         self.pages_used -= size_bytes + ENTRY_BYTES
         self.give_back_memory(size_bytes)
+        self.room_given_back()
 
     def write(self, directory: str, body: memoryview) -> tuple[Segment, int]:
         """Put a body on disk and return where; an OSError leaves everything as it was."""

@@ -34,6 +34,7 @@ from skerry.sql.width import only_copies
 # What a column of a result takes, roughly, and how many a star may stand for.
 _COLUMN_BYTES = 32
 _MANY_COLUMNS = 16
+_INFLATES = 4
 # Spark's LIMIT is a 32-bit number, and so is the sum of LIMIT and OFFSET.
 _LIMIT_MAX = 2**31 - 1
 
@@ -273,7 +274,7 @@ class _Builder:
     def _most_rows(self, query: Query, sources: Sequence[_Source], member: str) -> int:
         """The rows that this member's own tables bound the result to, if that is a page; else 0."""
         mentions = {mention: source for source in sources for mention in source.mentions}
-        if not reads_tables_only(query.tree, mentions):
+        if not reads_tables_only(query.tree, mentions) or not only_copies(query.tree):
             return 0
         counts: list[int] = []
         for source in mentions.values():
@@ -282,7 +283,9 @@ class _Builder:
                     return 0
                 counts.append(part.rows)
         most = most_rows(counts)
-        return most if self._fits_page(most) else 0
+        # Files are compressed, so a row may have more bytes than they show.
+        held_bytes = _INFLATES * sum(source.widest_row() for source in mentions.values())
+        return most if self._fits_page(most) and most * held_bytes <= self._limits.driver_bytes else 0
 
     def _edge(self) -> int:
         self._next_edge += 1

@@ -190,7 +190,22 @@ def test_pages_that_wait_for_their_client_stay_within_their_half_of_the_memory()
     assert budget.pages_used <= budget.pages_bytes + sizes.count(KIB) * (KIB + ENTRY_BYTES)
     assert budget.memory_used == budget.pages_used
     assert budget.pages_bytes == 32 * KIB
-    assert budget.fits_memory(31 * KIB)  # the other half is the spools'
-    assert not budget.fits_memory(32 * KIB)
+    budget.take_memory(KIB)  # the other half is the spools'
+    assert budget.fits_memory(30 * KIB)
+    assert not budget.fits_memory(31 * KIB)
+    budget.give_back_memory(KIB)
     made.arrived(8)
     assert budget.pages_used == 0
+
+
+def test_one_batch_larger_than_the_spools_share_still_has_room_and_who_waits_for_it_is_told() -> None:
+    budget = Budget(10 * KIB, 0)
+    made = pages(entry("a", size=8 * KIB))
+    made.count_in(budget)
+    assert budget.fits_memory(8 * KIB)
+    assert letters(made.poll(0, 0, MIB)) == "a"
+    assert not budget.has_room(8 * KIB)
+    told: list[bool] = []
+    budget.subscribe(lambda: told.append(budget.has_room(8 * KIB)))
+    made.arrived(1)
+    assert told == [True]
