@@ -170,6 +170,8 @@ def told(runner: Runner) -> Iterator[None]:
 def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
     """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
 
+    With TLS it is skerry+tls://host:port?authority=ca.pem; add certificate and key where members ask for them.
+
     STATEMENT may be several, separated by semicolons; the first that fails ends the run, with exit code 1.
     Without STATEMENT, SQL is read from standard input; on a terminal there is a prompt (type help there).
 
