@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # A mutant may make a loop endless; that is a caught mistake too.
 TIMEOUT_S = 600
 FAILED = 1  # exit status of pytest and of the simulation; 2 and more mean that they did not run
-PARTS = ("src", "sim", "tests", "pyproject.toml")
+PARTS = ("src", "sim", "tests", "bench", "chaos", "fuzz", "scripts", "pyproject.toml")
 
 
 class Verdict(NamedTuple):
@@ -43,7 +43,9 @@ def run(tree: Path, command: list[str]) -> subprocess.CompletedProcess[str] | No
 def run_tests(tree: Path, tests: list[str]) -> Verdict:
     ran = run(tree, [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests])
     if ran is None:
-        return Verdict(True, "a test", "took too long")
+        return Verdict(True, "test", "took too long")
+    if " during collection" in ran.stdout:
+        sys.exit(f"the tests did not run:\n{ran.stdout[-3000:]}")
     failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     # A test that hangs is ended together with its pytest, which then has no time for a summary.
     test = failed[0].partition(" - ")[0].split("/")[-1] if failed else "a test hung"

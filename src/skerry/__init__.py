@@ -75,15 +75,19 @@ def connect(
     *,
     timeout_s: float | None = None,
     fault_policy: str | None = None,
+    resume_s: float = 0.0,
+    retry: str = "never",
     tls: Mapping[str, str] | None = None,
 ) -> Connection:
     """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s).
 
-    `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer".
+    `fault_policy` ("fail", "wait", "buffer"; None: as the cluster has it) is for sites that lose each other;
+    `resume_s` for a lost connection to the member, which is dialled again so long; `retry="reads"` runs a statement
+    that only reads at another member if this one dies before the first page.
     With TLS: `skerry+tls://host:port?authority=ca.pem`, or `tls={"authority": …}`; `certificate` and `key` too,
     where members ask clients for one.
     """
     # Imported late: members and Spark tasks import this package too, and need no client.
     from skerry.client.dbapi import connect as connect_client
 
-    return connect_client(url, timeout_s=timeout_s, fault_policy=fault_policy, tls=tls)
+    return connect_client(url, timeout_s=timeout_s, fault_policy=fault_policy, resume_s=resume_s, retry=retry, tls=tls)

@@ -57,7 +57,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     page_bytes: int = 1 * MIB
     # what a client asks for when it wants the whole result as Arrow
     bulk_page_bytes: int = 8 * MIB
-    bulk_pages_ahead: int = 2
+    bulk_pages_ahead: int = 4
     # pages that one fetch may ask for at once
     window_pages: int = 16
 

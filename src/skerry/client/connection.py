@@ -1,51 +1,57 @@
-"""One socket to one member, shared by cursors and threads; answers find their request by its number.
+"""A client's link to one member, shared by cursors and threads; answers find their request by its number.
 
-Two threads of its own read and write, so that a dead member is noticed at once, a status can be asked for
-while a query runs, and Ctrl-C never stops in the middle of a frame.
+Two threads of its own read and write, so that a dead member is noticed at once, heartbeats are answered whatever
+the application does, a status can be asked for while a query runs, and Ctrl-C never stops in the middle of a frame.
+With `resume_s` a lost connection is dialled again, and the cursors go on where they were.
 """
 
 from __future__ import annotations
 
 import queue
-import socket
-import ssl
+import random
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 from uuid import uuid4
 
-from skerry import __version__
 from skerry.client.cursor import CursorCore, PageSize
-from skerry.client.url import SCHEME_TLS, Target
-from skerry.errors import Cancelled, InternalError, PeerError, SiteError, SkerryError, TimedOut
+from skerry.client.dial import NobodyThere, dial, gone
+from skerry.client.url import Target
+from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode
 from skerry.wire.messages import (
-    PROTOCOL_VERSIONS,
+    ClientClose,
     ClientClosed,
     ClientMembersReply,
     ClientPage,
+    ClientQueriesReply,
     ClientResult,
     ClientStatusReply,
     Goodbye,
-    Hello,
     Message,
     Page,
     Ping,
     Pong,
     Refused,
     Value,
+    Welcome,
 )
-from skerry.wire.tls import TlsSocket, check_member, client_context
 from skerry.wire.values import error_of
 
-# Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
-KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
 SIGNALS_S = 0.25
 
-Answer = TypeVar("Answer", ClientStatusReply, ClientMembersReply)
+Answer = TypeVar("Answer", ClientStatusReply, ClientMembersReply, ClientQueriesReply, ClientClosed)
+
+
+class _Lost(Exception):
+    """The connection is gone, but the member may not be; `reason` is what to say if it is."""
+
+    def __init__(self, reason: SiteError) -> None:
+        self.reason = reason
 
 
 class _Numbers(Iterator[int]):
@@ -70,16 +76,24 @@ class _Question:
 class MemberLink:
     """A logged-in connection. Its methods may be called from any thread."""
 
-    def __init__(self, connection: BlockingConnection, target: Target, member: str, limits: Limits) -> None:
+    def __init__(
+        self, connection: BlockingConnection, target: Target, welcome: Welcome, limits: Limits, resume_s: float = 0.0
+    ) -> None:
         self.target = target
-        self.member = member
+        self.member = welcome.member
         self.limits = limits
+        self.resume_s = resume_s
+        self._epoch = welcome.epoch
         self._connection = connection
+        self._new = connection  # while it is dialled: the one that has not said hello yet
         self._numbers = _Numbers()
         # A cursor in it is one to close. Few requests wait here: whoever sends one waits for its answer.
         self._outgoing: queue.SimpleQueue[Message | CursorCore | None] = queue.SimpleQueue()
+        self._stopping = threading.Event()
         self._changed = threading.Condition()  # guards all below, and every cursor's core
         self._routes: dict[int, CursorCore | _Question] = {}
+        self._live: dict[QueryId, CursorCore] = {}
+        self._closes: dict[int, ClientClose] = {}  # not answered yet
         self._error: SkerryError | None = None
         self._reader = threading.Thread(target=self._read, name=f"skerry-read-{target}", daemon=True)
         self._writer = threading.Thread(target=self._write, name=f"skerry-write-{target}", daemon=True)
@@ -87,42 +101,20 @@ class MemberLink:
         self._writer.start()
 
     @classmethod
-    def open(cls, target: Target, timeout_s: float | None = None) -> MemberLink:
+    def open(cls, target: Target, timeout_s: float | None = None, resume_s: float = 0.0) -> MemberLink:
         """Connect and say hello."""
         limits = Limits()
-        wait_s = limits.login_s if timeout_s is None else timeout_s
-        context = client_context(target.tls) if target.tls is not None else None
-        try:
-            sock = _open_socket(target, wait_s, limits)
-        except OSError as error:
-            raise SiteError(
-                f"no member answers at {target} ({_reason(error, target)}); is it up, and is this its address?"
-            ) from error
-        secure = _secured(sock, context, target, wait_s, limits) if context is not None else None
-        connection = BlockingConnection(secure or sock, str(target), limits)
-        try:
-            hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, release=__version__)
-            welcome = connection.login(hello, wait_s)
-            if secure is not None and target.tls is not None and target.tls.authority:
-                check_member(secure.certificate, welcome.member, str(target))
-        except (OSError, ConnectionLost) as error:
-            connection.close()
-            gone = _gone(target, error)
-            if secure is None:
-                gone.suggestion = f"if the members use TLS: {SCHEME_TLS}://{target}?authority=…"
-            raise gone from error
-        except BaseException:
-            connection.close()
-            raise
-        return cls(connection, target, welcome.member, limits)
+        connection, welcome = dial(target, limits.login_s if timeout_s is None else timeout_s, limits)
+        return cls(connection, target, welcome, limits, resume_s)
 
     @property
     def error(self) -> SkerryError | None:
         """Why the link is of no use any more."""
         return self._error
 
-    def new_cursor(self) -> CursorCore:
-        return CursorCore(QueryId(self.member, uuid4().hex), self._numbers)
+    def new_cursor(self, query: QueryId | None = None) -> CursorCore:
+        """For a new query, or for one that runs already."""
+        return CursorCore(query or QueryId(self.member, uuid4().hex), self._numbers, resumes=self.resume_s > 0)
 
     def execute(
         self,
@@ -148,10 +140,16 @@ class MemberLink:
                 expected=expected,
                 options=options,
             )
-            self._add_routes(core)
-        self._send_and_wait(core, [request])
-        if core.error is not None:
-            raise core.error
+            self._route_answers(core)
+        self._begin(core, request)
+
+    def attach(self, core: CursorCore, size: PageSize) -> None:
+        """Take over a query that runs already, and wait for its first page, count or error."""
+        with self._changed:
+            self._check()
+            request = core.attach(size)
+            self._route_answers(core)
+        self._begin(core, request)
 
     def next_page(self, core: CursorCore, size: PageSize, ahead: int = 0) -> Page | None:
         """The next page, or None at the end; `ahead` pages more are asked for while the caller works on it."""
@@ -160,12 +158,12 @@ class MemberLink:
             if not core.ready:
                 self._check()
                 requests += core.ask(max(ahead, 1), size)
-                self._add_routes(core)
+                self._route_answers(core)
         self._send_and_wait(core, requests)
         with self._changed:
             page = core.take()
             requests = [*core.ask(ahead, size)]
-            self._add_routes(core)
+            self._route_answers(core)
         self._send(requests)
         return page
 
@@ -178,8 +176,8 @@ class MemberLink:
     def cancel(self, core: CursorCore) -> None:
         """End a query that another thread may wait for."""
         with self._changed:
-            self._drop_routes(core)
             request = core.cancel()
+            self._route_answers(core)
             self._changed.notify_all()
         if request is not None:
             self._send([request])
@@ -212,6 +210,9 @@ class MemberLink:
 
     def close(self, wait: bool = True) -> None:
         """Say goodbye; cursors that are still open end with it."""
+        self._stopping.set()
+        if self._new is not self._connection:
+            self._new.close()  # it may have to wait for its welcome
         self._fail(Cancelled(f"the connection to {self.target} was closed"))
         self._outgoing.put(Goodbye())
         self._outgoing.put(None)
@@ -219,6 +220,12 @@ class MemberLink:
             self._writer.join(self.limits.stop_s)
             self._connection.close()
             self._reader.join(self.limits.stop_s)
+
+    # --- sending -----------------------------------------------------------------------------------
+    def _begin(self, core: CursorCore, request: Message) -> None:
+        self._send_and_wait(core, [request])
+        if core.error is not None:
+            raise core.error
 
     def _send_and_wait(self, core: CursorCore, requests: list[Message]) -> None:
         try:
@@ -236,72 +243,106 @@ class MemberLink:
             self._outgoing.put(message)
 
     def _write(self) -> None:
+        """What cannot be sent is dropped: the reader sees the loss, tells those who wait, or asks again."""
         try:
             while (item := self._outgoing.get()) is not None:
                 message = self._close_of(item) if isinstance(item, CursorCore) else item
-                if message is not None:
-                    self._connection.send(message)
-            self._connection.close()
-        except (OSError, SkerryError) as error:
-            if not isinstance(error, TimeoutError):
-                # What the member said before it went explains more than our broken pipe.
-                self._reader.join(self.limits.login_s)
-            self._break(_gone(self.target, error))
+                connection = self._connection
+                if isinstance(message, ClientClose) and self.resume_s > 0:
+                    with self._changed:
+                        self._closes[message.request] = message
+                try:
+                    if message is not None:
+                        connection.send(message)
+                except TimeoutError:
+                    connection.close()  # a member that reads nothing would keep the reader waiting
+                except ConnectionLost:
+                    pass  # what the member said before it went explains more than our broken pipe
         except BaseException as error:
             self._break(InternalError(f"writing to {self.target} failed: {error!r}"))
             raise
+        finally:
+            self._connection.close()
 
     def _close_of(self, core: CursorCore) -> Message | None:
         with self._changed:
-            self._drop_routes(core)
-            return core.close()
+            message = core.close()
+            self._route_answers(core)
+            return message
 
+    # --- receiving ---------------------------------------------------------------------------------
     def _read(self) -> None:
         try:
             while True:
-                frame = self._connection.receive(None)
-                if frame is None:
-                    raise _gone(self.target, "it closed the connection")
-                message = decode(frame)
-                with self._changed:
-                    self._receive(message)
-                    self._changed.notify_all()
-        except (OSError, ConnectionLost) as error:
-            self._break(_gone(self.target, error))
+                try:
+                    self._read_connection()
+                except _Lost as lost:
+                    self._dial_again(lost.reason)
         except SkerryError as error:
             self._break(error)
         except BaseException as error:
             self._break(InternalError(f"reading from {self.target} failed: {error!r}"))
             raise
 
-    def _receive(self, message: Message) -> None:
+    def _read_connection(self) -> None:
+        """Until it is lost, or the member said something that ends it."""
+        connection, limits = self._connection, self.limits
+        is_pinged, silent = False, 0
+        while True:
+            seen = connection.bytes_received
+            try:
+                frame = connection.receive(limits.heartbeat_s if is_pinged else None)
+            except TimeoutError:
+                # Part of a large frame is a sign of life too.
+                silent = silent + 1 if connection.bytes_received == seen else 0
+                if silent >= limits.heartbeats_missed:
+                    connection.close()
+                    raise _Lost(gone(self.target, "it has been silent for too long")) from None
+                self._send([Ping(0)])
+                continue
+            except (OSError, ConnectionLost) as error:
+                raise _Lost(gone(self.target, error)) from error
+            if frame is None:
+                raise _Lost(gone(self.target, "it closed the connection"))
+            message = decode(frame)
+            silent = 0
+            # A member of an older release neither pings nor knows what to do with a ping.
+            is_pinged = is_pinged or isinstance(message, Ping)
+            with self._changed:
+                self._send(self._receive(message))
+                self._changed.notify_all()
+
+    def _receive(self, message: Message) -> list[Message]:
         match message:
             case ClientResult() | ClientPage():
                 core = self._route(message.request)
                 if isinstance(core, CursorCore):
-                    del self._routes[message.request]
-                    asked = core.requests
-                    try:
-                        core.receive(message)
-                    except PeerError as error:
-                        core.fail(error)
-                        raise
-                    for number in set(asked) - set(core.requests):
-                        self._routes.pop(number, None)
-            case ClientStatusReply() | ClientMembersReply():
+                    return self._receive_answer(core, message)
+            case ClientStatusReply() | ClientMembersReply() | ClientQueriesReply() | ClientClosed():
+                self._closes.pop(message.request, None)
                 question = self._route(message.request)
                 if isinstance(question, _Question):
                     question.answer = message
-            case ClientClosed():
-                self._route(message.request)
             case Ping():
-                self._send([Pong(0)])
+                return [Pong(0)]
+            case Pong():
+                pass
             case Refused(error):
                 raise error_of(error)
             case Goodbye():
-                raise _gone(self.target, "it said goodbye")
+                raise gone(self.target, "it said goodbye")
             case _:
                 raise PeerError(f"member at {self.target} sent {type(message).__name__} to a client")
+        return []
+
+    def _receive_answer(self, core: CursorCore, message: ClientResult | ClientPage) -> list[Message]:
+        try:
+            return core.receive(message)
+        except PeerError as error:
+            core.fail(error)
+            raise
+        finally:
+            self._route_answers(core)
 
     def _route(self, number: int) -> CursorCore | _Question | None:
         """Who asked; None when nobody waits for that answer any more."""
@@ -309,13 +350,73 @@ class MemberLink:
             raise PeerError(f"member at {self.target} answered request {number}, which was never made")
         return self._routes.get(number)
 
-    def _add_routes(self, core: CursorCore) -> None:
-        for number in core.requests:
+    def _route_answers(self, core: CursorCore) -> None:
+        """After anything that changes which answers a cursor waits for."""
+        waited_for = core.requests
+        for number in [number for number, each in self._routes.items() if each is core and number not in waited_for]:
+            del self._routes[number]
+        for number in waited_for:
             self._routes[number] = core
+        if core.is_live:
+            self._live[core.query] = core
+        else:
+            self._live.pop(core.query, None)
 
-    def _drop_routes(self, core: CursorCore) -> None:
-        for number in core.requests:
-            self._routes.pop(number, None)
+    # --- losing and finding the member -------------------------------------------------------------
+    def _dial_again(self, reason: SiteError) -> None:
+        """Raises when there is no going on."""
+        if self.resume_s <= 0 or self._stopping.is_set():
+            raise reason
+        with self._changed:
+            self._lose(reason)
+        self._connection.close()
+        connection, welcome = self._redial(reason)
+        with self._changed:
+            # What was asked for meanwhile went to the old connection, or will come a second time: either does no harm.
+            self._lose(reason)
+            self._connection = connection
+            if (welcome.member, welcome.epoch) != (self.member, self._epoch):
+                self._fail_all(SiteError(f"member {self.member} at {self.target} was restarted: its queries are lost"))
+                self._epoch, self.member = welcome.epoch, welcome.member
+            for core in list(self._live.values()):
+                request = core.resume()
+                self._route_answers(core)
+                if request is not None:
+                    self._send([request])
+            # A close that was lost would leave the query to its lease.
+            self._send(list(self._closes.values()))
+            self._changed.notify_all()
+        if self._stopping.is_set():  # `close` may have missed this connection
+            connection.close()
+            raise reason
+
+    def _redial(self, reason: SiteError) -> tuple[BlockingConnection, Welcome]:
+        until = time.monotonic() + self.resume_s
+        pause_s = self.limits.reconnect_first_s
+        while (left_s := until - time.monotonic()) > 0 and not self._stopping.is_set():
+            try:
+                return dial(self.target, min(left_s, self.limits.login_s), self.limits, self._dialled)
+            except NobodyThere:
+                raise  # its process ended, and its queries with it
+            except (SiteError, Overloaded):
+                self._stopping.wait(min(pause_s * random.uniform(0.5, 1.0), left_s))
+                pause_s = min(2 * pause_s, self.limits.reconnect_max_s)
+        raise SiteError(f"{reason.message}; it was dialled again for {self.resume_s:g} s (resume_s)") from reason
+
+    def _dialled(self, connection: BlockingConnection) -> None:
+        self._new = connection
+        if self._stopping.is_set():
+            connection.close()
+
+    def _lose(self, reason: SiteError) -> None:
+        for number, waiting in list(self._routes.items()):
+            if isinstance(waiting, _Question):
+                waiting.error = reason
+                del self._routes[number]
+        for core in list(self._live.values()):
+            core.lost(reason)
+            self._route_answers(core)
+        self._changed.notify_all()
 
     def _check(self) -> None:
         if self._error is not None:
@@ -331,51 +432,14 @@ class MemberLink:
         with self._changed:
             if self._error is None:
                 self._error = error
-            for waiting in self._routes.values():
-                if isinstance(waiting, CursorCore):
-                    waiting.fail(self._error)
-                else:
-                    waiting.error = self._error
-            self._routes.clear()
+            self._fail_all(self._error)
             self._changed.notify_all()
 
-
-def _open_socket(target: Target, timeout_s: float, limits: Limits) -> socket.socket:
-    sock = socket.create_connection((target.host, target.port), timeout_s)
-    sock.settimeout(limits.wait_s)  # bounds writes; reads wait as long as the query takes
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # A query may be silent for an hour; a host that lost its power would be silent for ever.
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in KEEPALIVE.items():
-        if hasattr(socket, option):  # not every system has all of them
-            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return sock
-
-
-def _secured(
-    sock: socket.socket, context: ssl.SSLContext, target: Target, timeout_s: float, limits: Limits
-) -> TlsSocket:
-    try:
-        secure = TlsSocket(sock, context, target.host, timeout_s)
-    except SkerryError as error:
-        sock.close()
-        what = error.message.removeprefix(f"{target.host}: ")
-        hint = "is its authority the one given, and does the member use TLS at all?"
-        raise SiteError(f"no TLS with the member at {target} ({what})", suggestion=hint) from None
-    except OSError as error:
-        sock.close()
-        raise _gone(target, error) from error
-    secure.settimeout(limits.wait_s)
-    return secure
-
-
-def _gone(target: Target, reason: str | Exception) -> SiteError:
-    return SiteError(f"member at {target} is gone ({reason if isinstance(reason, str) else _reason(reason, target)})")
-
-
-def _reason(error: Exception, target: Target) -> str:
-    if isinstance(error, TimeoutError):
-        return "no answer in time"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror.lower()
-    return str(error).removeprefix(f"{target}: ") or type(error).__name__
+    def _fail_all(self, error: SkerryError) -> None:
+        for core in self._live.values():
+            core.fail(error)
+        for waiting in self._routes.values():
+            if isinstance(waiting, _Question):
+                waiting.error = error
+        self._live.clear()
+        self._routes.clear()

@@ -10,14 +10,18 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from skerry.errors import Cancelled, PeerError, SkerryError
+import msgspec
+
+from skerry.errors import Cancelled, PeerError, SkerryError, UserError
 from skerry.ids import QueryId
 from skerry.wire.messages import (
+    ClientAttach,
     ClientClose,
     ClientExecute,
     ClientFetch,
     ClientPage,
     ClientResult,
+    Message,
     Page,
     Schema,
     Value,
@@ -29,6 +33,7 @@ class Phase(enum.Enum):
     NEW = "new"
     EXECUTING = "executing"
     OPEN = "open"
+    DETACHED = "detached"
     ENDED = "ended"
     FAILED = "failed"
     CLOSED = "closed"
@@ -37,6 +42,7 @@ class Phase(enum.Enum):
 class Event(enum.Enum):
     EXECUTED = "executed"  # the request was made
     PAGED = "paged"  # a page came, and more will
+    DETACHED = "detached"  # the query runs without us
     COMPLETED = "completed"  # the last page or an update count came
     BROKE = "broke"  # the query failed, was cancelled, or its member is gone
     CLOSED = "closed"  # nobody wants more of it
@@ -45,6 +51,7 @@ class Event(enum.Enum):
 NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.NEW, Event.EXECUTED): Phase.EXECUTING,
     (Phase.EXECUTING, Event.PAGED): Phase.OPEN,
+    (Phase.EXECUTING, Event.DETACHED): Phase.DETACHED,
     (Phase.EXECUTING, Event.COMPLETED): Phase.ENDED,
     (Phase.EXECUTING, Event.BROKE): Phase.FAILED,
     (Phase.EXECUTING, Event.CLOSED): Phase.CLOSED,
@@ -53,6 +60,8 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
     (Phase.OPEN, Event.BROKE): Phase.FAILED,
     (Phase.OPEN, Event.CLOSED): Phase.CLOSED,
     (Phase.NEW, Event.CLOSED): Phase.CLOSED,
+    (Phase.DETACHED, Event.BROKE): Phase.FAILED,
+    (Phase.DETACHED, Event.CLOSED): Phase.CLOSED,
     (Phase.ENDED, Event.CLOSED): Phase.CLOSED,
     (Phase.FAILED, Event.CLOSED): Phase.CLOSED,
     (Phase.CLOSED, Event.CLOSED): Phase.CLOSED,
@@ -61,6 +70,7 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
 LIVE = (Phase.EXECUTING, Phase.OPEN)
 
 STORY_EVENTS = 20
+DETACH = "detach"  # the option of an execute whose query runs without its client
 
 
 @dataclass(frozen=True)
@@ -71,22 +81,51 @@ class PageSize:
     size_bytes: int
 
 
-class CursorCore:
-    """`numbers` gives each request its number; the connection routes answers back by it."""
+class Ask(enum.Enum):
+    EXECUTE = "execute"
+    ATTACH = "attach"
+    FETCH = "fetch"
 
-    def __init__(self, query: QueryId, numbers: Iterator[int]) -> None:
+
+@dataclass
+class _Asked:
+    """A request that is not wholly answered: it brings pages `next_number` … `upto` - 1."""
+
+    kind: Ask
+    next_number: int
+    upto: int
+
+    @property
+    def is_over(self) -> bool:
+        return self.next_number == self.upto
+
+
+class CursorCore:
+    """`numbers` gives each request its number; the connection routes answers back by it.
+
+    `resumes`: the member keeps the query when the connection is lost, so it may be attached to again.
+    """
+
+    def __init__(self, query: QueryId, numbers: Iterator[int], *, resumes: bool = False) -> None:
         self.query = query
+        self.resumes = resumes
         self.phase = Phase.NEW
         self.schema: Schema | None = None
         self.update_count = -1
         self.rows_received = 0
         self.error: SkerryError | None = None
         self._numbers = numbers
-        self._asked: dict[int, int] = {}  # request → number of the page it asks for
+        self._size = PageSize(0, 0)
+        self._asked: dict[int, _Asked] = {}
         self._asked_upto = 0
         self._received_upto = 0
         self._taken_upto = 0
         self._pages: deque[Page] = deque()
+        self._is_lost = False
+        self._is_attached = False  # to a query that another cursor began
+        self._executed: ClientExecute | None = None  # until it is known that the member has it
+        self._is_repeated = False  # it was sent twice
+        self._refused: SkerryError | None = None  # the attach that was answered with an error
         self._story: deque[str] = deque(maxlen=STORY_EVENTS)
 
     def __repr__(self) -> str:
@@ -96,6 +135,11 @@ class CursorCore:
     def ready(self) -> bool:
         """Whether `take` answers now: with a page, the end, or the error."""
         return bool(self._pages) or self.phase not in LIVE
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the member still owes us something."""
+        return self.phase in LIVE
 
     @property
     def requests(self) -> tuple[int, ...]:
@@ -115,9 +159,9 @@ class CursorCore:
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
         self._step(Event.EXECUTED, "execute")
-        request = self._ask_page()
-        return ClientExecute(
-            request,
+        self._size = size
+        self._executed = ClientExecute(
+            self._ask_pages(Ask.EXECUTE, 1),
             self.query,
             sql,
             parameters,
@@ -128,29 +172,46 @@ class CursorCore:
             size.size_bytes,
             options or {},
         )
+        return self._executed
+
+    def attach(self, size: PageSize) -> ClientAttach:
+        """Begin with a query that runs already, at its first page."""
+        self._step(Event.EXECUTED, "attach")
+        self._is_attached = True
+        self._size = size
+        return self._attach()
 
     def ask(self, ahead: int, size: PageSize) -> list[ClientFetch]:
-        """The requests to send so that `ahead` pages are asked for or here, beyond those taken."""
-        fetches = []
-        while self.phase is Phase.OPEN and self._asked_upto - self._taken_upto < ahead:
-            number = self._asked_upto
-            request = self._ask_page()
-            fetches.append(ClientFetch(request, self.query, number, size.rows, size.size_bytes))
-        return fetches
+        """The request to send, if any, so that `ahead` pages are asked for or here beyond those taken.
 
-    def receive(self, answer: ClientResult | ClientPage) -> None:
-        """Take in an answer; a wrong one raises PeerError and leaves the cursor as it was."""
-        number = self._asked.get(answer.request)
-        if self.phase not in LIVE or number is None:
-            return  # late: asked before the last page, the error or the close was known
+        A fetch tells the member that all pages before it arrived, so it waits until they have; it is sent when
+        half of the window is left for the caller to work on meanwhile.
+        """
+        ahead_now = self._asked_upto - self._taken_upto
+        if self.phase is not Phase.OPEN or self._is_lost or self._asked or ahead_now > ahead // 2 or ahead <= ahead_now:
+            return []
+        self._size = size
+        number, pages = self._asked_upto, ahead - ahead_now
+        request = self._ask_pages(Ask.FETCH, pages)
+        return [ClientFetch(request, self.query, number, size.rows, size.size_bytes, pages)]
+
+    def receive(self, answer: ClientResult | ClientPage) -> list[Message]:
+        """Take in an answer, and say what to send because of it; a wrong one raises PeerError and changes nothing."""
+        asked = self._asked.get(answer.request)
+        if self.phase not in LIVE or asked is None:
+            return []  # late: asked before the last page, the error or the close was known
         if answer.error is not None:
-            self.fail(error_of(answer.error))
-        elif isinstance(answer, ClientResult):
-            self._receive_result(answer, number)
-        elif self.phase is Phase.EXECUTING:
-            raise PeerError(f"query {self.query}: a page was answered to execute, before any result")
+            return self._receive_error(error_of(answer.error), answer.request, asked)
+        if isinstance(answer, ClientResult):
+            self._receive_result(answer, asked)
+        elif asked.kind is not Ask.FETCH:
+            raise PeerError(f"query {self.query}: a page was answered to {asked.kind.value}, before any result")
         else:
-            self._receive_page(answer.page, answer.request, number)
+            self._receive_page(answer.page, asked)
+        self._executed = None
+        # A cursor that outlives its connection is kept with its last page, until its client says that it has it.
+        is_kept = self.phase is Phase.ENDED and (self.resumes or self._is_attached)
+        return [ClientClose(next(self._numbers), self.query)] if is_kept else []
 
     def take(self) -> Page | None:
         """The next page, or None at the end; pages that came before an error are given before it is raised."""
@@ -162,59 +223,119 @@ class CursorCore:
             raise self.error
         return None
 
+    def lost(self, error: SkerryError) -> None:
+        """The connection is gone: what was asked for is asked for again by `resume`, or the query failed."""
+        if not self.resumes:
+            self.fail(error)
+        elif self.phase in LIVE:
+            self._story.append("connection lost")
+            self._is_lost = True
+            self._asked.clear()
+            self._asked_upto = self._received_upto
+
+    def resume(self) -> ClientAttach | ClientExecute | None:
+        """There is a connection again: the request that goes on where the pages ended."""
+        if self.phase not in LIVE or not self._is_lost:
+            return None
+        self._story.append("connected again")
+        self._is_lost = False
+        # Who wants a query to run without him does not attach to it.
+        return self._execute_again(self._executed) if self._executed and self._is_detached else self._attach()
+
     def cancel(self) -> ClientClose | None:
         """Someone else wants the end: whoever waits gets Cancelled, at once."""
-        if self.phase not in LIVE:
+        if self.phase not in LIVE and self.phase is not Phase.DETACHED:
             return None
         self._pages.clear()
-        self.fail(Cancelled(f"query {self.query} was cancelled"))
+        self._break(Cancelled(f"query {self.query} was cancelled"))
         return ClientClose(next(self._numbers), self.query)
 
     def fail(self, error: SkerryError) -> None:
         """The query can give nothing more, because of `error`."""
         if self.phase in LIVE:
-            self._step(Event.BROKE, f"failed: {error}")
-            self.error = error
-            self._asked.clear()
+            self._break(error)
 
     def close(self) -> ClientClose | None:
-        """The end; the request to send, if the member still holds the query."""
+        """The end; the request to send, if the member still holds the query for us."""
         is_live = self.phase in LIVE
         self._step(Event.CLOSED, "close")
         self._pages.clear()
         self._asked.clear()
         return ClientClose(next(self._numbers), self.query) if is_live else None
 
-    def _ask_page(self) -> int:
+    def _break(self, error: SkerryError) -> None:
+        self._step(Event.BROKE, f"failed: {error}")
+        self.error = error
+        self._asked.clear()
+
+    def _attach(self) -> ClientAttach:
+        number = self._received_upto
+        request = self._ask_pages(Ask.ATTACH, 1)
+        return ClientAttach(request, self.query, number, self._size.rows, self._size.size_bytes)
+
+    def _ask_pages(self, kind: Ask, pages: int) -> int:
         request = next(self._numbers)
-        self._asked[request] = self._asked_upto
-        self._asked_upto += 1
+        self._asked[request] = _Asked(kind, self._asked_upto, self._asked_upto + pages)
+        self._asked_upto += pages
         return request
 
-    def _receive_result(self, answer: ClientResult, number: int) -> None:
-        if self.phase is not Phase.EXECUTING:
+    def _receive_error(self, error: SkerryError, request: int, asked: _Asked) -> list[Message]:
+        if asked.kind is Ask.ATTACH and self._executed is not None and self._refused is None:
+            # The execute may never have arrived. Its id can be used once, so saying it again cannot run it twice.
+            self._refused = error
+            del self._asked[request]
+            self._asked_upto = self._received_upto
+            return [self._execute_again(self._executed)]
+        if self._is_repeated and asked.kind is Ask.EXECUTE and error.code == UserError.code:
+            # Used before: the member had it from the first time.
+            if self._is_detached:
+                self._detached()
+                return []
+            error = self._refused or error
+        self.fail(error)
+        return []
+
+    def _execute_again(self, execute: ClientExecute) -> ClientExecute:
+        self._is_repeated = True
+        return msgspec.structs.replace(execute, request=self._ask_pages(Ask.EXECUTE, 1))
+
+    def _detached(self) -> None:
+        self._step(Event.DETACHED, "detached")
+        self._asked.clear()
+
+    def _receive_result(self, answer: ClientResult, asked: _Asked) -> None:
+        if asked.kind is Ask.FETCH:
+            number = asked.next_number
             raise PeerError(f"query {self.query}: page {number} was asked for, a whole result was answered")
         if answer.schema is not None:
-            self._receive_page(answer.page, answer.request, number)
+            if self.schema is not None and self.schema != answer.schema:
+                raise PeerError(f"query {self.query}: its columns changed while it was read")
+            self._receive_page(answer.page, asked)
             self.schema = answer.schema
-        elif answer.update_count >= 0 and answer.page is None:
+        elif answer.update_count >= 0 and answer.page is None and self.phase is Phase.EXECUTING:
             self._step(Event.COMPLETED, f"{answer.update_count} rows changed")
             self.update_count = answer.update_count
             self._asked.clear()
+        elif self._is_detached and answer.page is None:
+            self._detached()
         else:
             raise PeerError(f"query {self.query}: the result holds neither rows, nor a count, nor an error")
 
-    def _receive_page(self, page: Page | None, request: int, number: int) -> None:
-        if page is None or page.number != number or number != self._received_upto:
+    @property
+    def _is_detached(self) -> bool:
+        return self._executed is not None and DETACH in self._executed.options
+
+    def _receive_page(self, page: Page | None, asked: _Asked) -> None:
+        number = self._received_upto
+        if page is None or page.number != number or asked.next_number != number:
             what = "nothing" if page is None else f"page {page.number}"
-            raise PeerError(f"query {self.query}: page {self._received_upto} comes next, {what} was answered")
+            raise PeerError(f"query {self.query}: page {number} comes next, {what} was answered")
         self._step(Event.COMPLETED if page.is_last else Event.PAGED, f"page {number}: {page.rows} rows")
         self._received_upto += 1
         self.rows_received += page.rows
         self._pages.append(page)
-        del self._asked[request]
-        if page.is_last:
-            self._asked.clear()
+        asked.next_number += 1
+        self._asked = {} if page.is_last else {key: each for key, each in self._asked.items() if not each.is_over}
 
     def _step(self, event: Event, line: str) -> None:
         phase = NEXT.get((self.phase, event))

@@ -9,7 +9,7 @@ import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
-from skerry.errors import SiteError, SqlError
+from skerry.errors import SiteError, SqlError, UserError
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.fragment import Plan
 from skerry.sql.names import TableRef
@@ -78,6 +78,8 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
         given = [from_value(value) for value in message.parameters]
     catalog = _SchemaCatalog(member.catalog, message.schema_name)
     statement: Statement = analyse(message.sql, given, catalog, member.limits)
+    if message.expected == "count":
+        raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
             return Planned(_cut(member, statement), _values(statement))

@@ -13,10 +13,12 @@ from typing import TypeVar
 import pyarrow as pa
 
 from skerry.catalog.table import Column
+from skerry.ids import QueryId
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.frames import FrameReader, decode, encode_message
 from skerry.wire.messages import (
     PROTOCOL_VERSIONS,
+    ClientAttach,
     ClientClose,
     ClientClosed,
     ClientExecute,
@@ -24,6 +26,8 @@ from skerry.wire.messages import (
     ClientMembers,
     ClientMembersReply,
     ClientPage,
+    ClientQueries,
+    ClientQueriesReply,
     ClientResult,
     ClientStatus,
     ClientStatusReply,
@@ -35,6 +39,7 @@ from skerry.wire.messages import (
     MemberState,
     Message,
     Page,
+    QueryInfo,
     Schema,
     Welcome,
 )
@@ -152,8 +157,8 @@ def member_with(script: Script) -> Iterator[ScriptedMember]:
         member.stop()
 
 
-def welcome(name: str = "oslo") -> Welcome:
-    return Welcome(PROTOCOL_VERSIONS[0], "test", name, 1)
+def welcome(name: str = "oslo", epoch: int = 1) -> Welcome:
+    return Welcome(PROTOCOL_VERSIONS[0], "test", name, epoch)
 
 
 def schema_of(table: pa.Table) -> Schema:
@@ -167,28 +172,37 @@ def page_of(table: pa.Table, number: int, *, is_last: bool) -> Page:
 
 
 class Answers:
-    """A script that answers each statement with a table, a count, an error, or nothing until it is closed."""
+    """A script that answers each statement with a table, a count, an error, or nothing until it is closed.
 
-    def __init__(self, answers: dict[str, pa.Table | int | Failure | None], page_rows: int = 0) -> None:
+    Pages can be asked for again, over any connection, until a later fetch says that they arrived.
+    """
+
+    def __init__(
+        self,
+        answers: dict[str, pa.Table | int | Failure | None],
+        page_rows: int = 0,
+        name: str = "oslo",
+        epoch: int = 1,
+    ) -> None:
         self.answers = answers
         self.page_rows = page_rows  # 0: as many as the client asks for
-        self._rest: dict[str, pa.Table] = {}
+        self.name = name
+        self.epoch = epoch
+        self.members: tuple[MemberState, ...] = (MemberState("oslo", "127.0.0.1:1", "data", "up"),)
+        self._open: dict[str, _Open] = {}
 
     def __call__(self, peer: Peer, message: Message) -> None:
         match message:
             case Hello():
-                peer.send(welcome())
+                peer.send(welcome(self.name, self.epoch))
             case ClientExecute():
                 self._execute(peer, message)
             case ClientFetch():
-                table = self._rest.get(message.query.local)
-                if table is None:
-                    peer.send(ClientPage(message.request, error=Failure(100, "no such cursor", "oslo")))
-                else:
-                    page = self._page(message.query.local, table, message.page_number, message.page_rows)
-                    peer.send(ClientPage(message.request, page))
+                self._fetch(peer, message)
+            case ClientAttach():
+                self._attach(peer, message)
             case ClientClose():
-                self._rest.pop(message.query.local, None)
+                self._open.pop(message.query.local, None)
                 peer.send(ClientClosed(message.request))
             case ClientStatus():
                 fragments = (
@@ -198,26 +212,83 @@ class Answers:
                 links = (LinkBytes("bergen", "oslo", 1_500_000, 34),)
                 peer.send(ClientStatusReply(message.request, "running", 1.5, fragments, links, "the plan"))
             case ClientMembers():
-                peer.send(ClientMembersReply(message.request, (MemberState("oslo", "127.0.0.1:1", "data", "up"),)))
+                peer.send(ClientMembersReply(message.request, self.members))
+            case ClientQueries():
+                queries = tuple(
+                    QueryInfo(QueryId(self.name, local), each.sql, "::1", "running", 1.5, 10, 100, (), ("oslo",))
+                    for local, each in self._open.items()
+                )
+                peer.send(ClientQueriesReply(message.request, queries))
             case Goodbye():
                 peer.end()
 
     def _execute(self, peer: Peer, message: ClientExecute) -> None:
         answer = self.answers.get(message.sql, Failure(101, f"cannot parse {message.sql!r}", "oslo", "write SELECT"))
+        if message.query.local in self._open:
+            peer.send(ClientResult(message.request, error=Failure(100, "this id was used before", "oslo")))
+            return
         match answer:
             case Failure():
                 peer.send(ClientResult(message.request, error=answer))
             case int():
                 peer.send(ClientResult(message.request, update_count=answer))
             case pa.Table():
-                page = self._page(message.query.local, answer, 0, message.page_rows)
-                peer.send(ClientResult(message.request, schema_of(answer), page))
+                is_kept = bool({"detach", "resume_s"} & set(message.options))
+                opened = self._open[message.query.local] = _Open(message.sql, answer, is_kept)
+                if "detach" in message.options:
+                    peer.send(ClientResult(message.request))
+                else:
+                    self._first(peer, message, opened, 0)
 
-    def _page(self, local: str, table: pa.Table, number: int, page_rows: int) -> Page:
-        rows = self.page_rows or page_rows or table.num_rows
-        rest = table.slice(rows)
-        if rest.num_rows:
-            self._rest[local] = rest
+    def _attach(self, peer: Peer, message: ClientAttach) -> None:
+        opened = self._open.get(message.query.local)
+        if opened is None:
+            peer.send(ClientResult(message.request, error=Failure(103, "that query is not open here", "oslo")))
         else:
-            self._rest.pop(local, None)
-        return page_of(table.slice(0, rows), number, is_last=not rest.num_rows)
+            self._first(peer, message, opened, message.page_number)
+
+    def _first(self, peer: Peer, message: ClientExecute | ClientAttach, opened: _Open, number: int) -> None:
+        page = opened.page(number, self.page_rows or message.page_rows)
+        peer.send(ClientResult(message.request, schema_of(opened.table), page))
+        self._ended(message.query, page)
+
+    def _fetch(self, peer: Peer, message: ClientFetch) -> None:
+        for number in range(message.page_number, message.page_number + message.pages):
+            opened = self._open.get(message.query.local)
+            if opened is None:
+                peer.send(ClientPage(message.request, error=Failure(100, "no such cursor", "oslo")))
+                return
+            page = opened.page(number, self.page_rows or message.page_rows)
+            opened.arrived(message.page_number)
+            peer.send(ClientPage(message.request, page))
+            self._ended(message.query, page)
+            if page.is_last:
+                return
+
+    def _ended(self, query: QueryId, page: Page) -> None:
+        """The last page closes a cursor, but not one that outlives its connection: its client does."""
+        if page.is_last and not self._open[query.local].is_kept:
+            del self._open[query.local]
+
+
+class _Open:
+    """A cursor: where its pages begin, from the first that may still be asked for."""
+
+    def __init__(self, sql: str, table: pa.Table, is_kept: bool) -> None:
+        self.sql = sql
+        self.table = table
+        self.is_kept = is_kept
+        self._pages: dict[int, tuple[int, int]] = {}
+        self._made = 0
+        self._rows = 0
+
+    def page(self, number: int, rows_max: int) -> Page:
+        if number == self._made:
+            upto = min(self._rows + (rows_max or self.table.num_rows), self.table.num_rows)
+            self._pages[number] = (self._rows, upto)
+            self._made, self._rows = number + 1, upto
+        first, upto = self._pages[number]
+        return page_of(self.table.slice(first, upto - first), number, is_last=upto == self.table.num_rows)
+
+    def arrived(self, upto: int) -> None:
+        self._pages = {number: rows for number, rows in self._pages.items() if number >= upto}

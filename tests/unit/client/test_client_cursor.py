@@ -86,10 +86,10 @@ def test_a_wrong_answer_to_fetch_is_the_members_fault(answer: ClientResult | Cli
 def test_pages_must_come_in_order() -> None:
     core = opened()
     core.take()
-    first, second = core.ask(2, SIZE)
-    assert (first.page_number, second.page_number) == (1, 2)
+    (fetch,) = core.ask(2, SIZE)
+    assert (fetch.page_number, fetch.pages) == (1, 2)
     with pytest.raises(PeerError, match="page 1 comes next, page 2 was answered"):
-        core.receive(ClientPage(second.request, page(2)))
+        core.receive(ClientPage(fetch.request, page(2)))
 
 
 def test_asks_on_demand_and_never_more_than_ahead() -> None:
@@ -100,15 +100,33 @@ def test_asks_on_demand_and_never_more_than_ahead() -> None:
     assert core.ask(1, SIZE) == []
     core.receive(ClientPage(fetch.request, page(1)))
     assert core.ask(1, SIZE) == []
-    assert [more.page_number for more in core.ask(3, SIZE)] == [2, 3]
+    (more,) = core.ask(3, SIZE)
+    assert (more.page_number, more.pages) == (2, 2)
+
+
+def test_a_window_is_opened_again_when_all_of_it_arrived_and_half_of_it_is_left() -> None:
+    """A fetch says that all pages below it arrived: it may not be sent while some are under way."""
+    core = opened()
+    core.take()
+    (fetch,) = core.ask(4, SIZE)
+    assert (fetch.page_number, fetch.pages) == (1, 4)
+    for number in (1, 2, 3):
+        core.receive(ClientPage(fetch.request, page(number)))
+        core.take()
+        assert core.ask(4, SIZE) == []
+    assert core.requests == (fetch.request,)
+    core.receive(ClientPage(fetch.request, page(4)))
+    assert core.requests == ()
+    (again,) = core.ask(4, SIZE)
+    assert (again.page_number, again.pages) == (5, 3)
 
 
 def test_after_the_last_page_late_answers_are_dropped_and_nothing_is_asked() -> None:
     core = opened()
     core.take()
-    first, second = core.ask(2, SIZE)
-    core.receive(ClientPage(first.request, page(1, last=True, rows=3)))
-    core.receive(ClientPage(second.request, error=Failure(100, "no such cursor")))
+    (fetch,) = core.ask(2, SIZE)
+    core.receive(ClientPage(fetch.request, page(1, last=True, rows=3)))
+    core.receive(ClientPage(fetch.request, error=Failure(100, "no such cursor")))
     assert core.phase is Phase.ENDED
     assert core.rows_received == 13
     assert core.ask(2, SIZE) == []
@@ -122,9 +140,9 @@ def test_after_the_last_page_late_answers_are_dropped_and_nothing_is_asked() -> 
 def test_pages_before_an_error_are_given_before_it() -> None:
     core = opened()
     core.take()
-    first, second = core.ask(2, SIZE)
-    core.receive(ClientPage(first.request, page(1)))
-    core.receive(ClientPage(second.request, error=FAILURE))
+    (fetch,) = core.ask(2, SIZE)
+    core.receive(ClientPage(fetch.request, page(1)))
+    core.receive(ClientPage(fetch.request, error=FAILURE))
     assert core.take() == page(1)
     with pytest.raises(SqlError, match="no such column") as caught:
         core.take()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -13,9 +14,9 @@ import skerry
 from skerry import errors
 from skerry.client import pep249
 from skerry.client.dbapi import Connection
-from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure, Message
+from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure
 from skerry.wire.values import from_value
-from tests.unit.client.scripted_member import Answers, Peer, ScriptedMember, member_with
+from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
 
 ROWS = 1000
 NUMBERS = pa.table({"n": list(range(ROWS)), "name": [f"row {n}" for n in range(ROWS)]})
@@ -104,26 +105,21 @@ def test_fetches_arrow(connection: Connection) -> None:
     assert cursor.rowcount == 0
 
 
-def test_a_whole_result_is_asked_for_in_large_pages_two_ahead() -> None:
-    """The member answers fetches in pairs only: who asks for one page at a time waits for ever."""
-    answers = Answers({"numbers": NUMBERS.slice(0, 320)}, page_rows=64)
-    held: list[tuple[Peer, ClientFetch]] = []
-
-    def script(peer: Peer, message: Message) -> None:
-        if isinstance(message, ClientFetch):
-            held.append((peer, message))
-            if len(held) % 2 == 0:
-                for asker, fetch in held[-2:]:
-                    answers(asker, fetch)
-        else:
-            answers(peer, message)
-
-    with member_with(script) as member, skerry.connect(member.url) as connection:
-        table = connection.cursor().execute("numbers").fetch_arrow_table()
-        fetches = member.of(ClientFetch)
-    assert table.num_rows == 320
+def test_a_whole_result_is_asked_for_in_windows_of_large_pages(member: ScriptedMember, connection: Connection) -> None:
+    table = connection.cursor().execute("numbers").fetch_arrow_table()
+    fetches = member.of(ClientFetch)
+    assert table.num_rows == ROWS
     assert {(fetch.page_rows, fetch.page_bytes) for fetch in fetches} == {(0, 8 << 20)}
-    assert [fetch.page_number for fetch in fetches][:4] == [1, 2, 3, 4]
+    assert (fetches[0].page_number, fetches[0].pages) == (1, 4)
+    assert len(fetches) < ROWS // 64
+    for before, fetch in pairwise(fetches):
+        assert fetch.page_number == before.page_number + before.pages
+
+
+def test_who_iterates_is_sent_pages_ahead(member: ScriptedMember, connection: Connection) -> None:
+    assert sum(n for n, _name in connection.cursor().execute("numbers")) == ROWS * (ROWS - 1) // 2
+    assert {(fetch.page_rows, fetch.page_bytes) for fetch in member.of(ClientFetch)} == {(4096, 1 << 20)}
+    assert max(fetch.pages for fetch in member.of(ClientFetch)) > 1
 
 
 def test_single_rows_are_asked_for_when_they_are_needed(member: ScriptedMember, connection: Connection) -> None:

@@ -56,7 +56,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.session import Identity, make_hello
 from skerry.wire.tcp import Connection, connect, login, receive_message
-from tests.unit.member.member_samples import ARROW, SCHEMA, entry_of, execute_of, plan_of, rows_of, sealed
+from tests.unit.member.member_samples import ARROW, PATIENCE, SCHEMA, entry_of, execute_of, plan_of, rows_of, sealed
 
 SIZE_BYTES = len(entry_of([(0, "x")]).body)
 # Every batch is a quarter of the first credit, so every one is granted; four fit before the Execute.
@@ -425,7 +425,7 @@ class World:
             assert isinstance(message, Progress) or peer != "oslo" or type(message).__name__ == "Describe"
 
     def expect(self, query: QueryId) -> list:  # type: ignore[type-arg]
-        self.oslo.begin(query)
+        self.oslo.begin(query, PATIENCE)
         return self.oslo.expect(query, 2, ("tromso",), is_result=False)
 
     def forget(self, query: QueryId) -> None:

@@ -1,0 +1,376 @@
+"""PEP 249's cursor: one statement at a time, its rows as Python objects or as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from skerry.client.connection import MemberLink
+from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
+from skerry.client.edge import edge
+from skerry.client.links import only_reads
+from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
+from skerry.client.rows import RowBuffer, describe
+from skerry.client.status import QueryStatus
+from skerry.errors import PeerError, SiteError, SkerryError
+from skerry.ids import QueryId
+from skerry.limits import Limits
+from skerry.wire.codec import decode_batch, decode_schema
+from skerry.wire.messages import Page, Value
+from skerry.wire.values import to_value
+
+if TYPE_CHECKING:
+    from skerry.client.dbapi import Connection
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+
+
+class Cursor:
+    """One statement at a time, used by one thread; `cancel`, `status` and `progress` may be used by others."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.arraysize = 1
+        self.lastrowid = None  # rows have no ids
+        self.description: list[Description] | None = None
+        self._link = connection._links.home
+        self._core: CursorCore | None = None
+        self._schema: pa.Schema | None = None
+        self._buffer = RowBuffer()
+        self._rows_given = 0
+        self._count = -1
+        self._closed = False
+        limits = self._link.limits
+        self._size = PageSize(limits.page_rows, limits.page_bytes)
+        self._bulk = PageSize(0, limits.bulk_page_bytes)
+        self._ahead = limits.bulk_pages_ahead
+
+    @property
+    def query_id(self) -> Any:
+        """The id of the last query, for `status`, `attach`, `cancel` and logs; None before the first."""
+        return self._core.query if self._core else None
+
+    @property
+    def rowcount(self) -> int:
+        """Rows changed, or rows of the result once all of it is here, else -1."""
+        if self._count >= 0:
+            return self._count
+        if self._core and self._core.phase is Phase.ENDED:
+            return self._core.rows_received
+        return -1
+
+    @property
+    def rownumber(self) -> int | None:
+        """Index of the next row in the result."""
+        return self._rows_given if self._schema is not None else None
+
+    @property
+    def progress(self) -> QueryStatus:
+        """How the query does, asked now: its fragments, its rows, the bytes over each link."""
+        return self.status()
+
+    @edge
+    def execute(
+        self,
+        operation: str,
+        parameters: Parameters | None = None,
+        *,
+        timeout_s: float | None = None,
+        detach: bool = False,
+        lease_s: float | None = None,
+    ) -> Cursor:
+        """Run a statement: `?` takes from a sequence, `:name` from a mapping. Returns the cursor itself.
+
+        With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
+        `Connection.attach(cursor.query_id)`.
+        """
+        options = {DETACH: "1"} if detach else {}
+        if lease_s is not None:
+            if not detach:
+                raise InterfaceError("lease_s is for queries that are detached")
+            options["lease_s"] = repr(float(lease_s))
+        self._execute(operation, parameters, timeout_s, "any", options)
+        return self
+
+    @edge
+    def executemany(
+        self, operation: str, seq_of_parameters: Iterable[Parameters], *, timeout_s: float | None = None
+    ) -> Cursor:
+        """Run a statement that returns no rows, once for each of the parameters."""
+        self._check()
+        self._drop_result()
+        changed = 0
+        for parameters in seq_of_parameters:
+            self._execute(operation, parameters, timeout_s, "count", {})
+            changed += max(self._count, 0)
+        self._count = changed
+        return self
+
+    @edge
+    def fetchone(self) -> Row | None:
+        rows = self._take(1, ahead=0)
+        return rows[0] if rows else None
+
+    @edge
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        return self._take(self.arraysize if size is None else size, ahead=0)
+
+    @edge
+    def fetchall(self) -> list[Row]:
+        self._check_rows()
+        rows = self._convert(None)
+        while self._next_page(self._bulk, self._ahead):
+            rows += self._convert(None)
+        return rows
+
+    @edge
+    def fetch_arrow_table(self) -> pa.Table:
+        """The rest of the result as a pyarrow.Table."""
+        schema = self._check_rows()
+        batches = [batch for some in self._arrow() for batch in some]
+        return pa.Table.from_batches(batches, schema)
+
+    @edge
+    def fetch_record_batch_reader(self) -> pa.RecordBatchReader:
+        """The rest of the result as a stream of Arrow batches, read while the caller works on them."""
+        schema = self._check_rows()
+        return pa.RecordBatchReader.from_batches(schema, self._stream())
+
+    def fetch_pandas(self) -> Any:
+        """The rest of the result as a pandas.DataFrame."""
+        try:
+            import pandas  # noqa: F401
+        except ImportError as error:
+            raise NotSupportedError("fetch_pandas needs pandas: pip install pandas") from error
+        return self.fetch_arrow_table().to_pandas()
+
+    def fetch_polars(self) -> Any:
+        """The rest of the result as a polars.DataFrame."""
+        try:
+            import polars
+        except ImportError as error:
+            raise NotSupportedError("fetch_polars needs polars: pip install polars") from error
+        return polars.from_arrow(self.fetch_arrow_table())
+
+    @edge
+    def fetch_page(self) -> list[Row]:
+        """The rows that are here, or those of the next page; none at the end. For showing rows as they come."""
+        self._check_rows()
+        while not self._buffer:
+            if not self._next_page(self._size, ahead=1):
+                return []
+        return self._convert(None)
+
+    def status(self) -> QueryStatus:
+        """How the query does; works from another thread while `execute` waits."""
+        if self.query_id is None:
+            raise InterfaceError("nothing was executed yet")
+        return self.connection.status(self.query_id)
+
+    @edge
+    def cancel(self) -> None:
+        """End the query; for other threads: the one that waits for it gets an OperationalError."""
+        if self._core is not None:
+            self._link.cancel(self._core)
+
+    @edge
+    def close(self) -> None:
+        """From now on the cursor is unusable; its query ends, unless it is detached."""
+        self._closed = True
+        self._drop_result()
+
+    def nextset(self) -> bool | None:
+        """A statement has one result: None, there is no other."""
+        self._check_rows()
+        assert self._core is not None
+        self._buffer.clear()
+        self._link.close_cursor(self._core)
+        return None
+
+    def callproc(self, procname: str, parameters: Sequence[Any] = ()) -> Sequence[Any]:
+        """Skerry has no stored procedures."""
+        self._check()
+        raise NotSupportedError("there are no stored procedures")
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Nothing to do; PEP 249 asks for it."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Nothing to do; PEP 249 asks for it."""
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        """Pages are asked for ahead: who iterates wants the next row as well."""
+        try:
+            rows = self._take(1, ahead=self._ahead)
+        except SkerryError as error:
+            raise translate(error) from error
+        if not rows:
+            raise StopIteration
+        return rows[0]
+
+    def __enter__(self) -> Cursor:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # No locks here: a finalizer may run in any thread, in the middle of anything.
+        core = getattr(self, "_core", None)
+        if core is not None:
+            self._link.abandon(core)
+
+    def attach_to(self, query: QueryId) -> None:
+        """For `Connection.attach`, which translates errors."""
+        self._link = self.connection._links.to(query)
+        core = self._core = self._link.new_cursor(query)
+        self._link.attach(core, self._size)
+        self._describe(core)
+
+    def _execute(
+        self,
+        operation: str,
+        parameters: Parameters | None,
+        timeout_s: float | None,
+        expected: str,
+        options: dict[str, str],
+    ) -> None:
+        self._check()
+        self._drop_result()
+        values = _values(parameters)
+        self._link = self.connection._links.home
+        while True:
+            try:
+                self._execute_at(self._link, operation, values, timeout_s or 0.0, expected, options)
+                return
+            except SiteError:
+                # Before the first page, and not because of what the member answered: it is gone.
+                if self.connection.retry != "reads" or self._link.error is None or self.connection.closed:
+                    raise
+                if DETACH in options or not only_reads(operation, self._link.limits.sql_depth):
+                    raise
+                self._link = self.connection._links.move(self._link)
+
+    def _execute_at(
+        self,
+        link: MemberLink,
+        operation: str,
+        values: list[Value] | dict[str, Value],
+        timeout_s: float,
+        expected: str,
+        options: dict[str, str],
+    ) -> None:
+        connection = self.connection
+        if connection.fault_policy is not None:
+            options = options | {"fault_policy": connection.fault_policy}
+        if connection.resume_s > 0:
+            options = options | {"resume_s": repr(float(connection.resume_s))}
+        core = self._core = link.new_cursor()
+        link.execute(
+            core,
+            operation,
+            values,
+            size=self._size,
+            timeout_s=timeout_s,
+            schema_name=connection.schema_name,
+            expected=expected,
+            options=options,
+        )
+        self._describe(core)
+
+    def _describe(self, core: CursorCore) -> None:
+        if core.schema is not None:
+            self.description = describe(core.schema.columns)
+            self._schema = decode_schema(core.schema.arrow)
+            if len(self._schema) != len(self.description):
+                raise PeerError(f"query {core.query}: {len(self.description)} columns, {len(self._schema)} in Arrow")
+        self._count = core.update_count
+
+    def _take(self, rows_max: int, ahead: int) -> list[Row]:
+        self._check_rows()
+        rows = self._convert(rows_max)
+        while len(rows) < rows_max and self._next_page(self._size, ahead):
+            rows += self._convert(rows_max - len(rows))
+        return rows
+
+    def _convert(self, rows_max: int | None) -> list[Row]:
+        try:
+            rows = self._buffer.take_rows(rows_max)
+        except (ValueError, OverflowError) as error:
+            raise DataError(f"a value has no Python form: {error} (fetch_arrow_table() gives it as Arrow)") from error
+        self._rows_given += len(rows)
+        return rows
+
+    def _stream(self) -> Iterator[pa.RecordBatch]:
+        try:
+            for some in self._arrow():
+                yield from some
+        except SkerryError as error:
+            raise translate(error) from error
+
+    def _arrow(self) -> Iterator[list[pa.RecordBatch]]:
+        more = True
+        while more:
+            batches = self._buffer.take_batches()
+            self._rows_given += sum(batch.num_rows for batch in batches)
+            yield batches
+            more = self._next_page(self._bulk, self._ahead)
+
+    def _next_page(self, size: PageSize, ahead: int = 0) -> bool:
+        """Buffer one more page; False at the end."""
+        assert self._core is not None
+        self._check()
+        page = self._link.next_page(self._core, size, ahead)
+        if page is None:
+            return False
+        for batch in _decode(page, self._schema, self._link.limits):
+            self._buffer.append(batch)
+        return True
+
+    def _drop_result(self) -> None:
+        self._buffer.clear()
+        self.description = None
+        self._schema = None
+        self._rows_given = 0
+        self._count = -1
+        if self._core is not None and not self.connection.closed:
+            self._link.close_cursor(self._core)
+
+    def _check(self) -> None:
+        self.connection._check()
+        if self._closed:
+            raise InterfaceError("the cursor is closed")
+
+    def _check_rows(self) -> pa.Schema:
+        self._check()
+        if self._core is not None and self._core.phase is Phase.DETACHED:
+            raise InterfaceError("the query is detached: connection.attach(cursor.query_id) reads its result")
+        if self._schema is None:
+            raise InterfaceError("there are no rows to fetch: execute a query first")
+        return self._schema
+
+
+def _values(parameters: Parameters | None) -> list[Value] | dict[str, Value]:
+    if parameters is None:
+        return []
+    if isinstance(parameters, Mapping):
+        return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
+    if isinstance(parameters, str | bytes):
+        raise InterfaceError("parameters are a sequence or a mapping, not one string")
+    return [to_value(value, f"parameter {index + 1}") for index, value in enumerate(parameters)]
+
+
+def _decode(page: Page, schema: pa.Schema, limits: Limits) -> list[pa.RecordBatch]:
+    batches = [decode_batch(body, schema, limits.frame_bytes) for body in page.batches]
+    rows = sum(batch.num_rows for batch in batches)
+    if rows != page.rows:
+        raise PeerError(f"page {page.number} was to hold {page.rows} rows, it holds {rows}")
+    return batches

@@ -1,0 +1,96 @@
+"""How a client gets a connection to a member, and the words for what can go wrong with it."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Callable
+
+from skerry import __version__
+from skerry.client.url import SCHEME_TLS, Target
+from skerry.errors import SiteError, SkerryError
+from skerry.limits import Limits
+from skerry.wire.blocking import BlockingConnection
+from skerry.wire.frames import ConnectionLost
+from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Welcome
+from skerry.wire.tls import TlsSocket, check_member, client_context
+
+# Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
+KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
+
+
+class NobodyThere(SiteError):
+    """The connection was refused: no process listens there any more."""
+
+
+def dial(
+    target: Target, timeout_s: float, limits: Limits, opened: Callable[[BlockingConnection], None] = lambda _: None
+) -> tuple[BlockingConnection, Welcome]:
+    """Connect and say hello; who is told of the connection by `opened` may close it while the hello is waited for."""
+    context = client_context(target.tls) if target.tls is not None else None
+    try:
+        sock = _open_socket(target, timeout_s, limits)
+    except OSError as error:
+        kind = NobodyThere if isinstance(error, ConnectionRefusedError) else SiteError
+        raise kind(
+            f"no member answers at {target} ({reason_of(error, target)}); is it up, and is this its address?"
+        ) from error
+    secure = _secured(sock, context, target, timeout_s, limits) if context is not None else None
+    connection = BlockingConnection(secure or sock, str(target), limits)
+    opened(connection)
+    try:
+        hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, release=__version__)
+        welcome = connection.login(hello, timeout_s)
+        if secure is not None and target.tls is not None and target.tls.authority:
+            check_member(secure.certificate, welcome.member, str(target))
+        return connection, welcome
+    except (OSError, ConnectionLost) as error:
+        connection.close()
+        lost = gone(target, error)
+        if secure is None:
+            lost.suggestion = f"if the members use TLS: {SCHEME_TLS}://{target}?authority=…"
+        raise lost from error
+    except BaseException:
+        connection.close()
+        raise
+
+
+def gone(target: Target, reason: str | Exception) -> SiteError:
+    return SiteError(f"member at {target} is gone ({reason if isinstance(reason, str) else reason_of(reason, target)})")
+
+
+def reason_of(error: Exception, target: Target) -> str:
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    return str(error).removeprefix(f"{target}: ") or type(error).__name__
+
+
+def _open_socket(target: Target, timeout_s: float, limits: Limits) -> socket.socket:
+    sock = socket.create_connection((target.host, target.port), timeout_s)
+    sock.settimeout(limits.wait_s)  # bounds writes; reads wait as long as the query takes
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    # A query may be silent for an hour; a host that lost its power would be silent for ever.
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE.items():
+        if hasattr(socket, option):  # not every system has all of them
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return sock
+
+
+def _secured(
+    sock: socket.socket, context: ssl.SSLContext, target: Target, timeout_s: float, limits: Limits
+) -> TlsSocket:
+    try:
+        secure = TlsSocket(sock, context, target.host, timeout_s)
+    except SkerryError as error:
+        sock.close()
+        what = error.message.removeprefix(f"{target.host}: ")
+        hint = "is its authority the one given, and does the member use TLS at all?"
+        raise SiteError(f"no TLS with the member at {target} ({what})", suggestion=hint) from None
+    except OSError as error:
+        sock.close()
+        raise gone(target, error) from error
+    secure.settimeout(limits.wait_s)
+    return secure

@@ -1,0 +1,432 @@
+"""Lost connections, heartbeats and members that die, on real sockets."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from itertools import count
+
+import pyarrow as pa
+import pytest
+
+import skerry
+from skerry.client.connection import MemberLink
+from skerry.client.cursor import CursorCore, PageSize, Phase
+from skerry.client.dial import dial
+from skerry.client.links import only_reads
+from skerry.client.url import parse_url
+from skerry.errors import Cancelled, SiteError
+from skerry.ids import QueryId
+from skerry.limits import Limits
+from skerry.wire.messages import (
+    ClientAttach,
+    ClientClose,
+    ClientExecute,
+    ClientFetch,
+    ClientPage,
+    ClientResult,
+    Failure,
+    Goodbye,
+    Hello,
+    MemberState,
+    Message,
+    Page,
+    Ping,
+    Schema,
+)
+from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with, page_of, schema_of
+
+ROWS = 1000
+NUMBERS = pa.table({"n": list(range(ROWS))})
+EVERY = [(n,) for n in range(ROWS)]
+SIZE = PageSize(10, 1000)
+
+
+class Breaking:
+    """Answers like a member, but ends the connection before or after the messages that `when` picks."""
+
+    def __init__(self, when: Callable[[Message], bool], *, after: bool, breaks: int = 1) -> None:
+        self.answers = Answers({"numbers": NUMBERS, "change": 3}, page_rows=64)
+        self._when, self._after, self._breaks = when, after, breaks
+
+    def __call__(self, peer: Peer, message: Message) -> None:
+        is_due = self._breaks > 0 and self._when(message)
+        self._breaks -= is_due
+        if is_due and not self._after:
+            peer.reset()
+            return
+        self.answers(peer, message)
+        if is_due:
+            peer.reset()
+
+
+FETCHES: list[Callable[[skerry.client.dbapi.Cursor], list[tuple[object, ...]]]] = [
+    lambda cursor: cursor.fetchall(),
+    lambda cursor: list(cursor),
+    lambda cursor: cursor.fetchmany(ROWS),
+    lambda cursor: [tuple(row.values()) for row in cursor.fetch_arrow_table().to_pylist()],
+    lambda cursor: [tuple(row.values()) for row in cursor.fetch_record_batch_reader().read_all().to_pylist()],
+]
+
+
+@pytest.mark.parametrize("fetch", FETCHES, ids=["fetchall", "iterated", "fetchmany", "arrow", "reader"])
+@pytest.mark.parametrize("after", [False, True], ids=["before the answer", "after the answer"])
+@pytest.mark.parametrize("kind", [ClientFetch, ClientAttach])
+def test_no_row_is_lost_or_doubled(kind: type[Message], after: bool, fetch: Callable[..., object]) -> None:
+    breaks = 3 if kind is ClientFetch else 1
+
+    def when(message: Message) -> bool:
+        return isinstance(message, kind) and (kind is ClientFetch or bool(member.of(ClientAttach)))
+
+    # An attach comes only after a loss: break a fetch for it first.
+    first = Breaking(lambda message: isinstance(message, ClientFetch), after=False)
+    script = Breaking(when, after=after, breaks=breaks)
+
+    def both(peer: Peer, message: Message) -> None:
+        if kind is ClientAttach and isinstance(message, ClientFetch) and first._breaks:
+            first._breaks = 0
+            peer.reset()
+        else:
+            script(peer, message)
+
+    with member_with(both) as member, skerry.connect(member.url, resume_s=20) as connection:
+        assert fetch(connection.cursor().execute("numbers")) == EVERY
+        attaches = member.of(ClientAttach)
+        assert len(attaches) >= (1 if kind is ClientFetch else 2)
+        assert {attach.query for attach in attaches} == {member.of(ClientExecute)[0].query}
+        assert member.of(ClientExecute)[0].options == {"resume_s": "20.0"}
+        member.wait_for(ClientClose)  # such a cursor is kept until its client says that it has the last page
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["never arrived", "arrived"])
+def test_a_connection_lost_while_execute_waits(after: bool) -> None:
+    """Whether the execute arrived cannot be known: it is attached to, and said again with the same id if need be."""
+    script = Breaking(lambda message: isinstance(message, ClientExecute), after=after)
+    with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
+        assert connection.cursor().execute("numbers").fetchall() == EVERY
+        executes = member.of(ClientExecute)
+        assert len({execute.query for execute in executes}) == 1
+        assert len(executes) == (1 if after else 2)
+
+
+def test_a_detached_execute_that_was_lost_is_said_again() -> None:
+    for after in (False, True):
+        script = Breaking(lambda message: isinstance(message, ClientExecute), after=after)
+        with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
+            cursor = connection.cursor().execute("numbers", detach=True)
+            assert connection.attach(cursor.query_id).fetchall() == EVERY
+            assert len({execute.query for execute in member.of(ClientExecute)}) == 1
+
+
+def test_an_idle_cursor_is_attached_while_nobody_fetches() -> None:
+    """A member keeps a cursor only so long: the link may not wait for the application."""
+    script = Breaking(lambda message: isinstance(message, ClientFetch), after=True)
+    with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
+        idle, busy = connection.cursor().execute("numbers"), connection.cursor().execute("numbers")
+        assert idle.fetchone() == (0,)
+        assert busy.fetchall() == EVERY
+        (attach,) = [each for each in member.wait_for(ClientAttach) if each.query == idle.query_id]
+        assert attach.page_number == 1
+        assert idle.fetchall() == EVERY[1:]
+
+
+def test_without_resume_a_lost_connection_is_the_end() -> None:
+    script = Breaking(lambda message: isinstance(message, ClientFetch), after=False)
+    with member_with(script) as member, skerry.connect(member.url) as connection:
+        with pytest.raises(skerry.OperationalError, match="is gone"):
+            connection.cursor().execute("numbers").fetchall()
+        assert member.of(ClientAttach) == []
+        assert len(member.of(Hello)) == 1
+
+
+def test_a_member_that_was_restarted_has_lost_its_queries() -> None:
+    answers = Answers({"numbers": NUMBERS}, page_rows=64)
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientFetch) and answers.epoch == 1:
+            answers.epoch = 2
+            peer.reset()
+        else:
+            answers(peer, message)
+
+    with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
+        with pytest.raises(skerry.OperationalError, match="was restarted: its queries are lost"):
+            connection.cursor().execute("numbers").fetchall()
+        assert member.of(ClientAttach) == []
+        assert connection.cursor().execute("numbers").fetchall() == EVERY  # the connection itself is well
+
+
+def test_a_member_that_is_not_there_any_more_ends_the_resuming_at_once() -> None:
+    answers = Answers({"numbers": NUMBERS}, page_rows=64)
+    with member_with(answers) as member, skerry.connect(member.url, resume_s=1000) as connection:
+        cursor = connection.cursor().execute("numbers")
+        member.stop()
+        with pytest.raises(skerry.OperationalError, match="no member answers"):
+            cursor.fetchall()
+        assert not connection.usable
+
+
+def test_resuming_ends_with_its_time() -> None:
+    """The member's port takes connections, but nobody welcomes them."""
+    answers = Answers({"numbers": NUMBERS}, page_rows=64)
+    hellos = count()
+
+    def script(peer: Peer, message: Message) -> None:
+        if (isinstance(message, Hello) and next(hellos)) or isinstance(message, ClientFetch):
+            peer.end()
+        else:
+            answers(peer, message)
+
+    with member_with(script) as member, skerry.connect(member.url, resume_s=0.3) as connection:
+        with pytest.raises(skerry.OperationalError, match=r"dialled again for 0.3 s \(resume_s\)"):
+            connection.cursor().execute("numbers").fetchall()
+        assert len(member.of(Hello)) > 2
+
+
+def test_cancel_and_close_while_the_connection_is_lost() -> None:
+    answers = Answers({"numbers": NUMBERS}, page_rows=64)
+    hellos = count()
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, Hello) and next(hellos):
+            return  # never welcomed again
+        if isinstance(message, ClientFetch):
+            peer.reset()
+            return
+        answers(peer, message)
+
+    with member_with(script) as member, skerry.connect(member.url, resume_s=1000) as connection:
+        cursor = connection.cursor().execute("numbers")
+
+        def cancel() -> None:
+            member.wait_for(Hello, 2)
+            cursor.cancel()
+
+        canceller = threading.Thread(target=cancel)
+        canceller.start()
+        with pytest.raises(skerry.OperationalError, match="was cancelled"):
+            cursor.fetchall()
+        canceller.join(WAIT_S)
+    member.wait_for_ends(2)  # closing did not wait for the resume to end
+
+
+# --- heartbeats ------------------------------------------------------------------------------------
+def link_to(member: ScriptedMember, limits: Limits, resume_s: float = 0.0) -> MemberLink:
+    target = parse_url(member.url)
+    connection, welcome = dial(target, WAIT_S, limits)
+    return MemberLink(connection, target, welcome, limits, resume_s)
+
+
+def execute(link: MemberLink, core: CursorCore, sql: str) -> None:
+    link.execute(core, sql, [], size=SIZE, timeout_s=0, schema_name="", expected="any", options={})
+
+
+def test_a_member_that_pings_and_falls_silent_is_lost() -> None:
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientExecute):
+            peer.send(Ping(0))
+        elif not isinstance(message, Ping):
+            answers(peer, message)
+
+    answers = Answers({})
+    with member_with(script) as member:
+        link = link_to(member, Limits(heartbeat_s=0.02))
+        with pytest.raises(SiteError, match="silent for too long"):
+            execute(link, link.new_cursor(), "numbers")
+        assert len(member.of(Ping)) == Limits().heartbeats_missed - 1
+        link.close()
+
+
+def test_a_member_that_never_pinged_may_be_silent() -> None:
+    answers = Answers({})
+    release = threading.Event()
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientExecute):
+            release.wait(WAIT_S)
+            peer.send(ClientResult(message.request, update_count=1))
+        else:
+            answers(peer, message)
+
+    with member_with(script) as member:
+        link = link_to(member, Limits(heartbeat_s=0.001))
+        core = link.new_cursor()
+        timer = threading.Timer(0.1, release.set)  # a hundred heartbeats
+        timer.start()
+        execute(link, core, "numbers")
+        timer.join(WAIT_S)
+        assert core.update_count == 1
+        assert member.of(Ping) == []
+        link.close()
+
+
+def test_a_silent_member_is_dialled_again() -> None:
+    answers = Answers({"numbers": NUMBERS}, page_rows=64)
+    stuck = []
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientFetch) and not stuck:
+            stuck.append(peer)
+            peer.send(Ping(0))
+        elif peer not in stuck:
+            answers(peer, message)
+
+    with member_with(script) as member:
+        link = link_to(member, Limits(heartbeat_s=0.02), resume_s=20)
+        core = link.new_cursor()
+        execute(link, core, "numbers")
+        pages = []
+        while page := link.next_page(core, SIZE, ahead=4):
+            pages.append(page)
+        assert sum(page.rows for page in pages) == ROWS
+        assert [page.number for page in pages] == list(range(len(pages)))
+        link.close()
+
+
+# --- other members ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("delivered", [False, True], ids=["before the first page", "after it"])
+def test_reads_run_again_elsewhere_only_before_the_first_page(delivered: bool) -> None:
+    here, there = (
+        Answers({"SELECT n": NUMBERS, "DELETE n": 3}, page_rows=64, name=name) for name in ("oslo", "bergen")
+    )
+
+    def dies(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientFetch) or (isinstance(message, ClientExecute) and not delivered):
+            peer.reset()
+        else:
+            here(peer, message)
+
+    with member_with(dies) as first, member_with(there) as second:
+        here.members = (
+            MemberState("oslo", f"127.0.0.1:{first.port}", "data", "up"),
+            MemberState("gone", "127.0.0.1:1", "data", "up"),
+            MemberState("bergen", f"127.0.0.1:{second.port}", "data", "up"),
+        )
+        with skerry.connect(first.url, retry="reads") as connection:
+            cursor = connection.cursor()
+            if delivered:
+                with pytest.raises(skerry.OperationalError, match="is gone"):
+                    cursor.execute("SELECT n").fetchall()
+            else:
+                assert cursor.execute("SELECT n").fetchall() == EVERY
+                assert cursor.query_id.initiator == connection.member == "bergen"
+        with skerry.connect(first.url, retry="reads") as connection:
+            if not delivered:
+                with pytest.raises(skerry.OperationalError, match="is gone"):
+                    connection.cursor().execute("DELETE n")
+        with skerry.connect(first.url) as connection:
+            if not delivered:
+                with pytest.raises(skerry.OperationalError, match="is gone"):
+                    connection.cursor().execute("SELECT n")
+
+
+@pytest.mark.parametrize(
+    ("sql", "reads"),
+    [
+        ("SELECT 1", True),
+        ("  -- a comment\n select 'INSERT'", True),
+        ("(SELECT 1) UNION (SELECT 2)", True),
+        ("WITH a AS (SELECT 1) SELECT * FROM a", True),
+        ("SHOW TABLES", True),
+        ("WITH a AS (SELECT 1) INSERT INTO b SELECT * FROM a", False),
+        ("FROM a INSERT INTO b SELECT *", False),
+        ("DELETE FROM a", False),
+        ("SELECT `update` FROM a", True),
+        ("", False),
+        ("SELECT 'unterminated", False),
+    ],
+)
+def test_what_only_reads(sql: str, reads: bool) -> None:
+    assert only_reads(sql, 50) is reads
+
+
+def test_a_query_of_another_member_is_asked_about_there() -> None:
+    here, there = (Answers({"SELECT n": NUMBERS}, page_rows=64, name=name) for name in ("oslo", "bergen"))
+    with member_with(here) as first, member_with(there) as second:
+        here.members = (
+            MemberState("oslo", f"127.0.0.1:{first.port}", "data", "up"),
+            MemberState("bergen", f"127.0.0.1:{second.port}", "data", "up"),
+        )
+        with skerry.connect(second.url) as other, skerry.connect(first.url) as connection:
+            query = other.cursor().execute("SELECT n", detach=True).query_id
+            assert connection.status(query).state == "running"
+            assert [info.query for info in connection.queries("bergen")] == [query]
+            assert connection.queries() == ()
+            assert connection.attach(str(query)).fetchall() == EVERY  # its short form, as in logs
+            second.wait_for(ClientClose)  # a cursor that was attached to is kept until its client says it has all
+            connection.cancel(query)
+            assert {close.query for close in second.wait_for(ClientClose, 2)} == {query}
+            with pytest.raises(skerry.ProgrammingError, match="there is no member tromso; there are oslo, bergen"):
+                connection.status(QueryId("tromso", "a"))
+            with pytest.raises(skerry.ProgrammingError, match="no queries of oslo have an id that begins abc"):
+                connection.attach("oslo/abc")
+            with pytest.raises(skerry.ProgrammingError, match="is no query id"):
+                connection.attach("abc")
+        second.wait_for(Goodbye, 2)
+
+
+@pytest.mark.parametrize("options", [{"retry": "always"}, {"resume_s": -1}])
+def test_wrong_settings(options: dict[str, object]) -> None:
+    with pytest.raises(skerry.ProgrammingError, match=next(iter(options))):
+        skerry.connect("skerry://127.0.0.1:1", **options)  # type: ignore[arg-type]
+
+
+# --- the core --------------------------------------------------------------------------------------
+def test_the_core_attaches_where_its_pages_ended() -> None:
+    core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
+    core.execute("q", [], size=SIZE)
+    core.receive(ClientResult(1, Schema((), b""), Page(0, (), 1, False)))
+    core.take()
+    core.ask(4, SIZE)
+    core.receive(ClientPage(2, Page(1, (), 1, False)))
+    core.lost(SiteError("gone"))
+    assert core.requests == ()
+    assert core.ask(9, SIZE) == []  # nothing can be asked without a connection
+    core.receive(ClientPage(2, Page(2, (), 1, False)))  # late, from a buffer: it comes again
+    attach = core.resume()
+    assert isinstance(attach, ClientAttach)
+    assert attach.page_number == 2
+    assert core.resume() is None
+    core.receive(ClientResult(attach.request, Schema((), b""), Page(2, (), 1, True)))
+    assert core.phase is Phase.ENDED
+    assert core.rows_received == 3
+
+
+@pytest.mark.parametrize(
+    ("second", "error"),
+    [(Failure(100, "used before"), Cancelled), (Failure(300, "site down"), SiteError)],
+    ids=["it had arrived", "it had not"],
+)
+def test_an_execute_said_again_is_refused(second: Failure, error: type[Exception]) -> None:
+    core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
+    core.execute("q", [], size=SIZE)
+    core.lost(SiteError("gone"))
+    attach = core.resume()
+    assert attach is not None
+    (again,) = core.receive(ClientResult(attach.request, error=Failure(103, "not open here")))
+    assert isinstance(again, ClientExecute)
+    assert (again.query, again.sql) == (core.query, "q")
+    assert core.receive(ClientResult(again.request, error=second)) == []
+    assert isinstance(core.error, error)
+
+
+def test_a_schema_that_changes_between_connections_is_the_members_fault() -> None:
+    answers = Answers({"q": NUMBERS}, page_rows=64)
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientFetch):
+            peer.reset()
+        elif isinstance(message, ClientAttach):
+            other = pa.table({"m": [1.5]})
+            peer.send(
+                ClientResult(message.request, schema_of(other), page_of(other, message.page_number, is_last=True))
+            )
+        else:
+            answers(peer, message)
+
+    with (
+        member_with(script) as member,
+        skerry.connect(member.url, resume_s=20) as connection,
+        pytest.raises(skerry.OperationalError, match="its columns changed"),
+    ):
+        connection.cursor().execute("q").fetchall()
