@@ -112,8 +112,7 @@ class Runner:
             outcome.violations += self.after(each.shape, victim)
         except Broken as error:
             outcome.violations.append(str(error))
-        finally:
-            self.mend()
+        self.mend()  # not after Ctrl-C
         return outcome
 
     def _fault(self, each: Round, outcome: Outcome) -> None:
