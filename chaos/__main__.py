@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -70,13 +71,23 @@ def main() -> int:
 
 
 def _chosen_rounds(tenth: bool, seed: int, only: str | None) -> list[AnyRound]:
-    faults: list[AnyRound] = [*fault_rounds()]
+    faults = fault_rounds()
     Random(seed).shuffle(faults)
-    links: list[AnyRound] = [*link_rounds(6 if tenth else 60)]
+    links = link_rounds(6 if tenth else 60)
     if tenth:
-        faults = faults[: len(faults) // 10]
-        links = [each for each in links if not isinstance(each, Round) and each.in_tenth]
+        faults = _points_in_turn(faults)[: len(faults) // 10]
+        links = [each for each in links if each.in_tenth]
     return _matching([*links, *faults], only)
+
+
+def _points_in_turn(faults: list[Round]) -> list[Round]:
+    """Each point once before any comes again: a tenth sees as many of them as it can."""
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, Round]] = []
+    for each in faults:
+        seen[each.point.name] += 1
+        turns.append((seen[each.point.name], each))
+    return [each for _, each in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _matching(rounds: Sequence[AnyRound], only: str | None) -> list[AnyRound]:

@@ -24,6 +24,7 @@ from skerry.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode
 from skerry.wire.messages import (
+    ClientClose,
     ClientClosed,
     ClientMembersReply,
     ClientPage,
@@ -92,6 +93,7 @@ class MemberLink:
         self._changed = threading.Condition()  # guards all below, and every cursor's core
         self._routes: dict[int, CursorCore | _Question] = {}
         self._live: dict[QueryId, CursorCore] = {}
+        self._closes: dict[int, ClientClose] = {}  # not answered yet
         self._error: SkerryError | None = None
         self._reader = threading.Thread(target=self._read, name=f"skerry-read-{target}", daemon=True)
         self._writer = threading.Thread(target=self._write, name=f"skerry-write-{target}", daemon=True)
@@ -246,6 +248,9 @@ class MemberLink:
             while (item := self._outgoing.get()) is not None:
                 message = self._close_of(item) if isinstance(item, CursorCore) else item
                 connection = self._connection
+                if isinstance(message, ClientClose) and self.resume_s > 0:
+                    with self._changed:
+                        self._closes[message.request] = message
                 try:
                     if message is not None:
                         connection.send(message)
@@ -314,6 +319,7 @@ class MemberLink:
                 if isinstance(core, CursorCore):
                     return self._receive_answer(core, message)
             case ClientStatusReply() | ClientMembersReply() | ClientQueriesReply() | ClientClosed():
+                self._closes.pop(message.request, None)
                 question = self._route(message.request)
                 if isinstance(question, _Question):
                     question.answer = message
@@ -377,6 +383,8 @@ class MemberLink:
                 self._route_answers(core)
                 if request is not None:
                     self._send([request])
+            # A close that was lost would leave the query to its lease.
+            self._send(list(self._closes.values()))
             self._changed.notify_all()
         if self._stopping.is_set():  # `close` may have missed this connection
             connection.close()

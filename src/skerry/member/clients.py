@@ -175,7 +175,12 @@ class Clients:
         cursor = self._open.get(fetch.query)
         if cursor is not None and cursor.initiated is not None:
             cursor.initiated.arrived(fetch.page_number)
-        for number in range(fetch.page_number, fetch.page_number + min(fetch.pages, self._member.limits.window_pages)):
+        most = self._member.limits.window_pages
+        if fetch.pages > most:  # fewer than it asked for would leave it waiting
+            error = failure_of(UserError(f"at most {most} pages may be asked for at once (limits.window_pages)"))
+            await self._reply(connection, fetch, ClientPage(fetch.request, error=error))
+            return
+        for number in range(fetch.page_number, fetch.page_number + fetch.pages):
             answer = await self._fetch(fetch, number)
             await self._reply(connection, fetch, answer)
             if answer.page is None or answer.page.is_last:
@@ -217,11 +222,18 @@ class Clients:
         except SkerryError as error:
             return ClientResult(message.request, error=failure_of(error, self._member.name))
         cursor = self._open[query] = ClientCursor(message, connection.peer_name, options)
-        if options.lease.is_detached:
-            self._member.own(self._run_detached(message, cursor), f"query {query}")
-            return ClientResult(message.request)
         try:
-            return await self._run(message)
+            if not options.lease.outlives:
+                return await self._run(message)
+            # The query goes on without this connection, and so does what makes its first page.
+            self._member.own(self._run_kept(message, cursor), f"query {query}")
+            if options.lease.is_detached:
+                return ClientResult(message.request)
+            await cursor.begun.wait()  # owner: the query's deadline
+            if cursor.error is not None:
+                raise cursor.error
+            assert cursor.answer is not None
+            return cursor.answer
         except SkerryError as error:
             if cursor.initiated is None:  # else whoever ran it has told
                 log.info("query %s: failed before it began: %s", query, error.message.splitlines()[0])
@@ -233,13 +245,16 @@ class Clients:
             self._close(query, wrapped)
             return ClientResult(message.request, error=failure_of(wrapped))
 
-    async def _run_detached(self, message: ClientExecute, cursor: ClientCursor) -> None:
-        """Nobody waits for the answer: it is kept for whoever attaches within the lease, an error too."""
+    async def _run_kept(self, message: ClientExecute, cursor: ClientCursor) -> None:
+        """Nobody may be there for the answer: it is kept for whoever attaches within the lease, an error too."""
         try:
             cursor.answer = await self._run(message)
         except SkerryError as error:
             cursor.error = error
             log.info("query %s: failed: %s", message.query, error.message.splitlines()[0])
+        except Exception as error:
+            log.exception("query %s: unexpected error", message.query)
+            cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._member.name)
         finally:
             cursor.begun.set()
 
@@ -250,7 +265,7 @@ class Clients:
             self._check_home(query)
             self._cursors.attach(query, connection)
             cursor = self._open[query]
-            if cursor.options.lease.is_detached:
+            if cursor.options.lease.outlives:
                 await cursor.begun.wait()  # owner: the query's deadline, and the client that waits
             if cursor.error is not None:
                 raise cursor.error
@@ -362,8 +377,11 @@ class Clients:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
+        if isinstance(error, Cancelled) and cursor.state == "done":
+            error = None  # all of it was made, and its client has what it wants
         if cursor.initiated is not None and error is not None:
             cursor.initiated.cancel(error)
+            cursor.initiated.drop_pages()
         state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
         self._history.record(query, cursor, state)
 
@@ -372,6 +390,8 @@ class Clients:
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
+            if cursor.initiated is not None:
+                cursor.initiated.drop_pages()
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")
 

@@ -20,6 +20,11 @@ class Lease(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     is_detached: bool = False
 
+    @property
+    def outlives(self) -> bool:
+        """Whether the query goes on without the connection that began it."""
+        return self.is_detached or self.seconds > 0
+
 
 NO_LEASE = Lease()
 

@@ -170,9 +170,11 @@ class Connection(asyncio.BufferedProtocol):
         self._kill_after(self.limits.login_s)
 
     def abort(self) -> None:
-        """Close at once, without sending what is queued."""
+        """Close at once, without sending what is queued; what has arrived is thrown away."""
         self._closing = True
         self._end(True)
+        self._frames.clear()
+        self._queued_bytes = 0
         if self._transport is not None:
             self._transport.abort()
 

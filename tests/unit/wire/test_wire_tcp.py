@@ -434,3 +434,25 @@ def test_broken_addresses_are_refused(text: str) -> None:
 )
 def test_addresses_are_parsed(text: str, full: str, where: str) -> None:
     assert (str(parse_address(text)), parse_address(text).where) == (full, where)
+
+
+def test_an_aborted_connection_holds_no_frames() -> None:
+    async def main() -> None:
+        arrived: list[Connection] = []
+
+        async def keep(connection: Connection, hello: Hello) -> None:
+            arrived.append(connection)
+            await connection.wait_closed()
+
+        listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": keep})
+        connection = await connect(listener.address, QUICK)
+        await login(connection, make_hello(BERGEN, "data"))
+        connection.send_parts(encode_batch_frame(Batch(0, 0, False, 1, 1000, 0), os.urandom(1000)))
+        await until(lambda: bool(arrived) and arrived[0].queued_bytes > 1000)
+        arrived[0].abort()
+        assert arrived[0].queued_bytes == 0
+        assert await arrived[0].receive() is None
+        connection.abort()
+        await listener.stop()
+
+    run(main())
