@@ -47,11 +47,13 @@ def run_tests(tree: Path, tests: list[str]) -> Verdict:
         return Verdict(True, "test", "took too long")
     if " during collection" in ran.stdout:
         sys.exit(f"the tests did not run:\n{ran.stdout[-3000:]}")
-    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if ran.returncode == 0:
+        return Verdict(False, "", "")
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     # A test that hangs is ended together with its pytest, which then has no time for a summary.
     test = failed[0].partition(" - ")[0].split("/")[-1] if failed else "a test hung"
     kind = "property test" if "property" in "".join(failed) else "test"
-    return Verdict(ran.returncode != 0, kind, test)
+    return Verdict(True, kind, test)
 
 
 def run_simulation(tree: Path, seeds: int) -> Verdict:
