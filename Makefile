@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim chaos bench mutants docs lock clean
+.PHONY: help setup demo test lint format sim properties chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -20,6 +20,8 @@ export PYTHON
 
 NAME ?=
 SEEDS ?= 2000
+# Not from the shell's environment: bash counts its own SECONDS.
+SECONDS_ := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 export SEEDS
 
 help: ## what can be made
@@ -46,7 +48,10 @@ format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-sim: setup ## the property tests with SEEDS examples each
+sim: setup ## SEEDS simulated clusters (ARGS="--seed 7" replays one)
+	@$(BIN)/python -m sim --seeds $(SEEDS) $(ARGS)
+
+properties: setup ## the property tests with SEEDS examples each
 	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
 
 chaos: setup ## members killed, stopped and cut off from each other, in network namespaces (root)
@@ -57,6 +62,10 @@ bench: setup ## all benchmarks, or one: make bench NAME=overhead
 
 mutants: setup ## plant known mistakes one by one; every one must make a test fail
 	@$(JAVA) $(BIN)/python scripts/mutants.py $(ARGS)
+
+fuzz: setup ## search for bytes that crash the decoders: make fuzz SECONDS=600
+	@test -d fuzz/.tools || $(BIN)/python -m pip install --quiet --require-hashes --target fuzz/.tools -r fuzz/requirements.txt
+	@$(BIN)/python -m fuzz --seconds $(SECONDS_) $(ARGS)
 
 docs: setup ## check that the documents' links, paths and decisions are true to the tree
 	$(PYTEST) tests/unit/test_project.py $(ARGS)

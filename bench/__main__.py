@@ -9,7 +9,7 @@ import sys
 
 from bench.frame import Options, Report, publish
 
-NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel")
+NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "large")
 
 
 def main() -> int:
@@ -33,6 +33,9 @@ def main() -> int:
     bars = [(report.name, bar) for report in reports for bar in report.bars]
     for name, bar in bars:
         print(bar.line(name))
+    for report in reports:
+        for skipped in report.skipped:
+            print(skipped.line(report.name))
     return 0 if all(bar.cleared for _, bar in bars) else 1
 
 

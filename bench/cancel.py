@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import skerry
 from bench.frame import BARE, CACHE, SKERRY, Bar, Options, Report, tpch_files
 from skerry.errors import Cancelled
+from skerry.limits import MIB
 from skerry.member.initiator import Initiated
 from skerry.spark import start_engine
 from skerry.spark.settings import SparkSettings
@@ -24,9 +24,11 @@ from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.sites import write_config
 
-# Every site reads a whole lineitem for this, and none finds a row: nothing ends it before the cancel does.
-TEXT = "SELECT l_orderkey FROM lineitem WHERE reverse(upper(l_comment)) LIKE '%NO#SUCH%WORDS%'"
-CANCELS = 40
+# Every site has a whole lineitem and little room, and the client reads one page: the tasks run until they are ended.
+TEXT = "SELECT * FROM lineitem"
+LITTLE_ROOM = {"spool_memory_bytes": 16 * MIB, "spool_disk_bytes": 16 * MIB}
+BARE_ROWS = 1 << 45  # nobody counts to the end of them
+CANCELS = 200
 BARE_EVERY = 10
 WARM_UPS = 5
 BOUND = 20.0
@@ -37,15 +39,15 @@ def run(options: Options) -> Report:
     """200 cancels; one of ten is followed by a bare one, so that both see the same machine."""
     folder = tpch_files(options.scale)["lineitem"]
     with _three_sites(options, folder) as (cluster, session):
-        session.read.parquet(str(folder)).createOrReplaceTempView("lineitem")
+        connection = cluster.connect(SITES[0])
         jobs, complaints = Jobs(session), Complaints()
         for _ in range(WARM_UPS):
-            cancel_query(cluster, jobs)
+            cancel_query(cluster, connection, jobs)
             cancel_bare(session, jobs)
         ours: list[float] = []
         bare: list[float] = []
         for number in range(CANCELS):
-            ours.append(cancel_query(cluster, jobs))
+            ours.append(cancel_query(cluster, connection, jobs))
             if number % BARE_EVERY == 0:
                 bare.append(cancel_bare(session, jobs))
         if complaints.said:
@@ -86,24 +88,21 @@ class Jobs:
         while self._busy() != count:
             if time.monotonic() > give_up:
                 raise TimeoutError(f"{self._busy()} jobs run, not {count}")
-            time.sleep(0.01)
+            time.sleep(0.02)
 
     def _busy(self) -> int:
         stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
         return sum(1 for stage in stages if stage is not None and stage.numActiveTasks)
 
 
-def cancel_query(cluster: LocalCluster, jobs: Jobs) -> float:
+def cancel_query(cluster: LocalCluster, connection: Any, jobs: Jobs) -> float:
     """Seconds between the cancel and the last receipt, at the initiator."""
     jobs.wait(0)
-    client = threading.Thread(target=_ask, args=(cluster,))
-    client.start()
-    jobs.wait(len(SITES))
-    member = cluster.members[SITES[0]]
-    (initiated,) = member.initiated.values()
-    seconds = cluster.call(_cancel(initiated))
-    client.join(WAIT_S)
-    return seconds
+    with connection.cursor() as cursor:
+        cursor.execute(TEXT)
+        jobs.wait(len(SITES))
+        (initiated,) = cluster.members[SITES[0]].initiated.values()
+        return cluster.call(_cancel(initiated))
 
 
 async def _cancel(initiated: Initiated) -> float:
@@ -115,11 +114,6 @@ async def _cancel(initiated: Initiated) -> float:
     return loop.time() - started
 
 
-def _ask(cluster: LocalCluster) -> None:
-    with cluster.connect(SITES[0]) as connection, contextlib.suppress(skerry.Error):
-        connection.cursor().execute(TEXT)
-
-
 def cancel_bare(session: Any, jobs: Jobs) -> float:
     """Seconds between the cancel of one job and the return of its thread."""
     jobs.wait(0)
@@ -129,7 +123,7 @@ def cancel_bare(session: Any, jobs: Jobs) -> float:
         context.addJobTag("bare")
         context.setInterruptOnCancel(True)
         with contextlib.suppress(Exception):  # Spark says that it was cancelled
-            session.sql(TEXT).toArrow()
+            session.range(0, BARE_ROWS, 1, context.defaultParallelism).selectExpr("max(id % 7)").collect()
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -146,7 +140,7 @@ def _three_sites(options: Options, folder: Path) -> Iterator[tuple[LocalCluster,
     try:
         with tempfile.TemporaryDirectory() as scratch:
             tables = [SampleTable("lineitem", site, str(folder)) for site in SITES]
-            path = write_config(Path(scratch) / "skerry.yaml", CACHE, tables)
+            path = write_config(Path(scratch) / "skerry.yaml", CACHE, tables, limits=LITTLE_ROOM)
             with LocalCluster(str(path), engine=engine) as cluster:
                 yield cluster, engine.session.newSession()
     finally:

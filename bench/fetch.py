@@ -1,97 +1,120 @@
-"""How fast a whole table reaches a Python client as Arrow, beside toArrow() in the same Spark.
+"""How fast a whole table reaches a Python client: Skerry on Spark and on Sail, toArrow(), Spark Connect, Thrift.
 
-The client is a process of its own, as users have it: in the member's process the two would share one interpreter.
+All in one run and on the same files, in turns: never two of them at once.
 """
 
 from __future__ import annotations
 
-import multiprocessing
+import importlib.util
+import statistics
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 
 import skerry
-from bench.frame import BARE, SKERRY, Bar, Options, Report, interleaved, one_site, ratio
+from bench.frame import (
+    BARE,
+    SKERRY,
+    Bar,
+    Options,
+    Report,
+    Skipped,
+    interleaved,
+    one_site,
+    ratio,
+    sail_site,
+    tpch_files,
+)
+from bench.servers import connect_server, thrift_server
+from bench.sides import Client, ConnectSide, Side, SkerrySide, ThriftSide, client_process
 
-TEXT = "SELECT * FROM orders"
-BOUND = 0.85
-START_S = 60.0
-FETCH_S = 600.0
+TABLE = "orders"
+TEXT = f"SELECT * FROM {TABLE}"
+SAIL, CONNECT, THRIFT = "Skerry on Sail", "Spark Connect", "Thrift"
 
+NO_IMPYLA = "impyla is not installed (pip install impyla)"
 
-class Client:
-    """Another process that fetches the table whenever it is asked."""
-
-    def __init__(self, pipe: Connection) -> None:
-        self._pipe = pipe
-
-    def fetch(self) -> int:
-        """Rows of the table, once all of them arrived."""
-        self._pipe.send(TEXT)
-        return self._answer(FETCH_S)
-
-    def ready(self) -> None:
-        self._answer(START_S)
-
-    def _answer(self, wait_s: float) -> int:
-        if not self._pipe.poll(wait_s):
-            raise TimeoutError(f"the client said nothing for {wait_s:.0f} s")
-        answer = self._pipe.recv()
-        if isinstance(answer, str):
-            raise RuntimeError(f"the client failed: {answer}")
-        rows: int = answer
-        return rows
-
-
-def serve(url: str, pipe: Connection) -> None:
-    """The client's process: a text comes in, the number of rows goes out; None ends it."""
-    try:
-        with skerry.connect(url) as connection, connection.cursor() as cursor:
-            pipe.send(0)
-            while (text := pipe.recv()) is not None:
-                pipe.send(cursor.execute(text).fetch_arrow_table().num_rows)
-    except Exception as error:
-        pipe.send(f"{type(error).__name__}: {error}")
-
-
-@contextmanager
-def client_process(url: str) -> Iterator[Client]:
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe()
-    process = context.Process(target=serve, args=(url, theirs), daemon=True)
-    process.start()
-    client = Client(ours)
-    try:
-        client.ready()
-        yield client
-    finally:
-        if process.is_alive():
-            ours.send(None)
-        process.join(START_S)
-        process.kill()
+# name, series, its base, bound
+BARS = (
+    ("ratio", SKERRY, BARE, 0.85),
+    ("connect", SKERRY, CONNECT, 0.9),
+    ("thrift", SKERRY, THRIFT, 5.0),
+    ("sail", SAIL, CONNECT, 5.0),
+)
 
 
 def run(options: Options) -> Report:
-    """All of `orders`, in megabytes of Arrow a second."""
-    with one_site(options) as site, client_process(site.url) as client:
+    """All of `orders`, in megabytes of Arrow a second; and the seconds until its first row."""
+    folders = {TABLE: str(tpch_files(options.scale)[TABLE])}
+    missing: dict[str, str] = {}
+    with one_site(options) as site, ExitStack() as stack:
         bare = site.session.sql(TEXT).toArrow()
         size_mb, rows = bare.nbytes / 1e6, bare.num_rows
         del bare
-        if client.fetch() != rows:
-            raise AssertionError(f"the client did not get the {rows} rows that Spark has")
-        taken = interleaved({BARE: lambda: site.session.sql(TEXT).toArrow(), SKERRY: client.fetch}, options.rounds)
+        clients = {SKERRY: stack.enter_context(client_process(SkerrySide, site.address, folders))}
+        for name, start in _others(options, folders).items():
+            try:
+                clients[name] = stack.enter_context(start())
+            except (ImportError, RuntimeError, TimeoutError, OSError) as error:
+                missing[name] = str(error).strip().splitlines()[-1]
+        for name, client in clients.items():
+            if client.fetch(TEXT) != rows:
+                raise AssertionError(f"{name}: not the {rows} rows that Spark has")
+        works: dict[str, Callable[[], object]] = {BARE: lambda: site.session.sql(TEXT).toArrow()}
+        works |= {name: partial(client.fetch, TEXT) for name, client in clients.items()}
+        taken = interleaved(works, options.rounds, {THRIFT: 1})
+        firsts = interleaved({name: partial(each.first, TEXT) for name, each in clients.items()}, options.rounds, 1)
         inside = _inside(site.url)
     speeds = {name: [size_mb / seconds for seconds in many] for name, many in taken.items()}
     return Report(
         "fetch",
-        f"SELECT * FROM orders, {size_mb:.0f} MB of Arrow, TPC-H scale {options.scale:g}",
+        f"{TEXT}, {size_mb:.0f} MB of Arrow, TPC-H scale {options.scale:g}",
         "MB/s",
-        {"orders": speeds},
-        [Bar("ratio", ratio(speeds), BOUND, at_most=False)],
+        {TABLE: speeds},
+        [
+            Bar(bar, ratio(speeds, series, base), bound, at_most=False)
+            for bar, series, base, bound in BARS
+            if series in speeds and base in speeds
+        ],
         options,
-        [f"with the client inside the member's process: {size_mb / inside:.0f} MB/s"],
+        [
+            "seconds to the first row: "
+            + ", ".join(f"{name} {statistics.median(many):.2f}" for name, many in firsts.items()),
+            f"with the client inside the member's process: {size_mb / inside:.0f} MB/s",
+        ],
+        [
+            Skipped(bar, missing.get(series) or missing[base])
+            for bar, series, base, _ in BARS
+            if series not in speeds or base not in speeds
+        ],
     )
+
+
+def _others(options: Options, folders: dict[str, str]) -> dict[str, Callable[[], AbstractContextManager[Client]]]:
+    """What starts each of the other sides; the clients of the servers end before their servers."""
+
+    @contextmanager
+    def connect() -> Iterator[Client]:
+        with connect_server(options) as server, _client(ConnectSide, server.address) as client:
+            yield client
+
+    @contextmanager
+    def thrift() -> Iterator[Client]:
+        if importlib.util.find_spec("impala") is None:
+            raise ImportError(NO_IMPYLA)
+        with thrift_server(options) as server, _client(ThriftSide, server.address) as client:
+            yield client
+
+    @contextmanager
+    def sail() -> Iterator[Client]:
+        with sail_site(options) as address, _client(SkerrySide, address) as client:
+            yield client
+
+    def _client(make: type[Side], address: str) -> AbstractContextManager[Client]:
+        return client_process(make, address, folders)
+
+    return {SAIL: sail, CONNECT: connect, THRIFT: thrift}
 
 
 def _inside(url: str) -> float:

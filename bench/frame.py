@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import platform
 import shutil
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ RESULTS = HERE / "results"
 SITE = "oslo"
 BARE, SKERRY = "bare PySpark", "Skerry"
 WARM_UPS = 3
+SAIL_START_S = 60.0
 
 Samples = dict[str, dict[str, list[float]]]
 
@@ -65,6 +68,17 @@ class Bar:
 
 
 @dataclass(frozen=True)
+class Skipped:
+    """A bar that could not be measured here, and why."""
+
+    name: str
+    why: str
+
+    def line(self, report: str) -> str:
+        return f"BAR {report}.{self.name} skipped: {self.why}"
+
+
+@dataclass(frozen=True)
 class Report:
     """`samples` holds what was measured, by case and by series; `unit` is theirs."""
 
@@ -75,6 +89,7 @@ class Report:
     bars: list[Bar]
     options: Options
     notes: list[str] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -84,6 +99,10 @@ class Site:
     cluster: LocalCluster
     session: Any
     url: str
+
+    @property
+    def address(self) -> str:
+        return self.cluster.config.member(SITE).address
 
 
 def tpch_files(scale: float) -> dict[str, Path]:
@@ -122,16 +141,46 @@ def one_site(options: Options, limits: Mapping[str, int | float] | None = None) 
         engine.stop()
 
 
+def _serve_sail(options: Options, pipe: Connection) -> None:
+    folders = tpch_files(options.scale)
+    with tempfile.TemporaryDirectory() as scratch:
+        tables = tpch_tables(folders, SITE)
+        path = write_config(Path(scratch) / "skerry.yaml", CACHE, tables, sites=[SITE], spark={"sail": True})
+        with LocalCluster(str(path)) as cluster:
+            pipe.send(cluster.config.member(SITE).address)
+            pipe.recv()
+
+
+@contextmanager
+def sail_site(options: Options) -> Iterator[str]:
+    """The address of a member on Sail, in a process of its own: this one has another Spark already."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve_sail, args=(options, theirs), daemon=True)
+    process.start()
+    try:
+        if not ours.poll(SAIL_START_S):
+            raise TimeoutError(f"no member on Sail after {SAIL_START_S:.0f} s")
+        yield ours.recv()
+    finally:
+        if process.is_alive():
+            ours.send(None)
+        process.join(SAIL_START_S)
+        process.kill()
+
+
 def seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
-def interleaved(works: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
+def interleaved(
+    works: Mapping[str, Callable[[], object]], rounds: int, warm_ups: int | Mapping[str, int] = WARM_UPS
+) -> dict[str, list[float]]:
     """Seconds of each work in each round; the works alternate, so a slow minute of the machine hits all alike."""
-    for _ in range(WARM_UPS):
-        for work in works.values():
+    for name, work in works.items():
+        for _ in range(warm_ups if isinstance(warm_ups, int) else warm_ups.get(name, WARM_UPS)):
             work()
     taken: dict[str, list[float]] = {name: [] for name in works}
     for number in range(rounds):
@@ -154,10 +203,16 @@ def publish(report: Report) -> None:
         "title": report.title,
         "unit": report.unit,
         "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine": {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+            "load": os.getloadavg()[0],
+        },
         "options": asdict(report.options),
         "samples": report.samples,
         "bars": [asdict(bar) | {"cleared": bar.cleared} for bar in report.bars],
+        "skipped": [asdict(each) for each in report.skipped],
         "notes": report.notes,
     }
     (RESULTS / f"{report.name}.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
@@ -176,6 +231,9 @@ def _print(report: Report) -> None:
     console.print(table)
     for note in report.notes:
         console.print(note, style="dim")
+    # The works themselves make a load of about one a core; beyond twice that, others were measured too.
+    if os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
+        console.print(f"load average {os.getloadavg()[0]:.0f}: others used this machine, the ratios mean little")
 
 
 def _plot(report: Report) -> None:

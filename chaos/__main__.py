@@ -9,6 +9,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -18,7 +19,7 @@ from types import FrameType
 from chaos.cluster import Cluster
 from chaos.links import LinkRound, ResetRound, link_rounds
 from chaos.net import Net, why_not
-from chaos.rounds import Outcome, Round, Runner, fault_rounds, spark_rounds
+from chaos.rounds import HANGS_ON_SPARK_S, HANGS_S, Outcome, Round, Runner, fault_rounds, spark_rounds
 from chaos.shapes import SITES, make_tables, right_answers
 
 AnyRound = Round | LinkRound | ResetRound
@@ -61,7 +62,7 @@ def main() -> int:
     if violations:
         print(f"\nthe members' logs are in {folder}; one round alone:")
         for outcome in outcomes:
-            if outcome.violations:
+            if outcome.violations and outcome.victim != "all":
                 print(f"  python -m chaos --seed {chosen.seed} --only '{outcome.name}'")
     elif not chosen.keep:
         shutil.rmtree(folder)
@@ -70,13 +71,23 @@ def main() -> int:
 
 
 def _chosen_rounds(tenth: bool, seed: int, only: str | None) -> list[AnyRound]:
-    faults: list[AnyRound] = [*fault_rounds()]
+    faults = fault_rounds()
     Random(seed).shuffle(faults)
-    links: list[AnyRound] = [*link_rounds(6 if tenth else 60)]
+    links = link_rounds(6 if tenth else 60)
     if tenth:
-        faults = faults[: len(faults) // 10]
-        links = [each for each in links if not isinstance(each, Round) and each.in_tenth]
+        faults = _points_in_turn(faults)[: len(faults) // 10]
+        links = [each for each in links if each.in_tenth]
     return _matching([*links, *faults], only)
+
+
+def _points_in_turn(faults: list[Round]) -> list[Round]:
+    """Each point once before any comes again: a tenth sees as many of them as it can."""
+    seen: Counter[str] = Counter()
+    turns: list[tuple[int, Round]] = []
+    for each in faults:
+        seen[each.point.name] += 1
+        turns.append((seen[each.point.name], each))
+    return [each for _, each in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _matching(rounds: Sequence[AnyRound], only: str | None) -> list[AnyRound]:
@@ -97,12 +108,14 @@ def _run(chosen: argparse.Namespace, folder: Path, outcomes: list[Outcome]) -> N
             continue
         started = time.monotonic()
         with Net(SITES) as net, Cluster(net, folder / name, tables, sparks) as cluster:
-            runner = Runner(cluster, answers, chosen.seed)
+            runner = Runner(cluster, answers, chosen.seed, HANGS_ON_SPARK_S if sparks else HANGS_S)
             runner.warm_up()
             print(f"three members are up and warm after {time.monotonic() - started:.1f} s ({name})", flush=True)
             for each in rounds:
                 outcomes.append(each.run(runner))
                 _show(outcomes[-1])
+            outcomes.append(runner.end())
+            _show(outcomes[-1])
 
 
 if __name__ == "__main__":

@@ -9,21 +9,44 @@ from sim.loop import Process
 from sim.queries import Query
 from skerry.config import FaultPolicy
 from skerry.errors import Cancelled
+from skerry.exchange.spool import ENTRY_BYTES
 
 # Tasks that an idle member has: its clock, and its control connections.
 _IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
 
 
 def watch(cluster: Cluster) -> None:
-    """Memory and disk within the budget of each query, at each member."""
+    """Memory and disk within the budget of each query, unread rows within the window of each channel."""
     for name, site in cluster.sites.items():
-        for query, held in site.member.resources._held.items():
-            budget = held.budget
-            if budget.memory_peak > budget.memory_bytes or budget.disk_peak > budget.disk_bytes:
-                cluster.violated(
-                    f"{name}: query {query}: {budget.memory_peak} of {budget.memory_bytes} bytes of memory, "
-                    f"{budget.disk_peak} of {budget.disk_bytes} of disk"
-                )
+        _watch_windows(cluster, site)
+        _watch_budgets(cluster, name, site)
+
+
+def _watch_windows(cluster: Cluster, site: Site) -> None:
+    for channels in site.member.inputs._arriving.values():
+        for channel, arriving in channels.items():
+            if not (arriving.channel.is_pending or arriving.channel._receiver.grant_on_consumption):
+                continue
+            sizes = [entry.decoded_bytes for entry in arriving.spool._entries.values()]
+            # The overdraft of one batch; and a merge or a limit keeps the batch that it is at.
+            query = cluster.queries.get(channel.query)
+            keeps_one = query is not None and bool(query.plan.finish.keys or query.limit is not None)
+            most = cluster.limits.first_credits_bytes + max(sizes, default=0) * (2 if keeps_one else 1)
+            if sum(sizes) > most:
+                cluster.violated(f"{channel}: {sum(sizes)} bytes wait in its spool, {most} are granted at most")
+
+
+def _watch_budgets(cluster: Cluster, name: str, site: Site) -> None:
+    for query, held in site.member.resources._held.items():
+        budget, initiated = held.budget, site.member.initiated.get(query)
+        # The page that the client reads counts, but is never refused for want of room.
+        pages = list(initiated.result.pages._kept.values()) if initiated is not None else []
+        extra = sum(batch.nbytes for page in pages for batch in page.batches) + len(pages) * ENTRY_BYTES
+        if budget.memory_used > budget.memory_bytes + extra or budget.disk_peak > budget.disk_bytes:
+            cluster.violated(
+                f"{name}: query {query}: {budget.memory_used} of {budget.memory_bytes} + {extra} bytes of memory, "
+                f"{budget.disk_peak} of {budget.disk_bytes} of disk"
+            )
 
 
 def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
@@ -76,9 +99,7 @@ def _left_at(name: str, site: Site) -> list[str]:
         "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
         "Spark jobs": len(site.engine.jobs),
     }
-    slots = site.engine.source_slots
-    if slots is not None:
-        counts["source slots taken"] = slots.count - slots.free
+    counts["source slots taken"] = site.engine.slots.count - site.engine.slots.free
     for peer, pair in member.peers._pairs.items():
         session = pair.session
         if session is not None:

@@ -16,15 +16,18 @@ from sim.loop import Process, SimLoop
 from sim.network import Network, Weather
 from sim.queries import Query
 from sim.taps import Ledger, tap_maker
-from skerry.config import Config, parse
+from skerry.config import Config, Link, parse
 from skerry.errors import Cancelled, SkerryError
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.initiator import Initiated
+from skerry.member.relay import relays_of
 from skerry.member.server import Member
 
 NAMES = ("oslo", "bergen", "tromso", "bodo", "molde")
 _PORT = 7100
+
+LinkOf = tuple[int, int, float]  # two members, by number, and Mbit/s
 
 
 class Site:
@@ -41,14 +44,26 @@ class Site:
 class Cluster:
     """`violated` notes what must not happen; the loop stops at it."""
 
-    def __init__(self, seed: int, count: int, limits: Limits, weather: Weather, temper: Temper) -> None:
+    def __init__(
+        self,
+        seed: int,
+        count: int,
+        links: list[tuple[int, int, float]],
+        limits: Limits,
+        weather: Weather,
+        temper: Temper,
+    ) -> None:
+        """Without `links` all members reach all."""
         self.seed = seed
         self.limits = limits
         self.temper = temper
         self.network = Network(Random(f"{seed} network"), weather, tap_maker(self))
-        self.loop = SimLoop(self.network)
+        self.loop = SimLoop(self.network)  # type: ignore[abstract]  # members use no more of a loop than it has
         self.names = NAMES[:count]
-        self.config = msgspec.structs.replace(_config(count), limits=limits)
+        both = [(NAMES[one], NAMES[other], mbit) for one, other, mbit in links]
+        both += [(other, one, mbit) for one, other, mbit in both]
+        known = tuple(Link(one, other, mbit) for one, other, mbit in both)
+        self.config = msgspec.structs.replace(_config(count), limits=limits, links=known)
         self.sites: dict[str, Site] = {}
         self.ledgers: dict[tuple[Any, ...], Ledger] = {}
         self.queries: dict[QueryId, Query] = {}
@@ -134,6 +149,7 @@ class Cluster:
             member.send,
             member.initiated_ended,
             query.policy,
+            relays_of(query.plan, query.query, member.topology),
         )
         member.initiate(initiated)
         reader = query.reader
@@ -165,6 +181,7 @@ class Cluster:
                 await asyncio.sleep(reader.pause_s)
             if number == 1 and reader.stall_s:
                 await asyncio.sleep(reader.stall_s)
+            initiated.arrived(number)
             page = await initiated.page(number, reader.page_rows, reader.page_bytes)
             rows = [row for body in page.batches for row in rows_of(body)]
             if len(rows) != page.rows:

@@ -21,7 +21,7 @@ from skerry.catalog.table import Column
 from skerry.errors import PeerError, SiteError, SkerryError
 from skerry.exchange.intake import body_hash, combine
 from skerry.limits import Limits
-from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, TableFiles
+from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
 from skerry.wire.messages import (
@@ -107,7 +107,8 @@ class SimEngine:
         self.process = process
         self.temper = temper
         self.retries_tasks = temper.retries_tasks
-        self.source_slots = _Slots(temper.slots // 2) if temper.pipelined else None
+        self.slots = _Slots(temper.slots // 2)
+        self.source_slots: SlotPool | None = self.slots if temper.pipelined else None
         # A task waits as long as its member lets it (see spark/taskline.py).
         self.limits = msgspec.structs.replace(limits, wait_s=limits.query_timeout_s)
         self.jobs: dict[str, asyncio.Task[Any]] = {}
@@ -250,7 +251,8 @@ class SimEngine:
     ) -> None:
         count = 0
         if "pass" in words:
-            await self._read(*lane, take)
+            edge, part = lane
+            await self._read(edge, part, take)
         else:
             size_rows = int(words["rows"])
             for number in range(int(words["batches"])):

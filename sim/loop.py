@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sim.network import Network
 
-STEPS_MAX = 1_500_000
-_STEPS_AT_ONE_TIME = 200_000
+STEPS_MAX = 400_000
+_STEPS_AT_ONE_TIME = 50_000
 _CLOSINGS = 5
 
 
@@ -101,7 +101,7 @@ class SimLoop(asyncio.AbstractEventLoop):
             if not self._ready:
                 continue  # only cancelled timers were due
             handle = self._ready.popleft()
-            if handle._cancelled:  # type: ignore[attr-defined]
+            if handle._cancelled:
                 continue
             process = handle._context.get(OWNER)  # type: ignore[attr-defined]
             if process is not None and (not process.is_alive or process.is_paused):
@@ -122,7 +122,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         self.now = max(self.now, self._timers[0][0])
         while self._timers and self._timers[0][0] <= self.now:
             handle = heapq.heappop(self._timers)[2]
-            if not handle._cancelled:  # type: ignore[attr-defined]
+            if not handle._cancelled:
                 self._ready.append(handle)
 
     def resume(self, process: Process) -> None:
@@ -139,7 +139,7 @@ class SimLoop(asyncio.AbstractEventLoop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 for _ in range(_CLOSINGS):  # one that waits in a `finally` must be closed again
                     try:
-                        task.get_coro().close()  # type: ignore[union-attr]
+                        task.get_coro().close()
                         break
                     except BaseException:
                         continue
@@ -193,7 +193,7 @@ class SimLoop(asyncio.AbstractEventLoop):
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
         """What blocks in a thread is a task here if the engine knows how; anything else is quick, and done at once."""
         while isinstance(func, functools.partial):
-            func, args = func.func, (*func.args, *args)
+            args, func = (*func.args, *args), func.func
         future = self.create_future()
         work = getattr(getattr(func, "__self__", None), "in_loop", None)
         if work is not None and work(func.__name__, args, future):
@@ -204,10 +204,10 @@ class SimLoop(asyncio.AbstractEventLoop):
             future.set_exception(error)
         return future
 
-    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:  # type: ignore[override]
+    async def create_connection(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self.network.connect(protocol_factory, host, port)
 
-    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:  # type: ignore[override]
+    async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return self.network.listen(protocol_factory, host, port)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:

@@ -70,7 +70,8 @@ class Network:
     # --- what the loop offers --------------------------------------------------------------------
     def listen(self, factory: Callable[[], Any], host: str, port: int) -> Server:
         process = OWNER.get()
-        assert process is not None and process.host == host
+        assert process is not None
+        assert process.host == host
         if not port:
             self._ports += 1
             port = self._ports
@@ -140,10 +141,7 @@ class Network:
             self.blocked[direction] = self.blocked.get(direction, 0) + 1
             for pair in self.open_pairs():
                 for end in pair:
-                    if direction in (
-                        (end.process.host, end.peer.process.host),
-                        (end.peer.process.host, end.process.host),
-                    ):
+                    if set(direction) == {end.process.host, end.peer.process.host}:
                         self.loop.call_later(_KEEP_ALIVE_S, self._give_up, end, direction, context=nobody())
 
     def unblock(self, directions: Iterable[tuple[str, str]]) -> None:
@@ -166,11 +164,11 @@ class Network:
             end.flight.clear()
         first.reset(ConnectionResetError(104, "Connection reset by peer"))
         if learns:
-            error = ConnectionResetError(104, "Connection reset by peer")
-            self.loop.call_later(wait_s, second.reset, error, context=nobody())
+            reset = ConnectionResetError(104, "Connection reset by peer")
+            self.loop.call_later(wait_s, second.reset, reset, context=nobody())
         else:
-            error = TimeoutError(110, "Connection timed out")
-            self.loop.call_later(_KEEP_ALIVE_S, second.reset, error, context=nobody())
+            silence = TimeoutError(110, "Connection timed out")
+            self.loop.call_later(_KEEP_ALIVE_S, second.reset, silence, context=nobody())
 
     def kill(self, process: Process) -> None:
         """kill -9: the system closes what the process had open."""
@@ -373,10 +371,9 @@ class Endpoint(asyncio.Transport):
     def _arrive(self) -> None:
         self._timer = None
         network = self.network
-        if self.process.host != self.peer.process.host and not network._is_open(
-            self.process.host, self.peer.process.host
-        ):
-            if self.peer.process.host in network.vanished:
+        here, there = self.process.host, self.peer.process.host
+        if here != there and not network._is_open(here, there):
+            if there in network.vanished:
                 self.flight.clear()
             return
         while self.flight and self.flight[0][0] <= network.loop.now:

@@ -95,9 +95,8 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
     if shape in ("pass", "count", "some"):
         root = random.choice(members)
         # Rows that stay where they are need no edge: no plan has one from a member to itself.
-        scanning = [member for member in scanning if member != root] or [
-            random.choice([m for m in members if m != root])
-        ]
+        others = [member for member in members if member != root]
+        scanning = [member for member in scanning if member != root] or [random.choice(others)]
         edges = [maker.scan(member, root, random.randint(1, 2), "any") for member in scanning]
         leaves = tuple(
             EdgeLeaf(f"e{edge}", edge, COLUMNS, tuple(m for m, e in zip(scanning, edges, strict=True) if e == edge))

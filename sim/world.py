@@ -9,7 +9,7 @@ from random import Random
 import msgspec
 
 from sim import check
-from sim.cluster import Cluster, Complaints
+from sim.cluster import Cluster, Complaints, LinkOf
 from sim.engine import Temper
 from sim.loop import Violation
 from sim.network import Weather
@@ -56,7 +56,8 @@ class World:
             write_high_bytes=random.choice([500, 16384]),
             bytes_per_s=random.choice([2e4, 1e6]),
         )
-        self.cluster = Cluster(seed, random.randint(3, 5), self.limits, weather, temper)
+        count = random.randint(3, 5)
+        self.cluster = Cluster(seed, count, _links(random, count), self.limits, weather, temper)
         self.story: list[str] = []
 
     # --- a run -----------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class World:
     # --- faults ----------------------------------------------------------------------------------
     async def _trouble(self) -> None:
         random = self.random
-        kinds = [self._cut, self._cut, self._half_cut, self._one_way, self._part, self._pause]
+        kinds = [self._cut, self._half_cut, self._break_link, self._break_link, self._one_way, self._part, self._pause]
         if self.is_hard:
             kinds += [self._crash, self._crash, self._long_part]
         faults = []
@@ -131,6 +132,17 @@ class World:
             pair = self.random.choice(pairs)
             self._say(f"{'half ' if half else ''}cut {pair[0].kind} {pair[0].process}-{pair[1].process}")
             self.cluster.network.cut(pair, half=half)
+
+    async def _break_link(self) -> None:
+        """A busy link is gone for a while, and its connections with it."""
+        pairs = [pair for pair in self.cluster.network.open_pairs() if pair[0].kind == "data"]
+        if pairs:
+            hosts = {host: name for name, host in self.cluster.hosts.items()}
+            one, other = (hosts[end.process.host] for end in self.random.choice(pairs))
+            for pair in pairs:
+                if {hosts[end.process.host] for end in pair} == {one, other}:
+                    self.cluster.network.cut(pair, half=self.random.random() < 0.3)
+            await self._block([(one, other), (other, one)], self.random.uniform(0.1, 3))
 
     async def _half_cut(self) -> None:
         await self._cut(half=True)
@@ -209,7 +221,7 @@ def _limits(random: Random, is_hard: bool) -> Limits:
         receive_bytes=random.choice([1000, 100_000]),
         first_credits_bytes=random.choice([1, 700, 3000, 20_000]),
         wait_s=8.0,
-        login_s=2.5,
+        login_s=random.choice([1.5, 2.5]),
         stop_s=4.0 if is_hard else 12.0,
         marker_s=20.0,
         reconnect_max_s=1.0,
@@ -218,6 +230,19 @@ def _limits(random: Random, is_hard: bool) -> Limits:
         sink_stalled_s=2.0,
         query_timeout_s=300.0,
     )
+
+
+def _paths(cluster: Cluster) -> str:
+    links = [f"{link.sender}→{link.receiver}" for link in cluster.config.links]
+    return f", links {' '.join(links)}" if links else ""
+
+
+def _links(random: Random, count: int) -> list[LinkOf]:
+    """Mostly none: every member reaches every other. Else a tree, so that rows pass relays; slow links compress."""
+    if random.random() < 0.75:
+        return []
+    order = random.sample(range(count), count)
+    return [(order[random.randrange(at)], order[at], random.choice([10.0, 10_000.0])) for at in range(1, count)]
 
 
 def run_seed(seed: int) -> Outcome:
@@ -246,5 +271,5 @@ def run_seed(seed: int) -> Outcome:
         cluster.loop.now - _START,
         outcomes.count("complete"),
         sum(outcome.startswith("error") for outcome in outcomes),
-        (f"{world.mood}, {len(cluster.names)} members", *world.story),
+        (f"{world.mood}, {len(cluster.names)} members{_paths(cluster)}", *world.story),
     )

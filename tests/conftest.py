@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
 
-# Machines differ in speed, so no wall-clock deadlines; `make sim` looks at SEEDS examples of each property.
+# Machines differ in speed, so no wall-clock deadlines; `make properties` looks at SEEDS examples of each property.
 settings.register_profile(
     "default", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

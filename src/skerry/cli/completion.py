@@ -57,7 +57,9 @@ def candidates(word: str, text: str, tables: dict[str, list[str]]) -> Iterator[s
         yield from (name for name in tables if name.lower().startswith(qualifier.lower() + "."))
         return
     yield from dict.fromkeys(column for name in sorted(mentioned) for column in tables[name])
-    yield from (name for name in tables)
+    yield from tables
+    if not mentioned:  # SELECT is typed before FROM
+        yield from dict.fromkeys(column for columns in tables.values() for column in columns)
     yield from KEYWORDS
 
 

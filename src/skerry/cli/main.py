@@ -11,9 +11,13 @@ from skerry import __version__
 
 # name → one line for `skerry --help`; the command is skerry.cli.<name>'s attribute of that name.
 COMMANDS = {
+    "attach": "Show the rows of a query that was submitted.",
+    "cancel": "End a query at every site.",
     "check": "Check a configuration file, and say what is wrong where.",
     "demo": "Start a small cluster on this machine, with tables to query.",
+    "ps": "List the queries that run, and those that ended lately.",
     "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",
+    "submit": "Start a query that runs on by itself; prints its id.",
     "up": "Start the members of a configuration file.",
 }
 

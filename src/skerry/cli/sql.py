@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -44,26 +46,35 @@ class Runner:
         with self.connection().cursor() as cursor:
             with self._live.during(cursor, started):
                 cursor.execute(statement, timeout_s=self._timeout_s)
-            if cursor.description is None:
-                self._say(f"{max(cursor.rowcount, 0)} rows changed", started)
-                return
-            if self._format in BINARY:
-                self._say(None, started, write_binary(cursor, self._format))
-                return
-            writer = make_writer(self._format, sys.stdout.write, sys.stdout.isatty())
-            writer.begin(cursor.description)
-            count = 0
-            while True:
-                with self._live.during(cursor, started):
-                    rows = cursor.fetch_page()
-                if not rows:
-                    break
-                count += len(rows)
-                writer.rows(rows)
-                sys.stdout.flush()
-            writer.end()
+            self._show(cursor, started)
+
+    def attach(self, query_id: str) -> None:
+        """Write the rows of a query that was submitted."""
+        started = time.monotonic()
+        with self.connection().attach(query_id) as cursor:
+            self._show(cursor, started)
+
+    def _show(self, cursor: Cursor, started: float) -> None:
+        if cursor.description is None:
+            self._say(f"{max(cursor.rowcount, 0)} rows changed", started)
+            return
+        if self._format in BINARY:
+            self._say(None, started, write_binary(cursor, self._format))
+            return
+        writer = make_writer(self._format, sys.stdout.write, sys.stdout.isatty())
+        writer.begin(cursor.description)
+        count = 0
+        while True:
+            with self._live.during(cursor, started):
+                rows = cursor.fetch_page()
+            if not rows:
+                break
+            count += len(rows)
+            writer.rows(rows)
             sys.stdout.flush()
-            self._say(None, started, count)
+        writer.end()
+        sys.stdout.flush()
+        self._say(None, started, count)
 
     def close(self) -> None:
         self._live.close()
@@ -117,6 +128,21 @@ def show_error(error: Error) -> None:
         click.echo(f"hint: {error.suggestion}", err=True)
 
 
+@contextmanager
+def told(runner: Runner) -> Iterator[None]:
+    """Errors go to standard error and end the command with exit code 1, Ctrl-C with 130."""
+    try:
+        yield
+    except Error as error:
+        show_error(error)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        click.echo("cancelled", err=True)
+        sys.exit(INTERRUPTED)
+    finally:
+        runner.close()
+
+
 @click.command("sql")
 @click.argument("url")
 @click.argument("statement", required=False)
@@ -144,6 +170,8 @@ def show_error(error: Error) -> None:
 def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
     """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
 
+    With TLS it is skerry+tls://host:port?authority=ca.pem; add certificate and key where members ask for them.
+
     STATEMENT may be several, separated by semicolons; the first that fails ends the run, with exit code 1.
     Without STATEMENT, SQL is read from standard input; on a terminal there is a prompt (type help there).
 
@@ -155,7 +183,7 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
     if output_format in BINARY and sys.stdout.isatty():
         raise click.UsageError(f"{output_format} is not for a terminal: write it to a file (> rows.{output_format})")
     runner = Runner(url, output_format, timeout_s, fault_policy)
-    try:
+    with told(runner):
         runner.connection()
         if statement is None and sys.stdin.isatty():
             from skerry.cli.prompt import Prompt  # prompt_toolkit takes a while to load
@@ -163,14 +191,6 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
             Prompt(runner).run()
         else:
             _run_script(runner, sys.stdin.read() if statement is None else statement)
-    except Error as error:
-        show_error(error)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        click.echo("cancelled", err=True)
-        sys.exit(INTERRUPTED)
-    finally:
-        runner.close()
 
 
 def _run_script(runner: Runner, text: str) -> None:

@@ -76,6 +76,9 @@ class Budget:
         self.floor_bytes = 0  # of free space on the disk, which is left to others
         self.memory_used = 0
         self.memory_peak = 0
+        self.pages_bytes = 0  # of the memory, kept free for pages: a page may be made of what lies on disk
+        self.pages_used = 0
+        self.pages_peak = 0
         self.disk_used = 0
         self.disk_peak = 0
         self._segment_bytes = segment_bytes
@@ -91,7 +94,8 @@ class Budget:
         return self.fits_memory(size_bytes) or self.fits_disk(size_bytes)
 
     def fits_memory(self, size_bytes: int) -> bool:
-        return self.memory_used + size_bytes + ENTRY_BYTES <= self.memory_bytes
+        spools_used = self.memory_used - self.pages_used
+        return spools_used + size_bytes + ENTRY_BYTES <= self.memory_bytes - self.pages_bytes
 
     def fits_disk(self, size_bytes: int) -> bool:
         return self.disk_used + size_bytes + ENTRY_BYTES <= self.disk_bytes
@@ -103,6 +107,15 @@ class Budget:
     def give_back_memory(self, size_bytes: int) -> None:
         self.memory_used -= size_bytes + ENTRY_BYTES
         assert self.memory_used >= 0
+
+    def take_page(self, size_bytes: int) -> None:
+        self.pages_used += size_bytes + ENTRY_BYTES
+        self.pages_peak = max(self.pages_peak, self.pages_used)
+        self.take_memory(size_bytes)
+
+    def give_back_page(self, size_bytes: int) -> None:
+        self.pages_used -= size_bytes + ENTRY_BYTES
+        self.give_back_memory(size_bytes)
 
     def write(self, directory: str, body: memoryview) -> tuple[Segment, int]:
         """Put a body on disk and return where; an OSError leaves everything as it was."""

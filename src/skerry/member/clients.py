@@ -175,7 +175,12 @@ class Clients:
         cursor = self._open.get(fetch.query)
         if cursor is not None and cursor.initiated is not None:
             cursor.initiated.arrived(fetch.page_number)
-        for number in range(fetch.page_number, fetch.page_number + min(fetch.pages, self._member.limits.window_pages)):
+        most = self._member.limits.window_pages
+        if fetch.pages > most:  # fewer than it asked for would leave it waiting
+            error = failure_of(UserError(f"at most {most} pages may be asked for at once (limits.window_pages)"))
+            await self._reply(connection, fetch, ClientPage(fetch.request, error=error))
+            return
+        for number in range(fetch.page_number, fetch.page_number + fetch.pages):
             answer = await self._fetch(fetch, number)
             await self._reply(connection, fetch, answer)
             if answer.page is None or answer.page.is_last:
@@ -373,8 +378,11 @@ class Clients:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
+        if isinstance(error, Cancelled) and cursor.state == "done":
+            error = None  # all of it was made, and its client has what it wants
         if cursor.initiated is not None and error is not None:
             cursor.initiated.cancel(error)
+            cursor.initiated.drop_pages()
         state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
         self._history.record(query, cursor, state)
 
@@ -383,6 +391,8 @@ class Clients:
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
+            if cursor.initiated is not None:
+                cursor.initiated.drop_pages()
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")
 

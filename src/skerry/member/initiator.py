@@ -97,6 +97,10 @@ class Initiated:
         """The client has all pages below `upto`."""
         self.result.pages.arrived(upto)
 
+    def drop_pages(self) -> None:
+        """The cursor is gone."""
+        self.result.pages.drop()
+
     async def page(self, number: int, rows_max: int, bytes_max: int) -> Page:
         """Pages are given in turn, each as soon as a batch is there."""
         async with self._turn:

@@ -27,14 +27,21 @@ class Pages:
         self.size_bytes = 0
 
     def count_in(self, budget: Budget) -> None:
-        """Pages that are kept are held by the query, as its spools are."""
+        """Pages that are kept are held by the query, as its spools are; half of its memory is for them."""
         self._budget = budget
+        budget.pages_bytes = budget.memory_bytes // 2
 
     def close(self) -> None:
         """The query is over: what is still kept for its client no longer counts."""
         for page in self._kept.values():
             self._uncount(page)
         self._budget = None
+
+    def drop(self) -> None:
+        """Nobody will ask again. Not left to the garbage collector, which does not know how large pages are."""
+        self.arrived(self._made)
+        self._held.clear()
+        self._next = None
 
     @property
     def next_number(self) -> int:
@@ -56,6 +63,7 @@ class Pages:
             return self._kept[number]
         if number != self.next_number or self.is_done:
             raise UserError(f"page {number} was asked for; the next one is {self.next_number}")
+        bytes_max = min(bytes_max, self._room())
         rows = sum(entry.rows for entry in self._held)
         size = sum(len(entry.body) for entry in self._held)
         is_last = False
@@ -84,12 +92,18 @@ class Pages:
         page = self._kept[number] = Page(number, bodies, rows, is_last)
         self._made, self._is_done = number + 1, is_last
         if self._budget is not None:
-            self._budget.take_memory(_size(page))
+            self._budget.take_page(_size(page))
         return page
+
+    def _room(self) -> int:
+        """Bytes of the next page: half of what is left, so that a client may have many on their way, ever smaller."""
+        if self._budget is None:
+            return 2**63
+        return max(0, self._budget.pages_bytes - self._budget.pages_used) // 2
 
     def _uncount(self, page: Page) -> None:
         if self._budget is not None:
-            self._budget.give_back_memory(_size(page))
+            self._budget.give_back_page(_size(page))
 
 
 def _size(page: Page) -> int:

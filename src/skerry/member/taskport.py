@@ -60,7 +60,7 @@ class _Query:
         self.edges: dict[int, _Edge] = {}
         self.tasks: dict[asyncio.Task[None], Connection] = {}
         self.parts: dict[asyncio.Task[None], tuple[str, int]] = {}  # what each one serves: ("edge", 3), ("sink", 1)
-        self.waiting: dict[asyncio.Task[None], float] = {}  # sinks that wait for room, since when
+        self.waiting: dict[Connection, float] = {}  # sinks that wait for room, since when
 
 
 class TaskPort:
@@ -142,15 +142,17 @@ class TaskPort:
             if isinstance(opening, SinkOpen):
                 assert sink is not None
                 known.parts[task] = ("sink", opening.fragment)
-                await _SinkServer(connection, sink, known, task).serve(Attempt(opening.partition, opening.attempt))
+                await _SinkServer(connection, sink, known).serve(Attempt(opening.partition, opening.attempt))
             else:
                 assert edge is not None
                 known.parts[task] = ("edge", opening.edge)
                 await _serve_source(connection, edge.spools, opening)
         finally:
             known.tasks.pop(task, None)
-            known.waiting.pop(task, None)
+            known.waiting.pop(connection, None)
             known.parts.pop(task, None)
+            # A task that was cancelled keeps this frame, and so itself, and all batches that wait in the connection.
+            del task
 
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)
@@ -168,12 +170,11 @@ def _authorise(registered: _Sink | _Edge | None, hello: Hello, what: str) -> Non
 class _SinkServer:
     """One sink task's connection."""
 
-    def __init__(self, connection: Connection, sink: _Sink, known: _Query, task: asyncio.Task[None]) -> None:
+    def __init__(self, connection: Connection, sink: _Sink, known: _Query) -> None:
         self._connection = connection
         self._intake = sink.intake
         self._store = sink.store
         self._known = known
-        self._task = task
 
     async def serve(self, attempt: Attempt) -> None:
         self._intake.open(attempt)
@@ -212,14 +213,14 @@ class _SinkServer:
         """Not reading on is the back pressure: the task blocks in its write."""
         changed = asyncio.Event()
         unsubscribe = self._store.subscribe_room(changed.set)
-        self._known.waiting[self._task] = asyncio.get_running_loop().time()
+        self._known.waiting[self._connection] = asyncio.get_running_loop().time()
         try:
             while not self._store.has_room(size_bytes):
                 changed.clear()
                 await changed.wait()
         finally:
             unsubscribe()
-            self._known.waiting.pop(self._task, None)
+            self._known.waiting.pop(self._connection, None)
 
     def _lost(self, attempt: Attempt) -> None:
         """In direct mode the intake keeps the loss as the fragment's error; here the first error is what counts."""

@@ -6,6 +6,7 @@ import itertools
 import logging
 import re
 import threading
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -28,6 +29,8 @@ from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.messages import Schema
 
 log = logging.getLogger("skerry.spark")
+
+_CHAIN = 10  # causes of causes: no error has more
 
 
 class SessionEngine(ABC):
@@ -145,6 +148,7 @@ class SessionEngine(ABC):
                 with self._settings_of(job):
                     return self._run(job, on_schema, names)
             except (SkerryError, *SPARK_ERRORS) as error:
+                _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
                 raise translate(error, names) from error
 
@@ -224,6 +228,16 @@ def with_views(sql: str, views: Mapping[str, str]) -> str:
         return sql
     placeholders = "|".join(re.escape(placeholder) for placeholder in sorted(views, key=len, reverse=True))
     return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
+
+
+def _clear_frames(error: BaseException) -> None:
+    """gRPC's errors hold themselves by their tracebacks, and with them the batches and threads of the whole call."""
+    chain: BaseException | None = error
+    for _ in range(_CHAIN):
+        if chain is None:
+            return
+        traceback.clear_frames(chain.__traceback__)
+        chain = chain.__cause__ or chain.__context__
 
 
 def _agreed(table: pa.Table, schema: pa.Schema) -> pa.Table:

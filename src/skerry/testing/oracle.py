@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -65,6 +65,32 @@ def make_tpch(directory: Path, scale: float) -> dict[str, Path]:
             folders[table].mkdir(parents=True, exist_ok=True)
             connection.table(table).write_parquet(str(folders[table] / "part-0.parquet"))
     return folders
+
+
+class Digest(NamedTuple):
+    """What rows are, whatever their order and however they are cut into batches."""
+
+    rows: int
+    checksum: int
+
+
+def digest_of_files(folder: Path) -> Digest:
+    """Of Parquet files, read by DuckDB: nothing of Skerry or Spark had a part in it."""
+    with duckdb.connect() as connection:
+        return _digest(connection.read_parquet(str(folder / "*.parquet")))
+
+
+def digest_of_rows(reader: pa.RecordBatchReader) -> Digest:
+    """Of rows as they come; none of them is kept."""
+    with duckdb.connect() as connection:
+        return _digest(connection.from_arrow(reader))
+
+
+def _digest(relation: duckdb.DuckDBPyRelation) -> Digest:
+    columns = ", ".join(f'"{name}"' for name in relation.columns)
+    found = relation.aggregate(f"count(*), sum(hash({columns}))").fetchone()
+    assert found is not None
+    return Digest(int(found[0]), int(found[1] or 0))
 
 
 class SparkOracle:

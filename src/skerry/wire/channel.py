@@ -193,7 +193,7 @@ class ChannelReceiver:
         return self._grant_if_due()
 
     def idle(self) -> list[Grant]:
-        """Nothing more has come for now. A sender whose spool is full of unacked batches sends nothing without an ack."""
+        """Nothing more has come for now. A sender whose spool is full of unacked batches waits for an ack."""
         return [self._grant()] if self.next_seq > self._seq_told else []
 
     def consumed(self, decoded_bytes: int) -> list[Grant]:

@@ -7,6 +7,8 @@ import functools
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from skerry.errors import ConfigError
 from skerry.ids import ChannelId
 from skerry.limits import Limits
@@ -17,6 +19,8 @@ from skerry.wire.tls import Tls
 
 log = logging.getLogger("skerry.wire")
 
+_CONNECTIONS = 8  # at one data port
+
 
 class DataPorts:
     """Listens at a port of the range for each channel that is open, and gives it back at the channel's end."""
@@ -26,7 +30,8 @@ class DataPorts:
     ) -> None:
         self.first, self.last = ports
         self._host = host
-        self._limits = limits
+        # Whoever knocks here besides the sender and its connections before is not let in.
+        self._limits = msgspec.structs.replace(limits, connections=_CONNECTIONS)
         self._identity = identity
         self._tls = tls
         self._listeners: dict[ChannelId, Listener] = {}

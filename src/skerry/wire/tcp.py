@@ -170,9 +170,11 @@ class Connection(asyncio.BufferedProtocol):
         self._kill_after(self.limits.login_s)
 
     def abort(self) -> None:
-        """Close at once, without sending what is queued."""
+        """Close at once, without sending what is queued; what has arrived is thrown away."""
         self._closing = True
         self._end(True)
+        self._frames.clear()
+        self._queued_bytes = 0
         if self._transport is not None:
             self._transport.abort()
 
@@ -192,7 +194,7 @@ class Connection(asyncio.BufferedProtocol):
         self.certificate = transport.get_extra_info("peercert")
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
-            _keep_alive(sock)
+            _keep_alive(sock, self.limits.wait_s)
             name = transport.get_extra_info("peername")
             self.peer_name = self.peer_name or f"{name[0]}:{name[1]}"
         if self._on_made is not None:
@@ -252,8 +254,11 @@ class Connection(asyncio.BufferedProtocol):
             self._on_lost(self)
 
 
-def _keep_alive(sock: socket.socket) -> None:
+def _keep_alive(sock: socket.socket, wait_s: float) -> None:
     """Notice hosts that vanished without a word, on connections that may be idle for long."""
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # While bytes are under way keep-alive is silent, and TCP would try for a quarter of an hour.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(wait_s * 1000))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for option, value in (("TCP_KEEPIDLE", 10), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):

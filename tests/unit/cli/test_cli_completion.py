@@ -37,6 +37,7 @@ def offered(text: str) -> list[str]:
         ("SELECT * FROM orders WHERE orders.o_c", ["orders.o_comment"]),
         ("SELECT * FROM oslo.", ["oslo.orders"]),
         ("SELECT * FROM orders JOIN lineitem ON l_", ["l_orderkey"]),
+        ("SELECT l_", ["l_orderkey"]),
         ("\\", ["\\d", "\\timing", "\\q"]),
         ("he", ["help"]),
         ("SELECT ", []),

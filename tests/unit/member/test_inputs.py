@@ -81,6 +81,23 @@ def test_a_query_that_runs_here_has_no_other_channels_than_its_own(member: Membe
     assert member.suspected == []
 
 
+def test_a_channel_that_comes_while_the_plan_is_fetched_is_kept_until_its_edges_are_known(member: Member) -> None:
+    member.inputs.begin(QUERY, PATIENCE, is_planned=False)
+    early, stray = member.open(1), member.open(7)
+    put(early, 0, [(1, "a")])
+    assert member.suspected == []  # its Execute is here
+    (arriving,) = member.inputs.expect(QUERY, 1, ("bergen",), is_result=False)
+    member.inputs.planned(QUERY)
+    assert arriving.channel is early
+    assert not arriving.channel.is_over
+    assert rows_of(arriving.spool.read(0).body) == [(1, "a")]
+    assert isinstance(stray, ChannelIn)
+    assert stray.is_over
+    assert member.open(7) is Gone.GONE
+    member.inputs.end(QUERY, {1}, 0.0)
+    assert member.is_empty()
+
+
 def test_after_the_end_late_channels_are_told_so_for_a_while(member: Member) -> None:
     member.inputs.begin(QUERY, PATIENCE)
     member.inputs.expect(QUERY, 1, ("bergen",), is_result=False)

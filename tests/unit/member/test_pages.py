@@ -9,7 +9,7 @@ import pytest
 from skerry.errors import SiteError, SkerryError, UserError
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry
-from skerry.limits import MIB
+from skerry.limits import KIB, MIB
 from skerry.member.pages import Pages
 from skerry.wire.messages import Page
 
@@ -162,3 +162,35 @@ def test_pages_are_kept_until_the_client_has_gone_past_them_and_counted_meanwhil
     assert made.poll(2, 10, MIB) is sent[2]
     made.arrived(3)
     assert budget.memory_used == 0
+
+
+def test_dropped_pages_are_held_by_nobody() -> None:
+    budget = Budget(MIB, 0)
+    source = pages(entry("a"), entry("b", size=200), entry("c"))
+    source.count_in(budget)
+    assert letters(source.poll(0, 0, 150)) == "a"  # "b" was taken from its spool, and did not fit
+    assert budget.memory_used == 100 + ENTRY_BYTES
+    source.drop()
+    assert budget.memory_used == 0
+    with pytest.raises(UserError):
+        source.poll(0, 0, 150)
+    assert letters(source.poll(1, 0, 150)) == "c"
+
+
+def test_pages_that_wait_for_their_client_stay_within_their_half_of_the_memory() -> None:
+    budget = Budget(64 * KIB, MIB)
+    made = pages(*(entry("x", size=KIB) for _ in range(100)))
+    made.count_in(budget)
+    sent = [made.poll(number, 0, MIB) for number in range(8)]
+    sizes = [sum(batch.nbytes for batch in page.batches) for page in sent if isinstance(page, Page)]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] >= 8 * KIB
+    assert sizes[-1] == KIB  # at least one batch, or the client would wait for ever
+    # Only those that hold no more than one batch may go beyond it.
+    assert budget.pages_used <= budget.pages_bytes + sizes.count(KIB) * (KIB + ENTRY_BYTES)
+    assert budget.memory_used == budget.pages_used
+    assert budget.pages_bytes == 32 * KIB
+    assert budget.fits_memory(31 * KIB)  # the other half is the spools'
+    assert not budget.fits_memory(32 * KIB)
+    made.arrived(8)
+    assert budget.pages_used == 0

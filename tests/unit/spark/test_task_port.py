@@ -123,6 +123,22 @@ def test_lanes_are_kept_apart_and_finished_one_by_one(tmp_path: Path) -> None:
     in_a_world(test, tmp_path)
 
 
+def test_an_attempt_that_was_lost_is_dropped_once_and_one_that_lost_is_told_so(tmp_path: Path) -> None:
+    store = LaneStore(Budget(MIB, MIB), tmp_path, "query q fragment 1")
+    entry = Entry(b"body", 1, 8)
+    for attempt in (FIRST, Attempt(0, 8)):
+        store.open(attempt)
+        store.append(attempt, entry)
+    store.drop(FIRST)
+    store.drop(FIRST)  # its connection ended, then the job
+    for late in (lambda: store.append(FIRST, entry), lambda: store.end(FIRST)):
+        with pytest.raises(SiteError, match="partition 0: another attempt has won"):
+            late()
+    store.end(Attempt(0, 8))
+    assert [lane.length for lane in store.lanes.values()] == [1]
+    store.close()
+
+
 def test_a_lost_task_fails_a_fragment_whose_rows_have_gone_on(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         intake = Intake(1, False)

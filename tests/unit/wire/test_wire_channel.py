@@ -131,6 +131,15 @@ def test_credit_is_granted_when_a_quarter_is_used() -> None:
     assert put(end, batch(1, 60)) == [Grant(2, 520)]
 
 
+def test_what_came_is_acked_when_nothing_follows_however_little_it_is() -> None:
+    end = receiver(400)
+    end.open(opening())
+    assert end.idle() == []
+    assert put(end, batch(0, 10)) == []
+    assert end.idle() == [Grant(1, 410)]
+    assert end.idle() == []
+
+
 def test_credit_can_follow_consumption_and_acks_do_not_wait_for_it() -> None:
     end = receiver(400, grant_on_consumption=True)
     assert put(end, batch(0, 200)) == [Grant(1, 400)]

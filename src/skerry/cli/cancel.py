@@ -1,0 +1,21 @@
+"""`skerry cancel`: end a query, whoever began it."""
+
+from __future__ import annotations
+
+import click
+
+from skerry.cli.sql import Runner, told
+
+
+@click.command("cancel")
+@click.argument("url")
+@click.argument("query_id")
+def cancel(url: str, query_id: str) -> None:
+    """End the query QUERY_ID (as `skerry ps URL` shows it) at every site."""
+    runner = Runner(url, "table", None)
+    with told(runner):
+        connection = runner.connection()
+        state = connection.status(query_id).state
+        connection.cancel(query_id)
+        is_live = state in ("planning", "running")
+        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {state}")

@@ -1,0 +1,68 @@
+"""`skerry ps`: who runs what, where and since when, over all members that can be reached."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.filesize import decimal as decimal_size
+
+from skerry.cli.render import TableWriter
+from skerry.cli.sql import Runner, show_error, told
+from skerry.client.dbapi import Connection
+from skerry.client.pep249 import Description, Error
+from skerry.wire.messages import QueryInfo
+
+_TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
+_NUMBERS = ("seconds", "rows")
+_SQL_SHOWN = 60
+_LIVE = ("planning", "running")
+
+
+@click.command("ps")
+@click.argument("url")
+@click.option("--all", "shows_all", is_flag=True, help="Those that have ended, too.")
+def ps(url: str, shows_all: bool) -> None:
+    """List the queries of all members, asked at the member at URL; `skerry cancel URL ID` ends one.
+
+    \b
+    skerry ps skerry://localhost:7101
+    """
+    runner = Runner(url, "table", None)
+    with told(runner):
+        queries = [info for info in _queries(runner.connection()) if shows_all or info.state in _LIVE]
+        columns: list[Description] = [
+            (title, "bigint" if title in _NUMBERS else "string", None, None, None, None, None) for title in _TITLES
+        ]
+        writer = TableWriter(sys.stdout.write, sys.stdout.isatty())
+        writer.begin(columns)
+        if queries:
+            writer.rows([_row(info) for info in queries])
+        writer.end()
+
+
+def _queries(connection: Connection) -> list[QueryInfo]:
+    """Of every member; one that does not answer is told of, the others are listed."""
+    found: list[QueryInfo] = []
+    for member in connection.members():
+        try:
+            found += connection.queries(member.name)
+        except Error as error:
+            show_error(error)
+    return found
+
+
+def _row(info: QueryInfo) -> tuple[object, ...]:
+    links = ", ".join(f"{link.sender}→{link.receiver} {decimal_size(link.size_bytes)}" for link in info.links)
+    sql = " ".join(info.sql.split())
+    return (
+        str(info.query),
+        info.state,
+        round(info.seconds, 1),
+        info.rows,
+        decimal_size(info.size_bytes),
+        links,
+        ", ".join(info.members),
+        info.client,
+        sql if len(sql) <= _SQL_SHOWN else sql[: _SQL_SHOWN - 1] + "…",
+    )
