@@ -72,3 +72,94 @@ fragment 1 at oslo: reads table orders
     → edge 1 to oslo
 finish at oslo: gather edge 1 from oslo
 */
+
+-- case: small tables bound the result, its order included
+-- at: bergen
+SELECT n_name, count(*) AS n FROM nation GROUP BY n_name ORDER BY n_name
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT n_name, count(*) AS n FROM nation AS nation GROUP BY n_name ORDER BY n_name
+    → edge 1 to bergen, in order, through the driver
+finish at bergen: gather edge 1 from bergen
+*/
+
+-- case: so do joins of them, outer ones too
+-- at: bergen
+SELECT a.n_name, b.n_name AS other FROM nation a FULL JOIN nation b ON a.n_id = b.n_id WHERE a.n_id < 5
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT a.n_name, b.n_name AS other FROM nation AS a FULL JOIN nation AS b ON a.n_id = b.n_id WHERE a.n_id < 5
+    → edge 1 to bergen, through the driver
+finish at bergen: gather edge 1 from bergen
+*/
+
+-- case: not when the join may be large
+-- at: bergen
+SELECT a.n_name FROM nation a CROSS JOIN nation b CROSS JOIN nation c
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT a.n_name FROM nation AS a CROSS JOIN nation AS b CROSS JOIN nation AS c
+    → edge 1 to bergen
+finish at bergen: gather edge 1 from bergen
+*/
+
+-- case: not what makes rows of its own
+-- at: bergen
+SELECT explode(sequence(1, 1000000)) AS i, n_name FROM nation
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT explode(sequence(1, 1000000)) AS i, n_name FROM nation AS nation
+    → edge 1 to bergen
+finish at bergen: gather edge 1 from bergen
+*/
+
+-- case: nor GROUP BY that repeats them
+-- at: bergen
+SELECT n_name, count(*) AS n FROM nation GROUP BY CUBE (n_name)
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT n_name, count(*) AS n FROM nation AS nation GROUP BY CUBE (n_name)
+    → edge 1 to bergen
+finish at bergen: gather edge 1 from bergen
+*/
+
+-- case: nor a subquery
+-- at: bergen
+SELECT n_name FROM (SELECT n_name FROM nation UNION ALL SELECT n_name FROM nation) AS twice
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT n_name FROM (SELECT n_name FROM nation AS nation UNION ALL SELECT n_name FROM nation AS nation) AS twice
+    → edge 1 to bergen
+finish at bergen: gather edge 1 from bergen
+*/
+
+-- case: nor tables elsewhere
+-- at: oslo
+SELECT n_name, s_id FROM nation JOIN bergen.sales ON n_id = s_id JOIN oslo.events ON id = n_id
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT `id` FROM events
+    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+fragment 2 at bergen: reads table nation; table sales; edge 1 from oslo
+    SELECT /*+ BROADCAST(`events`) */ n_name, s_id FROM nation AS nation JOIN sales AS sales ON n_id = s_id JOIN edge_1 AS events ON id = n_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: nor in the older spelling
+-- at: bergen
+SELECT n_name, n_id, count(*) AS n FROM nation GROUP BY n_name, n_id WITH ROLLUP
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table nation
+    SELECT n_name, n_id, count(*) AS n FROM nation AS nation GROUP BY n_name, n_id WITH ROLLUP
+    → edge 1 to bergen
+finish at bergen: gather edge 1 from bergen
+*/

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 
@@ -28,6 +29,7 @@ from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
+from skerry.plan.bound import most_rows
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.testing.points import reach
@@ -172,10 +174,13 @@ class Participant:
         around, fragment = self._around, running.fragment
         assert around.engine is not None
         reach("fragment starting")
-        tables = await self._snapshots(fragment)
+        tables, rows = await self._snapshots(fragment)
+        # Tables may have grown since they were counted for the plan.
+        rows_max = fragment.output.rows_max
+        through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
         slots = await self._wait_for_inputs(fragment, around.engine)
         try:
-            job = self._job(running, tables, around.engine)
+            job = self._job(running, tables, around.engine, through_driver)
             loop = asyncio.get_running_loop()
 
             def on_schema(schema: Schema) -> None:
@@ -214,8 +219,10 @@ class Participant:
             self._stop_senders(running.fragment)
         await self._stop_jobs([running])
 
-    async def _snapshots(self, fragment: Fragment) -> dict[str, TableFiles]:
-        tables = {}
+    async def _snapshots(self, fragment: Fragment) -> tuple[dict[str, TableFiles], float]:
+        """The files of the fragment's tables by placeholder, and the most rows that a join of them can have."""
+        tables: dict[str, TableFiles] = {}
+        counts: list[float] = []
         me = self._around.identity.member
         for leaf in fragment.leaves:
             if not isinstance(leaf, TableLeaf):
@@ -225,7 +232,8 @@ class Participant:
             if planned != snapshot.part.schema_version:
                 raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
             tables[leaf.placeholder] = snapshot.files
-        return tables
+            counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
+        return tables, most_rows(counts)
 
     async def _wait_for_inputs(self, fragment: Fragment, engine: Engine) -> int:
         """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
@@ -246,7 +254,7 @@ class Participant:
                 end()
         return 0
 
-    def _job(self, running: _Running, tables: dict[str, TableFiles], engine: Engine) -> Job:
+    def _job(self, running: _Running, tables: dict[str, TableFiles], engine: Engine, through_driver: bool) -> Job:
         around, fragment, held = self._around, running.fragment, self._held
         taskport = around.taskport
         edges = {}
@@ -265,7 +273,7 @@ class Participant:
                     around.identity.cluster,
                 )
         sink = None
-        if not fragment.output.through_driver:
+        if not through_driver:
             running.intake = Intake(fragment.id, engine.retries_tasks)
             running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
             taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)

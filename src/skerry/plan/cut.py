@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
 from skerry.limits import Limits
+from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import held_row_bytes, row_bytes, scan_rows
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
@@ -186,12 +187,15 @@ class _Builder:
         keys: tuple[SortKey, ...] = ()
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
         is_whole = shape.bounds_known and shape.limit is None and not shape.offset
-        if self._mergeable and is_whole:
+        rows_max = self._most_rows(query, sources, member)
+        if self._mergeable and is_whole and not rows_max:
             order, keys = "merge", shape.order_keys or ()
             tree = with_sort_by(without_limit(tree), shape.columns)
         edge = self._edge()
         is_bounded = self._is_bounded(shape.limit) or (shape.columns is not None and _is_one_row(tree))
-        output = Output(edge, self._site.initiator, order, keys, is_bounded)
+        output = Output(
+            edge, self._site.initiator, order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
+        )
         self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
         self._finish = Finish(edge, (member,))
 
@@ -259,10 +263,26 @@ class _Builder:
         """Does the plan bound this fragment's rows to one page?"""
         if self._shape.is_global_aggregate:
             return True
-        if limit is None or limit > self._limits.driver_rows:
-            return False
+        return limit is not None and self._fits_page(limit)
+
+    def _fits_page(self, rows: int) -> bool:
         # A star's columns are not counted here: taken as many.
-        return limit * _COLUMN_BYTES * (self._shape.columns or _MANY_COLUMNS) <= self._limits.driver_bytes
+        size_bytes = rows * _COLUMN_BYTES * (self._shape.columns or _MANY_COLUMNS)
+        return rows <= self._limits.driver_rows and size_bytes <= self._limits.driver_bytes
+
+    def _most_rows(self, query: Query, sources: Sequence[_Source], member: str) -> int:
+        """The rows that this member's own tables bound the result to, if that is a page; else 0."""
+        mentions = {mention: source for source in sources for mention in source.mentions}
+        if not reads_tables_only(query.tree, mentions):
+            return 0
+        counts: list[int] = []
+        for source in mentions.values():
+            for part in source.parts:
+                if part.member != member or part.rows is None:
+                    return 0
+                counts.append(part.rows)
+        most = most_rows(counts)
+        return most if self._fits_page(most) else 0
 
     def _edge(self) -> int:
         self._next_edge += 1

@@ -40,6 +40,7 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
     order: "any" (as they come), "lanes" (Spark partitions in their order: ORDER BY),
     "merge" (lanes are sorted runs: SORT BY; merged by `keys` before they leave the member).
     through_driver: the plan bounds the rows to a page, so they return through Spark's driver.
+    rows_max: it is the size of the fragment's tables that bounds them, to so many; 0 if it is the statement itself.
     """
 
     edge: int
@@ -47,6 +48,7 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
     order: str = "any"
     keys: tuple[SortKey, ...] = ()
     through_driver: bool = False
+    rows_max: int = 0
 
 
 class Fragment(msgspec.Struct, frozen=True, array_like=True):
