@@ -142,7 +142,7 @@ class Pair:
         phase, possible = self.core.phase, []
         if phase is Phase.NEW:
             possible.append("execute")
-        if self.core.is_live and phase is not Phase.NEW and self.done["fetch"] < 2:
+        if self.core.is_live and phase is not Phase.NEW and self.done["fetch"] < 2 - self.core.resumes:
             possible.append("fetch")
         if phase is not Phase.NEW and not self.done["close"]:
             possible.append("close")
