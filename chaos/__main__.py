@@ -56,6 +56,8 @@ def main() -> int:
     try:
         _run(chosen, folder, outcomes)
     except KeyboardInterrupt:
+        if not (chosen.keep or any(outcome.violations for outcome in outcomes)):
+            shutil.rmtree(folder)
         print("interrupted", file=sys.stderr)
         return 130
     violations = sum(len(outcome.violations) for outcome in outcomes)

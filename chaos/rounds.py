@@ -30,7 +30,7 @@ class Round:
     action: str
     point: Point
     shape: Shape
-    on_spark: bool = False  # bergen's engine is Apache Spark, and bergen is hit
+    on_spark: bool = False  # the engine of bergen is Apache Spark
 
     @property
     def name(self) -> str:

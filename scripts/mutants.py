@@ -61,8 +61,10 @@ def run_simulation(tree: Path, seeds: int) -> Verdict:
     if ran is None:
         sys.exit(f"{seeds} seeds took longer than {SIMULATION_TIMEOUT_S} s: this machine is too busy to tell")
     found = re.search(r"^seed (\d+): (.*)$", ran.stdout, re.M)
+    if ran.returncode != 0 and found is None:
+        sys.exit(f"the simulation did not run:\n{ran.stdout[-3000:]}{ran.stderr[-3000:]}")
     where = f"seed {found[1]}: {found[2]}" if found else ""
-    return Verdict(ran.returncode != 0, "simulation", where)
+    return Verdict(found is not None, "simulation", where)
 
 
 def judge(tree: Path, mutant: dict[str, Any]) -> Verdict:

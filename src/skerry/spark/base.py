@@ -84,8 +84,8 @@ class SessionEngine(ABC):
         return read_table(self._spark(), table, escape_glob)
 
     def _fetch(self, frame: DataFrame) -> pa.Table:
-        """A small result, through the driver."""
-        return frame.toArrow()
+        """A small result, through the driver; what its columns are called does not matter."""
+        return numbered(frame).toArrow()
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
         """Have the tasks hand their rows to the member; its answer is one row a partition."""
@@ -182,12 +182,10 @@ class SessionEngine(ABC):
             schema = schema_of(frame.schema)
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
-            # Columns may share a name, or have one with dots: between here and the sink they are numbers.
-            numbered = frame.toDF(*[f"c{index}" for index in range(len(schema.columns))])
             if job.sink is None:
-                return JobResult(table=_agreed(self._fetch(numbered), decode_schema(schema.arrow)))
+                return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
             spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
-            return JobResult(sink_rows=tuple(self._deliver(job, numbered, spec)))
+            return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
 
     @contextmanager
     def _edge_view(self, edge: EdgeInput) -> Iterator[str]:
@@ -215,6 +213,11 @@ class SessionEngine(ABC):
         if self._session is None:
             raise SiteError("this member's Spark is not running")
         return self._session
+
+
+def numbered(frame: DataFrame) -> DataFrame:
+    """Columns may share a name, or have one with dots: between Spark and the member they are numbers."""
+    return frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
 
 
 def escape_glob(path: str) -> str:

@@ -76,14 +76,19 @@ class Digest(NamedTuple):
 
 def digest_of_files(folder: Path) -> Digest:
     """Of Parquet files, read by DuckDB: nothing of Skerry or Spark had a part in it."""
-    with duckdb.connect() as connection:
+    with _quiet() as connection:
         return _digest(connection.read_parquet(str(folder / "*.parquet")))
 
 
 def digest_of_rows(reader: pa.RecordBatchReader) -> Digest:
     """Of rows as they come; none of them is kept."""
-    with duckdb.connect() as connection:
+    with _quiet() as connection:
         return _digest(connection.from_arrow(reader))
+
+
+def _quiet() -> duckdb.DuckDBPyConnection:
+    """It would draw a progress bar over whatever the terminal shows."""
+    return duckdb.connect().execute("SET enable_progress_bar = false")
 
 
 def _digest(relation: duckdb.DuckDBPyRelation) -> Digest:

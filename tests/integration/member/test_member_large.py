@@ -23,8 +23,8 @@ from tests.integration.member.member_sites import wait_until
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-ROWS = 200_000  # some 60 MB of Arrow
-ROOM = {"spool_memory_bytes": 2 * MIB, "spool_disk_bytes": 4 * MIB, "first_credits_bytes": 512 * KIB}
+ROWS = 600_000  # some 36 MB of Arrow, in batches of 250 KB: small against the room, as they are by default
+ROOM = {"spool_memory_bytes": 4 * MIB, "spool_disk_bytes": 4 * MIB, "first_credits_bytes": 512 * KIB}
 STALL_S = 2.0
 # A JVM at rest still compiles and collects a little; the rest of the result would be ten times this.
 SPARK_GROWTH_BYTES = 32 * MIB
@@ -36,9 +36,9 @@ def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder.mkdir()
     for part in range(4):
         ids = range(part, ROWS, 4)
-        text = [f"{each * 7919 % 1_000_003:>07}" * 40 for each in ids]
+        text = [f"{each * 7919 % 1_000_003:>07}" * 7 for each in ids]
         table = pa.table({"id": pa.array(ids, pa.int64()), "text": text})
-        pq.write_table(table, folder / f"{part}.parquet", row_group_size=5000)
+        pq.write_table(table, folder / f"{part}.parquet", row_group_size=20_000)
     return folder
 
 
