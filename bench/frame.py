@@ -203,7 +203,12 @@ def publish(report: Report) -> None:
         "title": report.title,
         "unit": report.unit,
         "made_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "machine": {"cores": os.cpu_count(), "system": platform.system(), "python": platform.python_version()},
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": platform.system(),
+            "python": platform.python_version(),
+            "load": os.getloadavg()[0],
+        },
         "options": asdict(report.options),
         "samples": report.samples,
         "bars": [asdict(bar) | {"cleared": bar.cleared} for bar in report.bars],
@@ -226,6 +231,9 @@ def _print(report: Report) -> None:
     console.print(table)
     for note in report.notes:
         console.print(note, style="dim")
+    # The works themselves make a load of about one a core; beyond twice that, others were measured too.
+    if os.getloadavg()[0] > 2 * (os.cpu_count() or 1):
+        console.print(f"load average {os.getloadavg()[0]:.0f}: others used this machine, the ratios mean little")
 
 
 def _plot(report: Report) -> None:

@@ -19,7 +19,7 @@ from types import FrameType
 from chaos.cluster import Cluster
 from chaos.links import LinkRound, ResetRound, link_rounds
 from chaos.net import Net, why_not
-from chaos.rounds import Outcome, Round, Runner, fault_rounds, spark_rounds
+from chaos.rounds import HANGS_ON_SPARK_S, HANGS_S, Outcome, Round, Runner, fault_rounds, spark_rounds
 from chaos.shapes import SITES, make_tables, right_answers
 
 AnyRound = Round | LinkRound | ResetRound
@@ -56,6 +56,8 @@ def main() -> int:
     try:
         _run(chosen, folder, outcomes)
     except KeyboardInterrupt:
+        if not (chosen.keep or any(outcome.violations for outcome in outcomes)):
+            shutil.rmtree(folder)
         print("interrupted", file=sys.stderr)
         return 130
     violations = sum(len(outcome.violations) for outcome in outcomes)
@@ -108,7 +110,7 @@ def _run(chosen: argparse.Namespace, folder: Path, outcomes: list[Outcome]) -> N
             continue
         started = time.monotonic()
         with Net(SITES) as net, Cluster(net, folder / name, tables, sparks) as cluster:
-            runner = Runner(cluster, answers, chosen.seed)
+            runner = Runner(cluster, answers, chosen.seed, HANGS_ON_SPARK_S if sparks else HANGS_S)
             runner.warm_up()
             print(f"three members are up and warm after {time.monotonic() - started:.1f} s ({name})", flush=True)
             for each in rounds:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chaos.cluster import LIMITS, Asking, Broken, wait_until
@@ -42,21 +44,16 @@ class LinkRound:
 
     def run(self, runner: Runner) -> Outcome:
         outcome = Outcome(self.name, self.away)
-        net = runner.cluster.net
-        slowed = [name for name in net.names if name != ASKED_AT]
         try:
-            for name in slowed:
-                net.slow(name, MBIT[self.shape.name])
-            asking = runner.ask(self.shape, self.policy)
-            _wait_begun(runner, asking, self.away)
-            happened_at = time.monotonic()
-            self._cut(runner)
-            try:
-                asking.wait(self.seconds)
-            finally:
-                self._heal(runner)
-                for name in slowed:
-                    net.full_speed(name)
+            with _slowed(runner, MBIT[self.shape.name], *self.shape.others):
+                asking = runner.ask(self.shape, self.policy)
+                _wait_begun(runner, asking, self.away)
+                happened_at = time.monotonic()
+                self._cut(runner)
+                try:
+                    asking.wait(self.seconds)
+                finally:
+                    self._heal(runner)
             within_s = NOTICED_S + (0.0 if self.policy == "fail" else LIMITS["wait_s"])
             names = sorted({self.away, *(end for cut in self.cuts for end in cut if end != ASKED_AT)})
             allowed = Allowed(self.gives_answer, not self.gives_answer, names, within_s)
@@ -64,8 +61,7 @@ class LinkRound:
             outcome.violations += runner.after(self.shape, self.away, LEFT_S)
         except Broken as error:
             outcome.violations.append(str(error))
-        finally:
-            runner.mend()
+        runner.mend()
         return outcome
 
     def _cut(self, runner: Runner) -> None:
@@ -98,30 +94,39 @@ class ResetRound:
 
     def run(self, runner: Runner) -> Outcome:
         outcome = Outcome(self.name, "bergen")
-        net = runner.cluster.net
+        resets = cuts = 0
         try:
-            net.slow("bergen", CRAWL_MBIT)
-            asking = runner.ask(self.shape)
-            _wait_begun(runner, asking, "bergen")
-            resets = cuts = 0
-            began_at = time.monotonic()
-            while time.monotonic() < began_at + self.seconds and not asking.wait(1.0):
-                ends = (ASKED_AT, "bergen") if cuts % 2 else ("bergen", ASKED_AT)
-                resets, cuts = resets + net.reset(*ends), cuts + 1
-            net.full_speed("bergen")
-            healed_at = time.monotonic()
+            with _slowed(runner, CRAWL_MBIT, "bergen"):
+                asking = runner.ask(self.shape)
+                _wait_begun(runner, asking, "bergen")
+                began_at = time.monotonic()
+                while time.monotonic() < began_at + self.seconds and not asking.wait(1.0):
+                    ends = (ASKED_AT, "bergen") if cuts % 2 else ("bergen", ASKED_AT)
+                    resets, cuts = resets + runner.cluster.net.reset(*ends), cuts + 1
             if asking.is_over:
                 raise Broken(f"the query was over after {cuts} cuts: {runner.said(asking)}")
-            runner.judge(outcome, self.shape, asking, healed_at, Allowed(True, False, ["bergen"], HANGS_S))
+            allowed = Allowed(True, False, ["bergen"], HANGS_S)
+            runner.judge(outcome, self.shape, asking, time.monotonic(), allowed)
             outcome.result += f", {resets} connections reset in {cuts} cuts"
             if resets < cuts:
                 outcome.violations.append(f"only {resets} connections were there to be reset in {cuts} cuts")
             outcome.violations += runner.after(self.shape, "bergen", LEFT_S)
         except Broken as error:
             outcome.violations.append(str(error))
-        finally:
-            runner.mend()
+        runner.mend()
         return outcome
+
+
+@contextmanager
+def _slowed(runner: Runner, mbit: float, *names: str) -> Iterator[None]:
+    """What these members send goes out slowly, so that a query lasts until something happens to it."""
+    try:
+        for name in names:
+            runner.cluster.net.slow(name, mbit)
+        yield
+    finally:
+        for name in names:
+            runner.cluster.net.full_speed(name)
 
 
 def _wait_begun(runner: Runner, asking: Asking, name: str) -> None:

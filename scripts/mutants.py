@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-# A mutant may make a loop endless; that is a caught mistake too.
+# A mutant may make a test endless; that is a caught mistake too. The simulation ends endless loops by itself.
 TIMEOUT_S = 600
+SIMULATION_TIMEOUT_S = 3600
 FAILED = 1  # exit status of pytest and of the simulation; 2 and more mean that they did not run
 PARTS = ("src", "sim", "tests", "bench", "chaos", "fuzz", "scripts", "pyproject.toml")
 
@@ -27,12 +28,12 @@ class Verdict(NamedTuple):
     where: str  # the seed, or the test
 
 
-def run(tree: Path, command: list[str]) -> subprocess.CompletedProcess[str] | None:
+def run(tree: Path, command: list[str], timeout_s: float = TIMEOUT_S) -> subprocess.CompletedProcess[str] | None:
     """None when it took too long. An error that kept it from running is no answer."""
     # The copy's sources, not the installed ones.
     environment = os.environ | {"PYTHONPATH": str(tree / "src")}
     try:
-        ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S)
+        ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, timeout=timeout_s)
     except subprocess.TimeoutExpired:
         return None
     if ran.returncode not in (0, FAILED):
@@ -46,20 +47,24 @@ def run_tests(tree: Path, tests: list[str]) -> Verdict:
         return Verdict(True, "test", "took too long")
     if " during collection" in ran.stdout:
         sys.exit(f"the tests did not run:\n{ran.stdout[-3000:]}")
-    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    if ran.returncode == 0:
+        return Verdict(False, "", "")
+    failed = [line for line in ran.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     # A test that hangs is ended together with its pytest, which then has no time for a summary.
     test = failed[0].partition(" - ")[0].split("/")[-1] if failed else "a test hung"
     kind = "property test" if "property" in "".join(failed) else "test"
-    return Verdict(ran.returncode != 0, kind, test)
+    return Verdict(True, kind, test)
 
 
 def run_simulation(tree: Path, seeds: int) -> Verdict:
-    ran = run(tree, [sys.executable, "-m", "sim", "--seeds", str(seeds), "--stop-at-first"])
+    ran = run(tree, [sys.executable, "-m", "sim", "--seeds", str(seeds), "--stop-at-first"], SIMULATION_TIMEOUT_S)
     if ran is None:
-        return Verdict(True, "simulation", "took too long")
+        sys.exit(f"{seeds} seeds took longer than {SIMULATION_TIMEOUT_S} s: this machine is too busy to tell")
     found = re.search(r"^seed (\d+): (.*)$", ran.stdout, re.M)
+    if ran.returncode != 0 and found is None:
+        sys.exit(f"the simulation did not run:\n{ran.stdout[-3000:]}{ran.stderr[-3000:]}")
     where = f"seed {found[1]}: {found[2]}" if found else ""
-    return Verdict(ran.returncode != 0, "simulation", where)
+    return Verdict(found is not None, "simulation", where)
 
 
 def judge(tree: Path, mutant: dict[str, Any]) -> Verdict:

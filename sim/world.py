@@ -215,18 +215,20 @@ class World:
 
 def _limits(random: Random, is_hard: bool) -> Limits:
     """Small windows, spools and batches, so that all of them fill; times as in a real cluster, or shorter."""
+    # Now and then a spool that is smaller than what a receiver's window lets wait for an ack.
+    is_tight = is_hard and random.random() < 0.1
     return Limits(
         batch_rows=random.choice([4, 16]),
         batch_bytes=2000,
         receive_bytes=random.choice([1000, 100_000]),
-        first_credits_bytes=random.choice([1, 700, 3000, 20_000]),
+        first_credits_bytes=20_000 if is_tight else random.choice([1, 700, 3000, 20_000]),
         wait_s=8.0,
         login_s=random.choice([1.5, 2.5]),
         stop_s=4.0 if is_hard else 12.0,
         marker_s=20.0,
         reconnect_max_s=1.0,
-        spool_memory_bytes=random.choice([0, 1500, 6000, 100_000]),
-        spool_disk_bytes=random.choice([3000, 20_000, MIB]) if is_hard else MIB,
+        spool_memory_bytes=0 if is_tight else random.choice([0, 1500, 6000, 100_000]),
+        spool_disk_bytes=2500 if is_tight else random.choice([3000, 20_000, MIB]) if is_hard else MIB,
         sink_stalled_s=2.0,
         query_timeout_s=300.0,
     )

@@ -7,6 +7,7 @@ With `resume_s` a lost connection is dialled again, and the cursors go on where 
 
 from __future__ import annotations
 
+import math
 import queue
 import random
 import threading
@@ -295,7 +296,7 @@ class MemberLink:
             except TimeoutError:
                 # Part of a large frame is a sign of life too.
                 silent = silent + 1 if connection.bytes_received == seen else 0
-                if silent >= limits.heartbeats_missed:
+                if silent >= self._silences_max:
                     connection.close()
                     raise _Lost(gone(self.target, "it has been silent for too long")) from None
                 self._send([Ping(0)])
@@ -311,6 +312,12 @@ class MemberLink:
             with self._changed:
                 self._send(self._receive(message))
                 self._changed.notify_all()
+
+    @property
+    def _silences_max(self) -> int:
+        """Heartbeats without a word until the member counts as lost. Who cannot resume loses more by being wrong."""
+        missed = self.limits.heartbeats_missed
+        return missed if self.resume_s > 0 else max(missed, math.ceil(self.limits.wait_s / self.limits.heartbeat_s))
 
     def _receive(self, message: Message) -> list[Message]:
         match message:

@@ -230,6 +230,7 @@ class CursorCore:
         elif self.phase in LIVE:
             self._story.append("connection lost")
             self._is_lost = True
+            self._refused = None
             self._asked.clear()
             self._asked_upto = self._received_upto
 

@@ -364,7 +364,8 @@ class Clients:
             self._given(message.query, page)
             return ClientPage(message.request, page)
         except SkerryError as error:
-            self._close(message.query, error)
+            if cursor is not None:  # else the close would be one that overtook its execute
+                self._close(message.query, error)
             return ClientPage(message.request, error=failure_of(error, self._member.name))
 
     async def _close_request(self, _connection: Connection, message: ClientClose) -> ClientClosed:

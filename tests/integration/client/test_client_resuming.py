@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import skerry
-from skerry.client.dbapi import Cursor
+from skerry.client.dbapi import Connection, Cursor
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from tests.integration.client.proxy import Proxy
@@ -62,6 +62,16 @@ def test_execute_survives_a_cut_at_every_moment(cluster: LocalCluster) -> None:
             rows = connection.cursor().execute("SELECT id FROM few ORDER BY id, name").fetchall()
             assert [row[0] for row in rows] == [n for n in range(FEW) for _ in range(3)]
             timer.join(WAIT_S)
+        # The proxy's end drops what it still delays, the last close and the goodbye among it, and the query would stay
+        # for its lease. An answer to something asked after that close says that it has passed.
+        wait_until(lambda: is_heard(connection), "the last close has passed")
+
+
+def is_heard(connection: Connection) -> bool:
+    try:
+        return bool(connection.members())
+    except skerry.OperationalError:
+        return False
 
 
 def test_without_resume_a_cut_ends_the_query_everywhere(cluster: LocalCluster) -> None:

@@ -200,6 +200,17 @@ PARAMETERS: list[tuple[Any, str]] = [
     ([1, 2], "array<int>"),
     ([1, 2**40], "array<bigint>"),
     (["a", "b"], "array<string>"),
+    ([1, None], "array<int>"),
+    ([None, 2**40], "array<bigint>"),
+    (["a", None], "array<string>"),
+    ([True, None], "array<boolean>"),
+    ([1.5, None], "array<double>"),
+    ([b"x", None], "array<binary>"),
+    ([Decimal("1.50"), None], "array<decimal(3,2)>"),
+    ([dt.date(2024, 2, 29), None], "array<date>"),
+    ([dt.datetime(2024, 2, 29, 1, 2), None], "array<timestamp_ntz>"),
+    ([dt.datetime(2024, 2, 29, 1, 2, tzinfo=dt.UTC), None], "array<timestamp>"),
+    ([[1, None], [None]], "array<array<int>>"),
 ]
 
 

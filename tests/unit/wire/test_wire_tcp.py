@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import uvloop
 
-from skerry.errors import ConfigError, Overloaded, PeerError, SiteError, UserError, VersionError
+from skerry.errors import ConfigError, Overloaded, PeerError, SiteError, TimedOut, UserError, VersionError
 from skerry.limits import Limits
 from skerry.wire.address import parse_address
 from skerry.wire.frames import (
@@ -30,6 +30,7 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, Ping, Refused, Welcome
 from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection, connect, login
+from skerry.wire.values import failure_of
 from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
 
 LOOPS = [uvloop.new_event_loop, asyncio.new_event_loop]
@@ -179,6 +180,26 @@ def test_frames_may_be_larger_after_login_but_a_client_s_not_as_large() -> None:
             connection.send_parts(encode_frame(BATCH, bytes(size + 1)))
             assert f"over the limit of {size}" in (await refusal(connection)).message
         await listener.stop()
+
+    run(main())
+
+
+def test_a_hello_that_came_too_late_is_tried_again_like_a_reset() -> None:
+    async def main() -> None:
+        # Who waited for it in vain, and says so while it is on its way.
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.writelines(map(bytes, encode_message(Refused(failure_of(TimedOut("no Hello within 5 s"))))))
+            await reader.read()
+            writer.close()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        connection = await connect(f"tcp:127.0.0.1:{port}", QUICK)
+        with pytest.raises(ConnectionLost, match="no Hello within 5 s"):
+            await login(connection, make_hello(BERGEN, "data"))
+        connection.abort()
+        await connection.wait_closed()
+        server.close()
 
     run(main())
 
