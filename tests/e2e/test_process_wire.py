@@ -39,13 +39,13 @@ def dialled(sites: Sites) -> Iterator[socket.socket]:
 
 
 def answers(connection: socket.socket) -> list[Message]:
-    """What the member says until it hangs up."""
+    """What the member says until it hangs up, but for heartbeats."""
     stranger = BlockingConnection(connection, "oslo", LIMITS)
     found = []
     with contextlib.suppress(ConnectionLost):
         while (frame := stranger.receive(PATIENCE_S)) is not None:
             found.append(decode(frame))
-    return found
+    return [message for message in found if not isinstance(message, Ping)]
 
 
 def hello(**fields: object) -> bytes:

@@ -378,7 +378,7 @@ class Clients:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
-        if isinstance(error, Cancelled) and cursor.state == "done":
+        if isinstance(error, Cancelled) and cursor.is_given:
             error = None  # all of it was made, and its client has what it wants
         if cursor.initiated is not None and error is not None:
             cursor.initiated.cancel(error)

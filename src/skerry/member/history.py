@@ -39,13 +39,24 @@ class ClientCursor:
         self.begun = asyncio.Event()
 
     @property
+    def is_given(self) -> bool:
+        """The last page was made: nothing of the query is left to be done."""
+        if self.initiated is None:
+            return self.answer is not None
+        return self.initiated.result.pages.is_done and self.initiated.core.error is None
+
+    @property
     def state(self) -> str:
         """A query may have failed before its client asks for more rows and learns of it."""
         if self.error is not None or (self.initiated is not None and self.initiated.core.error is not None):
             return "failed"
         if self.initiated is None:
             return "planning" if self.answer is None else "done"
-        return "done" if self.initiated.result.pages.is_done else "running"
+        if self.initiated.result.pages.is_done:
+            return "done"
+        # Nobody reads a detached result yet: it is done when all of it is here.
+        fragments = self.initiated.core.progress()[0] if self.options.lease.is_detached else ()
+        return "done" if fragments and all(each.state == "done" for each in fragments) else "running"
 
 
 class _Ended(msgspec.Struct):

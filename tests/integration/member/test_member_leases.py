@@ -22,6 +22,7 @@ from skerry.wire.messages import (
     ClientResult,
     ClientStatus,
     ClientStatusReply,
+    Page,
 )
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, large_query, nothing_left, wait_until
@@ -45,6 +46,16 @@ def begin(connection: BlockingConnection, query: QueryId, sql: str = SQL, **opti
 def state(connection: BlockingConnection, query: QueryId) -> ClientStatusReply:
     connection.send(ClientStatus(2, query))
     return receive(connection, ClientStatusReply)
+
+
+def rest(connection: BlockingConnection) -> list[Page]:
+    """The pages of a window up to the last."""
+    pages: list[Page] = []
+    while not pages or not pages[-1].is_last:
+        page = receive(connection, ClientPage).page
+        assert page is not None
+        pages.append(page)
+    return pages
 
 
 def close(connection: BlockingConnection, query: QueryId) -> None:
@@ -92,12 +103,11 @@ def test_a_window_of_pages_ends_with_the_last_page_which_can_be_had_again(member
     with raw_client(members, "oslo") as connection:
         begin(connection, query, "SELECT id FROM oslo.few", resume_s="30")
         connection.send(ClientFetch(3, query, 0, 0, pages=10))
-        page = receive(connection, ClientPage).page
-        assert page is not None
-        assert (page.rows, page.is_last) == (FEW, True)
-        connection.send(ClientFetch(4, query, 0, 0))
+        pages = rest(connection)
+        assert sum(page.rows for page in pages) == FEW
+        connection.send(ClientFetch(4, query, pages[-1].number, 0))
         again = receive(connection, ClientPage)
-        assert (again.request, again.page) == (4, page)
+        assert (again.request, again.page) == (4, pages[-1])
         close(connection, query)
 
 
@@ -124,7 +134,10 @@ def test_detached_queries_run_alone_and_are_listed_and_attached_to(members: Loca
         connection.send(ClientAttach(7, query, 0, 0))
         page = receive(connection, ClientResult).page
         assert page is not None
-        assert (page.rows, page.is_last) == (FEW, True)
+        assert page.rows == FEW
+        if not page.is_last:
+            connection.send(ClientFetch(8, query, 1, 0))
+            assert [each.rows for each in rest(connection)] == [0]
         close(connection, query)
         close(connection, wrong)
         assert state(connection, query).state == "done"
@@ -152,9 +165,20 @@ def test_a_client_that_is_silent_is_dropped_and_one_that_only_answers_heartbeats
 ) -> None:
     members = start_members(limits={"heartbeat_s": 0.1})
     silent, slow = new_query(), new_query()
-    with raw_client(members, "oslo") as one, raw_client(members, "oslo") as other:
+    with raw_client(members, "oslo") as one:
         begin(one, silent, large_query("tromso"))
-        begin(other, slow, large_query("tromso"))
-        wait_until(lambda: state(other, silent).state == "cancelled", "the silent one is dropped")
-        assert state(other, slow).state == "running"
-        close(other, slow)
+        with raw_client(members, "oslo") as other:
+            begin(other, slow, large_query("tromso"))
+            wait_until(lambda: state(other, silent).state == "cancelled", "the silent one is dropped")
+            assert state(other, slow).state == "running"
+            close(other, slow)
+
+
+def test_a_detached_result_that_nobody_reads_is_let_go_of_when_it_is_closed(members: LocalCluster) -> None:
+    query = new_query()
+    with raw_client(members, "oslo") as connection:
+        begin(connection, query, "SELECT id FROM tromso.ticks", detach="1")
+        wait_until(lambda: state(connection, query).state == "done", "all of it is here")
+        close(connection, query)
+        assert state(connection, query).state == "cancelled"
+    nothing_left(members)
