@@ -368,8 +368,8 @@ class Member:
         for participant in list(self.participants.values()):
             peer = participant.query.initiator
             if peer != self.name and (reason := participant.watch.look(peer, self.peers.link(peer), now)):
-                log.warning("query %s: site %s is down: %s", participant.query, peer, reason)
-                participant.do(participant.core.initiator_lost())
+                # Told, too: the session may be linked again, and the initiator not have noticed that it was not.
+                participant.fail(SiteError(f"site {peer} is down: {reason}", member=self.name))
             waits_s[peer] = max(waits_s.get(peer, 0.0), participant.watch.patience.wait_s)
         self.peers.be_patient(waits_s)
 

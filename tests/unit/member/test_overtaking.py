@@ -25,6 +25,7 @@ from skerry.wire.messages import (
     PlanRequest,
     Receipt,
 )
+from skerry.wire.session import LinkState
 from tests.unit.member.member_samples import QUERY, SCHEMA, execute_of, plan_of
 
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}")
@@ -132,5 +133,23 @@ def test_a_plan_is_given_for_a_query_that_is_over() -> None:
         member.plans.put(PLAN)
         member._receive("oslo", request)
         assert sent == [PlanReply(QUERY, "r", PLAN.plan_id, plan) for plan in (None, PLAN)]
+
+    with_tromso(act)
+
+
+def test_a_participant_that_does_not_wait_for_its_initiator_tells_it() -> None:
+    async def act(member: Member, sent: list[Message]) -> None:
+        member.engine = cast(Engine, object())  # it would run fragments; no plan arrives
+        member._receive("oslo", msgspec.structs.replace(EXECUTE, options={"fault_policy": "fail"}))
+        (participant,) = member.participants.values()
+        links = iter([LinkState(True, 1, 0.0), LinkState(True, 2, 0.0)])
+        member.peers.link = lambda peer: next(links)  # type: ignore[method-assign]
+        member._look_at_links(clock.now())
+        assert not any(isinstance(message, Cancel) for message in sent)
+        member._look_at_links(clock.now())  # the initiator may have seen the second link only
+        await participant.wait_ended()
+        (cancel,) = [message for message in sent if isinstance(message, Cancel)]
+        assert "site oslo is down: its connection was lost" in cancel.error.message
+        assert isinstance(sent[-1], Receipt)
 
     with_tromso(act)
