@@ -226,7 +226,7 @@ def test_a_client_that_asks_without_end(start_members: StartCluster) -> None:
         connection.send(execute(0, query, slow_query("bergen")))
         wait_until(lambda: query in members.members["oslo"].initiated, "the query runs")
         for number in range(1, 12):
-            connection.send(ClientFetch(number, query, number, page_rows=1))
+            connection.send(ClientFetch(number, query, 0, page_rows=1))  # which is long in coming
         refused = receive(connection, Refused)
     assert refused.error.code == Overloaded.code
     assert "10 requests wait on this connection" in refused.error.message
