@@ -110,7 +110,7 @@ class SimEngine:
         self.slots = _Slots(temper.slots // 2)
         self.source_slots: SlotPool | None = self.slots if temper.pipelined else None
         # A task waits as long as its member lets it (see spark/taskline.py).
-        self.limits = msgspec.structs.replace(limits, wait_s=limits.query_timeout_s)
+        self.limits = msgspec.structs.replace(limits, wait_s=limits.query_timeout_s, login_s=limits.wait_s)
         self.jobs: dict[str, asyncio.Task[Any]] = {}
         self._seed = seed
         self._attempts = 0

@@ -163,7 +163,7 @@ class ChannelReceiver:
         self.credit_upto = self._credit()
         answer = ChannelPending if self.pending else ChannelOk
         messages: list[ChannelOk | ChannelPending | Grant] = [answer(self.next_seq, self.credit_upto)]
-        if self.next_seq > opening.resume_seq:
+        if self.next_seq > opening.resume_seq and not self.pending:
             messages.append(self._grant())
         return messages
 
@@ -188,13 +188,16 @@ class ChannelReceiver:
         self.next_seq += 1
         self.received_bytes += header.decoded_bytes
         self.is_complete = header.last
+        if self.pending:
+            # Acked rows are nobody's but ours, and a restart before the query begins here would lose them unseen.
+            return []
         if self.is_complete or (self.received_bytes - self._bytes_told) * 4 >= self.window_bytes:
             return [self._grant()]
         return self._grant_if_due()
 
     def idle(self) -> list[Grant]:
         """Nothing more has come for now. A sender whose spool is full of unacked batches waits for an ack."""
-        return [self._grant()] if self.next_seq > self._seq_told else []
+        return [self._grant()] if self.next_seq > self._seq_told and not self.pending else []
 
     def consumed(self, decoded_bytes: int) -> list[Grant]:
         """The query has used so many bytes of what was appended."""

@@ -193,7 +193,7 @@ class ChannelIn:
                 self._receive(connection, frame)
                 if connection.queued_bytes == 0:
                     self._tell(self._receiver.idle())
-                if self._receiver.is_complete:
+                if self._receiver.is_complete and not self._receiver.pending:
                     await self._farewell(connection)
                     break
         except ConnectionLost as error:

@@ -100,24 +100,25 @@ U, P, V, R, G = State
 TABLE = {
     # A query that nobody spoke of: rows are kept and asked about, a cancel leaves a marker.
     (U, E): Row(R, ("Started",)),  # staged: Spark begins, and says Started, when all rows are here
-    (U, B): Row(P, ("ChannelPending", "Grant")),
-    (U, L): Row(V, ("ChannelPending", "Grant")),
+    (U, B): Row(P, ("ChannelPending",)),
+    (U, L): Row(V, ("ChannelPending",)),
     (U, C): Row(G, ("Receipt",)),
     (U, K): Row(U),
     (U, S): Row(U),
     (U, A): Row(U),
-    # Rows before their Execute: kept until it comes; the cancel that overtook it, and the orphan's end, drop them.
+    # Rows before their Execute: kept until it comes, and acked only then, for a tromso that restarts has lost them;
+    # the cancel that overtook it, and the orphan's end, drop them.
     (P, E): Row(R, ("Grant", "Started")),
-    (P, B): Row(P, ("Grant",)),
-    (P, L): Row(V, ("Grant",)),
+    (P, B): Row(P),
+    (P, L): Row(V),
     (P, C): Row(G, ("Receipt",)),
     (P, K): Row(G, ("Check",)),
     (P, S): Row(P),
     (P, A): Row(P, ("Check",)),
     # All rows before their Execute: it finds them, and the query is over at once.
-    (V, E): Row(G, RESULT),
-    (V, B): Row(V, ("ChannelPending", "Grant")),  # bergen missed the ack, and resumes
-    (V, L): Row(V, ("ChannelPending", "Grant")),
+    (V, E): Row(G, ("Grant", *RESULT)),
+    (V, B): Row(V, ("ChannelPending",)),  # bergen lost its connection, and resumes
+    (V, L): Row(V, ("ChannelPending",)),
     (V, C): Row(G, ("Receipt",)),
     (V, K): Row(G, ("Check",)),
     (V, S): Row(V),
@@ -186,7 +187,7 @@ class Walk:
         self.events = events
         self.query = QueryId("oslo", f"{number:032x}")
         self.state = State.UNKNOWN
-        self.bergen = Bergen(world.member.config.addresses()["tromso"], self.query)
+        self.bergen = Bergen(world.member.config.addresses()["tromso"], self.query, world.member.inputs)
         self.opened = False  # bergen has a channel that tromso knows
         self.checks = 0
         self.done: list[Event] = []
@@ -243,7 +244,7 @@ class Walk:
         match event:
             case Event.EXECUTE:
                 member._receive("oslo", msgspec.structs.replace(self.world.execute, query=query))
-                if self.state is State.PENDING:
+                if self.state in (State.PENDING, State.ARRIVED):
                     return [await self.bergen.granted()]
             case Event.BATCH:
                 return await self.bergen.send(is_last=False)
@@ -290,7 +291,8 @@ class Walk:
 class Bergen:
     """The sender, by hand: it says what it is told to say, and remembers what was answered."""
 
-    def __init__(self, address: str, query: QueryId) -> None:
+    def __init__(self, address: str, query: QueryId, inputs: Inputs) -> None:
+        self._inputs = inputs
         self._address = address
         self._channel = ChannelId(query, 1, "bergen", "tromso")
         self._connection: Connection | None = None
@@ -299,6 +301,8 @@ class Bergen:
 
     async def send(self, *, is_last: bool) -> list[str]:
         answers = []
+        if self._is_ended:
+            await self.close()
         if self._connection is None or self._connection.is_closed:
             answers += await self._open()
             if answers == ["ChannelGone"] or self._is_ended:
@@ -311,11 +315,14 @@ class Bergen:
         else:
             body = entry_of([(seq, "x")]).body
             parts = encode_batch_frame(Batch(seq, 0, False, 1, len(body), 0), body)
+        self._is_ended = is_last
         connection.send_parts(parts)
-        answers.append(await self.granted())
-        if is_last:
-            self._is_ended = True
-            await self.close()
+        receiver = self._inputs._arriving[self._channel.query][self._channel].channel._receiver
+        if receiver.pending:
+            await until(lambda: receiver.next_seq == self._next_seq)
+            assert connection.queued_bytes == 0, "rows that wait for their query are not acked"
+        else:
+            answers.append(await self.granted())
         return answers
 
     async def granted(self) -> str:
@@ -324,6 +331,8 @@ class Bergen:
         grant = await receive_message(self._connection, LIMITS.login_s)
         assert isinstance(grant, Grant)
         assert grant.acked_upto == self._next_seq
+        if self._is_ended:
+            await self.close()
         return "Grant"
 
     async def cut(self) -> None:
@@ -341,9 +350,6 @@ class Bergen:
             await self.close()
         elif self._is_ended:
             assert answer.next_seq == self._next_seq
-            grant = await receive_message(connection, LIMITS.login_s)
-            await self.close()
-            return [type(answer).__name__, type(grant).__name__]
         return [type(answer).__name__]
 
     async def close(self) -> None:

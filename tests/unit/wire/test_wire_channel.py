@@ -154,9 +154,12 @@ def test_credit_can_follow_consumption_and_acks_do_not_wait_for_it() -> None:
 def test_a_pending_channel_keeps_to_its_first_credits() -> None:
     end = receiver(400, pending=True)
     assert end.open(opening()) == [ChannelPending(0, 400)]
-    assert put(end, batch(0, 400)) == [Grant(1, 400)]
+    # Not acked: rows that a restart would lose unseen stay with their sender until the query has begun.
+    assert put(end, batch(0, 400)) == []
+    assert end.idle() == []
     with pytest.raises(PeerError, match="without credit"):
         end.is_new(batch(1), 100)
+    assert end.open(opening()) == [ChannelPending(1, 400)]
     assert end.activate(grant_on_consumption=False) == [Grant(1, 800)]
     assert end.activate(grant_on_consumption=False) == []
     assert end.open(opening(1)) == [ChannelOk(1, 800)]
