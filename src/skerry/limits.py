@@ -24,6 +24,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # rows known to be short on average: so many of them make a batch, and nobody watches its bytes
     narrow_row_bytes: int = 1 * KIB
     narrow_batch_rows: int = 4096
+    worker_buffer_bytes: int = 256 * KIB
 
     # channels
     first_credits_bytes: int = 4 * MIB

@@ -125,7 +125,7 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         # What a task gives its Python worker at once. Spark's 64 KiB wake the worker ten times a batch; more would
         # hold back the first rows of an edge that comes slowly.
-        "spark.buffer.size": "262144",
+        "spark.buffer.size": str(settings.limits.worker_buffer_bytes),
         # It records the place of each call in this program, for messages about programs: we have none to debug.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.task.maxFailures": FIXED["spark.task.maxFailures"],

@@ -22,7 +22,8 @@ async def _with_member(text: str, act: str, *arguments: str) -> None:
 
 
 def test_a_cluster_without_tables_has_nobody_to_ask() -> None:
-    asyncio.run(_with_member("cluster: c\nmembers: {oslo: {address: 'h:1'}}", "peer_tables.refresh"))
+    text = "cluster: c\nmembers: {oslo: {address: 'h:1'}}"
+    assert asyncio.run(_with_member(text, "peer_tables.refresh")) is None
 
 
 def test_the_bound_on_files_is_the_configurations(tmp_path: Path) -> None:

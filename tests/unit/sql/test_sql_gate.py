@@ -10,6 +10,7 @@ import pytest
 from skerry.errors import SqlError
 from skerry.sql import policy
 from skerry.sql.functions import admitted
+from skerry.sql.statement import Query
 from tests.integration.sql.make_admitted import DOCS, JSON, document, refused
 from tests.integration.sql.sql_fidelity import read_forms
 from tests.unit.sql.sql_cases import statement
@@ -90,7 +91,7 @@ def test_attempts_to_slip_through(sql: str) -> None:
     ],
 )
 def test_columns_that_are_named_like_a_call(sql: str) -> None:
-    statement(sql)
+    assert isinstance(statement(sql), Query)
 
 
 def test_substitution_never_sees_a_string() -> None:
