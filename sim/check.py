@@ -16,10 +16,11 @@ _IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
 
 
 def watch(cluster: Cluster) -> None:
-    """Memory and disk within the budget of each query, unread rows within the window of each channel."""
+    """Memory and disk within budgets, unread rows within windows, and what is over stays so."""
     for name, site in cluster.sites.items():
         _watch_windows(cluster, site)
         _watch_budgets(cluster, name, site)
+        _watch_ended(cluster, name, site)
 
 
 def _watch_windows(cluster: Cluster, site: Site) -> None:
@@ -49,6 +50,17 @@ def _watch_budgets(cluster: Cluster, name: str, site: Site) -> None:
             )
 
 
+def _watch_ended(cluster: Cluster, name: str, site: Site) -> None:
+    """A query that is over at a member has said so (its receipt): nothing of it begins there again, or is kept."""
+    inputs, now = site.member.inputs, cluster.loop.now
+    begun = set(inputs._halves)
+    site.over |= dict.fromkeys(site.begun - begun, now)
+    site.begun = begun
+    for query in (*begun, *inputs._arriving):
+        if now < site.over.get(query, -cluster.limits.marker_s) + cluster.limits.marker_s:
+            cluster.violated(f"{name}: query {query} is over here, and something of it has come back")
+
+
 def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
     """An answer is exactly right or an error; without hard faults and planted failures it is right."""
     name = f"query {query.query} ({query.shape})"
@@ -60,7 +72,7 @@ def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
     quits = reader.quits_after_s is not None or reader.quits_after_pages is not None or reader.is_absent
     if query.error_code == Cancelled.code and not quits:
         cluster.violated(f"{name}: cancelled, and nobody did: {query.outcome}")
-    elif query.error_code == 500:
+    elif query.error_code // 100 in (2, 5):  # a peer broke the protocol, or we did something that cannot be
         cluster.violated(f"{name}: {query.outcome}")
     elif query.error_code == 401 and query.timeout_s > 100:
         cluster.violated(f"{name}: it hung until its timeout")

@@ -77,6 +77,22 @@ class Spools(RuleBasedStateMachine):
                 spool.read(index)
 
     @rule(which=WHICH, data=st.data())
+    def a_disk_that_lies_is_found_out(self, which: int, data: st.DataObject) -> None:
+        """One byte of an entry on disk is another one, for a while."""
+        spool = self.spools[which]
+        stored = {at: entry for at, entry in spool._entries.items() if not isinstance(entry, Entry) and entry.length}
+        if not stored:
+            return
+        index = data.draw(st.sampled_from(sorted(stored)))
+        entry = stored[index]
+        at = entry.offset + data.draw(st.integers(0, entry.length - 1))
+        (right,) = os.pread(entry.segment._file.fileno(), 1, at)
+        os.pwrite(entry.segment._file.fileno(), bytes([right ^ 1]), at)
+        with pytest.raises(SiteError, match="checksum"):
+            spool.read(index)
+        os.pwrite(entry.segment._file.fileno(), bytes([right]), at)
+
+    @rule(which=WHICH, data=st.data())
     def release(self, which: int, data: st.DataObject) -> None:
         model = self.models[which]
         upto = data.draw(st.integers(0, len(model.bodies)))
