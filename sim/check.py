@@ -9,7 +9,8 @@ from sim.loop import Process
 from sim.queries import Query
 from skerry.config import FaultPolicy
 from skerry.errors import Cancelled
-from skerry.exchange.spool import ENTRY_BYTES
+from skerry.exchange.spool import Spool
+from skerry.limits import ENTRY_BYTES
 
 # Tasks that an idle member has: its clock, and its control connections.
 _IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
@@ -28,7 +29,7 @@ def _watch_windows(cluster: Cluster, site: Site) -> None:
         for channel, arriving in channels.items():
             if not (arriving.channel.is_pending or arriving.channel._receiver.grant_on_consumption):
                 continue
-            sizes = [entry.decoded_bytes for entry in arriving.spool._entries.values()]
+            sizes = _sizes(arriving.spool)
             # The overdraft of one batch; and a merge or a limit keeps the batch that it is at.
             query = cluster.queries.get(channel.query)
             keeps_one = query is not None and bool(query.plan.finish.keys or query.limit is not None)
@@ -37,13 +38,22 @@ def _watch_windows(cluster: Cluster, site: Site) -> None:
                 cluster.violated(f"{channel}: {sum(sizes)} bytes wait in its spool, {most} are granted at most")
 
 
+def _sizes(spool: Spool) -> list[int]:
+    """What each entry of a spool takes: its rows, or what is kept of it, if that is more."""
+    in_memory = [(entry.decoded_bytes, len(entry.body)) for entry in spool._entries.values()]
+    found = (spool._index.get(at) for at in range(spool.first, spool.length) if at not in spool._entries)
+    on_disk = [(stored.decoded_bytes, stored.length) for stored in found if stored is not None]
+    return [max(decoded, length + ENTRY_BYTES) for decoded, length in in_memory + on_disk]
+
+
 def _watch_budgets(cluster: Cluster, name: str, site: Site) -> None:
     for query, held in site.member.resources._held.items():
         budget, initiated = held.budget, site.member.initiated.get(query)
         # The page that the client reads counts, but is never refused for want of room.
         pages = list(initiated.result.pages._kept.values()) if initiated is not None else []
         extra = sum(batch.nbytes for page in pages for batch in page.batches) + len(pages) * ENTRY_BYTES
-        if budget.memory_used > budget.memory_bytes + extra or budget.disk_peak > budget.disk_bytes:
+        is_over = budget.index_used > budget.index_bytes or budget.disk_peak > budget.disk_bytes
+        if is_over or budget.memory_used - budget.index_used > budget.memory_bytes + extra:
             cluster.violated(
                 f"{name}: query {query}: {budget.memory_used} of {budget.memory_bytes} + {extra} bytes of memory, "
                 f"{budget.disk_peak} of {budget.disk_bytes} of disk"

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
-from skerry.limits import KIB, Limits
+from skerry.limits import ENTRY_BYTES, KIB, Limits
 from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
@@ -255,13 +255,14 @@ class ChannelOut:
                 return False
             entry = spool.read(sender.next_seq)
             body, body_bytes = entry.body, size_of((entry.body,))
-            # A tiny batch is larger as a message than in memory: credits count what must be kept, so the larger.
             decoded_bytes = max(entry.decoded_bytes, body_bytes)
             if decoded_bytes > self._limits.frame_bytes - self._limits.frame_bytes_before_login:
                 raise Overloaded(
                     f"{self.channel}: a batch of {decoded_bytes} bytes is over the limit of a frame",
                     suggestion="are there single values of such a size? raise limits.frame_bytes at all members",
                 )
+            # A tiny batch takes more as a message, and to keep account of, than its rows do: credits count the larger.
+            decoded_bytes = max(decoded_bytes, body_bytes + ENTRY_BYTES)
             if self._codec and entry.rows:
                 body = await self._pack(body, body_bytes)
                 if self._link_error is not None or not sender.may_send(1):
