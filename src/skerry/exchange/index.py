@@ -65,9 +65,9 @@ class DiskIndex:
         )
         return None if offset == _NOWHERE else Stored(block.segment, offset, length, checksum, rows, decoded_bytes)
 
-    def forget(self, number: int) -> Segment | None:
-        """The segment of this entry, if it is on disk; it and all before it are not asked for any more."""
+    def forget(self, number: int) -> Stored | None:
+        """The entry, if it is on disk, for the last time: it and all before it are not asked for any more."""
         stored = self.get(number)
         while self._blocks and self._blocks[0].end <= number + 1:
             del self._blocks[0]
-        return stored.segment if stored is not None else None
+        return stored
