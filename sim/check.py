@@ -53,7 +53,7 @@ def _watch_budgets(cluster: Cluster, name: str, site: Site) -> None:
         pages = list(initiated.result.pages._kept.values()) if initiated is not None else []
         extra = sum(batch.nbytes for page in pages for batch in page.batches) + len(pages) * ENTRY_BYTES
         is_over = budget.index_used > budget.index_bytes or budget.disk_peak > budget.disk_bytes
-        if is_over or budget.memory_used - budget.index_used > budget.memory_bytes + extra:
+        if is_over or budget.memory_used - budget.index_used - budget.state_used > budget.memory_bytes + extra:
             cluster.violated(
                 f"{name}: query {query}: {budget.memory_used} of {budget.memory_bytes} + {extra} bytes of memory, "
                 f"{budget.disk_peak} of {budget.disk_bytes} of disk"

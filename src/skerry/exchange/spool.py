@@ -69,6 +69,7 @@ class Budget:
     entry. Decoded sizes are the business of credits: a batch is decoded only when it is consumed. Disk
     counts a segment until it is closed, because a file keeps the space of entries that were let go. What is
     on disk takes a little memory too, INDEX_BYTES an entry: up to a quarter of `memory_bytes`, beside it.
+    Merges hold a batch of each lane, beside it too.
     """
 
     def __init__(self, memory_bytes: int, disk_bytes: int, segment_bytes: int = SEGMENT_BYTES) -> None:
@@ -82,6 +83,7 @@ class Budget:
         self.pages_peak = 0
         self.index_bytes = max(memory_bytes // 4, _INDEX_BYTES_LEAST)
         self.index_used = 0
+        self.state_used = 0  # of merges: a batch a lane, whatever else is held
         self.disk_used = 0
         self.disk_peak = 0
         self.promised_bytes = 0  # to spools whose senders have credit: those that can wait leave it free
@@ -98,7 +100,8 @@ class Budget:
         return self.fits_memory(size_bytes, gives_way=gives_way) or self.fits_disk(size_bytes, gives_way=gives_way)
 
     def fits_memory(self, size_bytes: int, *, gives_way: bool = False) -> bool:
-        spools_used, size = self.memory_used - self.pages_used - self.index_used, size_bytes + ENTRY_BYTES
+        size = size_bytes + ENTRY_BYTES
+        spools_used = self.memory_used - self.pages_used - self.index_used - self.state_used
         if spools_used == 0:  # the first may be larger than the spools' share: it is what the next page is made of
             return self.pages_used + size <= self.memory_bytes
         share = self.memory_bytes - self.pages_bytes
@@ -124,6 +127,13 @@ class Budget:
     def give_back_memory(self, size_bytes: int) -> None:
         self.memory_used -= size_bytes + ENTRY_BYTES
         assert self.memory_used >= 0
+
+    def change_state(self, change_bytes: int) -> None:
+        """A merge holds so much more, or less. It is counted and never refused: without its heads nothing moves."""
+        self.state_used += change_bytes
+        self.memory_used += change_bytes
+        self.memory_peak = max(self.memory_peak, self.memory_used)
+        assert self.state_used >= 0
 
     def take_page(self, size_bytes: int) -> None:
         self.pages_used += size_bytes + ENTRY_BYTES

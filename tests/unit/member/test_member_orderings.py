@@ -170,6 +170,28 @@ def test_a_participant_follows_the_table_in_every_ordering(pipelined: bool) -> N
     asyncio.run(all_rows())
 
 
+def test_a_plan_that_leaves_the_cache_stays_with_its_running_query() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(GIVE_UP_S):
+            world = World(False, plans=1)
+            await world.start()
+            walk = Walk(world, 0, ())
+            (result,) = world.expect(walk.query)
+            await walk._do(Event.EXECUTE)
+            world.member.plans.put(plan_of("bergen", "tromso"))
+            assert world.member.plans.get(world.execute.plan_id) is None
+            for event in (Event.BATCH, Event.LAST):
+                await walk._do(event)
+            await until(lambda: result.spool.finished)
+            assert [rows_of(entry.body) for entry in _entries(result.spool)] == [[(0, "x")]]
+            await until(lambda: walk.query not in world.member.participants)
+            world.forget(walk.query)
+            await walk.bergen.close()
+            await world.stop()
+
+    asyncio.run(main())
+
+
 def test_rows_leave_as_soon_as_their_receiver_is_back() -> None:
     """Tromso's dial to oslo came to nothing, and the next would be days away."""
 
