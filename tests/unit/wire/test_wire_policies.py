@@ -142,6 +142,7 @@ def test_a_silent_connection_is_given_up_when_its_peer_is_back(
             sender.put(100)
             await until(lambda: sender.out._sender.acked_upto == len(sender.bodies))
             heard_at = heard_at if heard_later else loop.time()
+            await until(lambda: loop.time() > heard_at + 0.001)  # more than a heartbeat
         await until(lambda: loop.time() > heard_at + 0.003)  # three heartbeats
         cutter.is_frozen = True
         sender.put(200)
