@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from skerry.errors import SqlError
 from skerry.limits import Limits
-from skerry.sql import bind, columns, gate, parameters
+from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import Catalog, TableRef, did_you_mean
@@ -158,6 +158,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bind.check_aliases(scopes, text)
     bind.shorten_names(scopes)
     columns.check_columns(tree, scopes, tables, text)
+    expected.check_values(tree, scopes, bound, text)
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
     needed = needed_columns(tree, scopes, sources)

@@ -44,7 +44,8 @@ def batches(count: int, rows: int = 10) -> list[pa.RecordBatch]:
 class World:
     """A task port, its budget, and the two functions that tasks run, in threads."""
 
-    def __init__(self, port: TaskPort, address: str, folder: Path) -> None:
+    def __init__(self, port: TaskPort, address: str, folder: Path, is_inside: bool) -> None:
+        self.is_inside = is_inside
         self.port = port
         self.address = address
         self.folder = folder
@@ -55,7 +56,7 @@ class World:
 
     async def sink(self, items: Iterator[pa.RecordBatch], attempt: Attempt = FIRST, token: str = "t") -> Any:
         output = SinkOutput(QUERY, 1, self.address, token, "test")
-        spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS)
+        spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS, self.is_inside)
         return await asyncio.to_thread(hand_over, spec, attempt.partition, attempt.attempt, items)
 
     async def source(self, partition: int = 0, partitions: int = 1, token: str = "t") -> list[int]:
@@ -69,18 +70,21 @@ class World:
 
 
 def in_a_world(test: Callable[[World], Awaitable[None]], folder: Path) -> None:
-    async def run() -> None:
+    """Twice: with sinks that use the socket, and with sinks that are known to be in this process."""
+
+    async def run(is_inside: bool) -> None:
         port = TaskPort(LIMITS)
         listener = await port.listen(f"unix:{folder}/s", Identity("test", "oslo", 1))
         try:
             async with asyncio.timeout(30):
-                await test(World(port, listener.address, folder))
+                await test(World(port, listener.address, folder, is_inside))
         finally:
             port.forget(QUERY)
             await listener.stop()
         assert port.connections() == 0
 
-    asyncio.run(run())
+    for is_inside in (False, True):
+        asyncio.run(run(is_inside))
 
 
 async def until(condition: Callable[[], bool]) -> None:
