@@ -51,6 +51,7 @@ class Initiated:
         self._on_ended = on_ended
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
+        self._limits = limits
         self.result = Result(plan.finish, limits, self._wakeup)
         self.ended = asyncio.Event()
 
@@ -58,7 +59,7 @@ class Initiated:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
-        self.result.pages.count_in(self._inputs.budget(self.query))
+        self.result.pages.count_in(self._inputs.budget(self.query), self._limits)
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel

@@ -77,7 +77,8 @@ class Result:
         ]
         rows: Input
         if finish.keys:
-            rows = Merge(inputs, finish.keys, schema, self._limits.batch_rows, self._limits.batch_bytes)
+            size_bytes = min(self._limits.batch_bytes, self._limits.piece_bytes)
+            rows = Merge(inputs, finish.keys, schema, self._limits.batch_rows, size_bytes)
         else:
             rows = Gather(inputs)
         if finish.offset or finish.limit is not None:

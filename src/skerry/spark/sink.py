@@ -105,14 +105,13 @@ def pieces(batch: pa.RecordBatch, limits: Limits) -> Batches:
     if batch.num_rows == 0:
         return
     size = decoded_bytes(batch)
-    fits = size <= min(4 * limits.batch_bytes, limits.frame_bytes - _HEADER_BYTES)
-    if fits:
+    if size <= limits.piece_bytes:
         yield batch
     elif batch.num_rows == 1:
         yield _one_row(batch, size, limits)
     else:
         # Rows may differ much in size: cut by number, then look at each slice again.
-        rows = max(1, min(batch.num_rows // 2, batch.num_rows * limits.batch_bytes // size))
+        rows = max(1, min(batch.num_rows // 2, batch.num_rows * min(limits.batch_bytes, limits.piece_bytes) // size))
         for offset in range(0, batch.num_rows, rows):
             yield from pieces(batch.slice(offset, rows), limits)
 

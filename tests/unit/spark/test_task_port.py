@@ -261,6 +261,9 @@ def test_batches_are_cut_near_the_target_and_below_a_frame() -> None:
     assert all(len(encode_batch(piece)) < limits.frame_bytes for piece in cut)
     assert all(decoded_bytes(piece) <= 4 * KIB or piece.num_rows == 1 for piece in cut)
     assert list(pieces(batch.slice(0, 0), limits)) == []
+    # A small spool wants small batches: a window of pages has one of them in each at least.
+    small = Limits(spool_memory_bytes=64 * KIB)
+    assert all(decoded_bytes(piece) <= 2 * KIB or piece.num_rows == 1 for piece in pieces(batch, small))
     with pytest.raises(Overloaded, match="one row takes"):
         list(pieces(pa.record_batch([pa.array(["x" * 70 * KIB])], names=["s"]), limits))
 
