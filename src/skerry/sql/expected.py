@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +19,8 @@ from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+
+BOUND = "number of rows"  # the type of LIMIT's and OFFSET's markers
 
 _NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
 _TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
@@ -30,33 +33,52 @@ _DAYS = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
 _BLANKS = "".join(map(chr, [*range(0x21), *range(0x7F, 0xA0)]))  # what Spark trims before it casts
 
 
-def expected_types(tree: exp.Expr, scopes: Scopes) -> dict[str, list[tuple[exp.Placeholder, str, str]]]:
-    """By marker: each place where its type is known, with the type and the column or clause that says so."""
+@dataclass(frozen=True)
+class Place:
+    """Where a marker's type is known; `where` is the column, or LIMIT or OFFSET, that says so."""
+
+    marker: exp.Placeholder
+    type: str
+    where: str
+    is_bound: bool = False
+
+
+def expected_places(tree: exp.Expr, scopes: Scopes) -> dict[str, list[Place]]:
+    """By the names of markers; those whose type nobody knows are left out."""
     owners = {id(column): scope for scope in scopes.all if scope.plain for column in scope.columns}
-    found: dict[str, list[tuple[exp.Placeholder, str, str]]] = {}
+    found: dict[str, list[Place]] = {}
     for marker, column in _compared(tree):
         scope = owners.get(id(column))
         kind = _type_of(column, scope) if scope is not None else None
         if kind is not None:
-            found.setdefault(marker.name, []).append((marker, kind, column.name))
+            found.setdefault(marker.name, []).append(Place(marker, kind, column.name))
     for clause in tree.find_all(exp.Limit, exp.Offset):
         if isinstance(clause.expression, exp.Placeholder):
-            where = type(clause).__name__.upper()
-            found.setdefault(clause.expression.name, []).append((clause.expression, "int", where))
+            place = Place(clause.expression, BOUND, type(clause).__name__.upper(), is_bound=True)
+            found.setdefault(clause.expression.name, []).append(place)
     return found
 
 
-def check_values(tree: exp.Expr, scopes: Scopes, values: Mapping[str, Any], text: str) -> None:
+def check_values(places: Mapping[str, Sequence[Place]], values: Mapping[str, Any], text: str) -> None:
     """Refuse a value that surely has a wrong type, before anything runs."""
-    for name, places in expected_types(tree, scopes).items():
-        for marker, kind, where in places:
-            value = values.get(name)
-            is_bound = where in ("LIMIT", "OFFSET")
-            if not (_bounds(value) if is_bound else may_compare(kind, value)):
-                said = repr(value) if len(repr(value)) <= 40 else f"a value of type {type(value).__name__}"
-                wants = f"{where} takes a number of rows" if is_bound else f"column {where} is {_article(kind)}"
+    for name, known in places.items():
+        for place in known:
+            if not may_be(place.type, values.get(name)):
                 shown = f"{int(name[1:]) + 1}" if re.fullmatch(r"p\d+", name) else f":{name}"
-                raise error_at(f"parameter {shown}: {said} has a wrong type: {wants}", text, marker)
+                wants = "takes a number of rows" if place.is_bound else f"is {_article(place.type)}"
+                where = place.where if place.is_bound else f"column {place.where}"
+                what = said(values.get(name))
+                raise error_at(f"parameter {shown}: {what} has a wrong type: {where} {wants}", text, place.marker)
+
+
+def said(value: Any) -> str:
+    """A value in a message."""
+    return repr(value) if len(repr(value)) <= 40 else f"a value of type {type(value).__name__}"
+
+
+def may_be(kind: str, value: Any) -> bool:
+    """False when the value surely is none of the type, the type being one of `Place`."""
+    return _bounds(value) if kind == BOUND else may_compare(kind, value)
 
 
 def may_compare(kind: str, value: Any) -> bool:
