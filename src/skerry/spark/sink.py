@@ -15,11 +15,11 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from skerry.errors import Overloaded
-from skerry.exchange.intake import UNKNOWN_PARTITION, body_hash, combine
+from skerry.exchange.intake import UNKNOWN_PARTITION, combine
 from skerry.limits import KIB, MIB, Limits
 from skerry.spark.engine import SinkOutput, SinkRow
 from skerry.spark.taskline import Outbox, TaskLine
-from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
+from skerry.wire.codec import decode_schema, decoded_bytes
 from skerry.wire.messages import Batch, SinkEnd, SinkOpen
 
 SINK_COLUMNS = "partition int, attempt long, batches long, rows long, checksum long"
@@ -67,11 +67,12 @@ def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) ->
     schema = decode_schema(spec.schema)
     count = rows = checksum = 0
     with _way(spec, SinkOpen(spec.output.query, spec.output.fragment, partition, attempt)) as way:
+        types = schema.types
         for batch in batches:
-            for piece in pieces(_as_agreed(batch, schema), spec.limits):
-                body = encode_batch(piece)
-                batch_hash = body_hash(body)
-                way.put(Batch(count, 0, False, piece.num_rows, decoded_bytes(piece), 0), body, batch_hash)
+            for piece, size in sized_pieces(_as_agreed(batch, schema, types), spec.limits):
+                body = piece.serialize()  # of the types agreed on, so no others need be looked for
+                batch_hash = way.hash_of(body)
+                way.put(Batch(count, 0, False, piece.num_rows, size, 0), body, batch_hash)
                 checksum = combine(checksum, batch_hash)
                 rows += piece.num_rows
                 count += 1
@@ -92,28 +93,28 @@ def _way(spec: SinkSpec, opening: SinkOpen) -> Handover | Outbox:
     return Outbox(line)
 
 
-def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema, types: list[pa.DataType]) -> pa.RecordBatch:
     """The batch with the types that were announced; names do not travel, and an Apache Spark's types agree."""
-    if batch.schema.types == schema.types:
+    if batch.schema.types == types:
         return batch
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def pieces(batch: pa.RecordBatch, limits: Limits) -> Batches:
-    """The batch in slices near `batch_bytes`, all of which fit a frame; batches without rows vanish."""
+def sized_pieces(batch: pa.RecordBatch, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The batch in slices near `batch_bytes` and their decoded bytes; all fit a frame, none is without rows."""
     if batch.num_rows == 0:
         return
     size = decoded_bytes(batch)
     if size <= limits.piece_bytes:
-        yield batch
+        yield batch, size
     elif batch.num_rows == 1:
-        yield _one_row(batch, size, limits)
+        yield _one_row(batch, size, limits), size
     else:
         # Rows may differ much in size: cut by number, then look at each slice again.
         rows = max(1, min(batch.num_rows // 2, batch.num_rows * min(limits.batch_bytes, limits.piece_bytes) // size))
         for offset in range(0, batch.num_rows, rows):
-            yield from pieces(batch.slice(offset, rows), limits)
+            yield from sized_pieces(batch.slice(offset, rows), limits)
 
 
 def _one_row(batch: pa.RecordBatch, size: int, limits: Limits) -> pa.RecordBatch:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from skerry.errors import PeerError
+from skerry.exchange.intake import body_hash
 from skerry.exchange.spool import Body
 from skerry.limits import Limits
 from skerry.wire.blocking import BlockingConnection
@@ -89,6 +90,9 @@ class Outbox:
         self._error: BaseException | None = None
         self._thread = Thread(target=self._send, name="skerry-sink", daemon=True)
         self._thread.start()
+
+    def hash_of(self, body: Body) -> int:
+        return body_hash(body)
 
     def put(self, header: Batch, body: Body, batch_hash: int) -> None:
         """The hash is not sent: the member makes its own, of what arrives."""

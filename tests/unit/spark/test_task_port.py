@@ -22,7 +22,7 @@ from skerry.limits import KIB, MIB, Limits
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.taskport import TaskPort
 from skerry.spark.engine import EdgeInput, SinkOutput
-from skerry.spark.sink import SinkSpec, hand_over, pieces
+from skerry.spark.sink import SinkSpec, hand_over, sized_pieces
 from skerry.spark.source import SourceSpec, decode_spec, encode_spec, read_share
 from skerry.wire.codec import decoded_bytes, encode_batch, encode_schema
 from skerry.wire.frames import ConnectionLost
@@ -67,6 +67,12 @@ class World:
             return [value for batch in read_share(spec, partition) for value in batch.column(0).to_pylist()]
 
         return await asyncio.to_thread(read)
+
+
+def pieces(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
+    for piece, size in sized_pieces(batch, limits):
+        assert size == decoded_bytes(piece)
+        yield piece
 
 
 def in_a_world(test: Callable[[World], Awaitable[None]], folder: Path) -> None:
@@ -274,12 +280,12 @@ def test_what_tasks_import_does_not_bring_pandas() -> None:
 import sys
 import pyarrow as pa
 from skerry.spark.engine import SinkRow
-from skerry.spark.sink import encode_row, pieces
+from skerry.spark.sink import encode_row, sized_pieces
 from skerry.spark.source import read_share
 from skerry.limits import Limits
 from skerry.wire.codec import decode_batch, encode_batch
 row = encode_row(SinkRow(0, 2**62, 3, 4, 5))
-for piece in pieces(row, Limits()):
+for piece, _ in sized_pieces(row, Limits()):
     assert decode_batch(encode_batch(piece), row.schema, 1 << 20).equals(row)
 assert "pandas" not in sys.modules, "pandas was imported"
 assert row.column(1)[0].as_py() == 2**62
