@@ -51,6 +51,7 @@ class Initiated:
         self._on_ended = on_ended
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
+        self._limits = limits
         self.result = Result(plan.finish, limits, self._wakeup)
         self.ended = asyncio.Event()
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -12,14 +13,20 @@ from skerry.config import Role
 from skerry.errors import SiteError, SqlError, UserError
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.fragment import Plan
+from skerry.sql.expected import BOUND
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
+from skerry.sql.parameters import Unbound
 from skerry.sql.statement import DescribeTable, Explain, Query, ShowTables, Statement, analyse
-from skerry.wire.messages import ClientExecute, Value
+from skerry.wire.messages import ClientExecute, ClientPrepare, Parameter, Value
 from skerry.wire.values import from_value, to_value
 
 if TYPE_CHECKING:
     from skerry.member.server import Member
+
+
+M = TypeVar("M", ClientExecute, ClientPrepare)
+T = TypeVar("T")
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -47,10 +54,19 @@ class _SchemaCatalog:
 
 async def plan_statement(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    return await _with_fresh_tables(member, _plan, message)
+
+
+async def prepare_statement(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+    """The statement's markers and what is known of their types; errors as in `plan_statement`."""
+    return await _with_fresh_tables(member, _prepare, message)
+
+
+async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         try:
-            return await member.workers.run(_plan, member, message)
+            return await member.workers.run(work, member, message)
         except SiteError as error:
             # Sites are learned one by one, as the statement needs them.
             if not error.member or error.member in asked:
@@ -88,6 +104,18 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
         case Explain():
             return Explained(_cut(member, statement.query))
     return statement
+
+
+def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+    catalog = _SchemaCatalog(member.catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, member.limits)
+    if isinstance(statement, Explain):
+        statement = statement.query
+    if not isinstance(statement, Query):
+        return ()
+    names, types = statement.parameters, {**statement.expected}
+    types |= {name: "int" for name, kind in types.items() if kind == BOUND}
+    return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
 def _cut(member: Member, query: Query) -> Plan:

@@ -39,7 +39,7 @@ class Result:
     def count_in(self, budget: Budget) -> None:
         """What pages and a merge hold is the query's, as its spools are."""
         self._budget = budget
-        self.pages.count_in(budget)
+        self.pages.count_in(budget, self._limits)
 
     def close(self) -> None:
         """The query is over: nothing of this counts any more, and no more rows are made."""
@@ -96,9 +96,8 @@ class Result:
         rows: Input
         if finish.keys:
             limits = self._limits
-            rows = self._merge = Merge(
-                inputs, finish.keys, schema, limits.batch_rows, limits.batch_bytes, self._count_state
-            )
+            size_bytes = min(limits.batch_bytes, limits.piece_bytes)
+            rows = self._merge = Merge(inputs, finish.keys, schema, limits.batch_rows, size_bytes, self._count_state)
         else:
             rows = Gather(inputs)
         if finish.offset or finish.limit is not None:
