@@ -19,12 +19,14 @@ import xxhash
 from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
+from skerry.catalog.topology import Topology
 from skerry.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import held_row_bytes, row_bytes, scan_rows
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
 from skerry.plan.place import fewest_arriving
+from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape, result_shape, with_sort_by, without_limit
@@ -46,10 +48,15 @@ class Parts(Protocol):
 
 
 class Site(msgspec.Struct, frozen=True):
-    """Who plans, and who may run fragments, in the configuration's order."""
+    """Who plans, who may run fragments, in the configuration's order, and by which rules.
+
+    Without a topology all members reach each other equally well.
+    """
 
     initiator: str
     data_members: tuple[str, ...]
+    rules: Rules = NO_RULES
+    topology: Topology | None = None
 
 
 class _Source(msgspec.Struct, frozen=True):
@@ -72,13 +79,16 @@ class _Source(msgspec.Struct, frozen=True):
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
-    sources = _sources(query.tables, catalog)
+    is_whole = site.rules.baseline == "tables"
+    sources = _whole_tables(query.tables, catalog) if is_whole else _sources(query.tables, catalog)
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
     mergeable = keys_are_mergeable(query, shape)
     builder = _Builder(_nonce(query), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
-    if len(holders) <= 1:
-        at_home = site.initiator if site.initiator in site.data_members else site.data_members[0]
+    at_home = site.initiator if site.initiator in site.data_members else site.data_members[0]
+    if is_whole or site.rules.root == "initiator":
+        builder.add_rest(query, sources, at_home)
+    elif len(holders) <= 1:
         builder.add_rest(query, sources, next(iter(holders), at_home))
     elif _runs_at_every_part(sources, shape, mergeable):
         builder.add_parts(query, sources[0])
@@ -132,6 +142,15 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
         mentions = tuple(scan.node_name for scan in same)
         sources.append(_Source(mentions, table, columns, tuple(same[0].filters), catalog.parts(table)))
     return sources
+
+
+def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
+    """Every table as it is, all columns and rows: what a query costs without any push-down."""
+    tables = {(scan.table.name, scan.table.member): scan.table for scan in scans}
+    mentions = {
+        key: tuple(scan.node_name for scan in scans if (scan.table.name, scan.table.member) == key) for key in tables
+    }
+    return [_Source(mentions[key], table, table.columns, (), catalog.parts(table)) for key, table in tables.items()]
 
 
 def _rows_are_narrow(query: Query, sources: Sequence[_Source], limits: Limits) -> bool:
