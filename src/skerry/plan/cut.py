@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -25,8 +25,10 @@ from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import held_row_bytes, row_bytes, scan_rows
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
+from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import fewest_arriving
 from skerry.plan.rules import NO_RULES, Rules
+from skerry.plan.rules.partial_aggregate import by_place
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape, result_shape, with_sort_by, without_limit
@@ -60,16 +62,31 @@ class Site(msgspec.Struct, frozen=True):
 
 
 class _Source(msgspec.Struct, frozen=True):
-    """One table as the query needs it; every mention with the same filters shares it."""
+    """One table as the query needs it; every mention with the same filters shares it.
+
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member.
+    """
 
     mentions: tuple[str, ...]
     table: TableRef
     columns: tuple[Column, ...]
     filters: tuple[exp.Expr, ...]
     parts: tuple[TablePart, ...]
+    partial: exp.Select | None = None
+    partial_rows: dict[str, int] = {}
 
     def estimated_rows(self, part: TablePart) -> int:
-        return scan_rows(part, bool(self.filters))
+        return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
+
+    def scan(self, placeholder: str) -> exp.Select:
+        """What is read of a part: its needed columns and rows, or its partial aggregates."""
+        if self.partial is not None:
+            tree = self.partial.copy()
+            _replace_tables(tree, {self.mentions[0]: [placeholder]}, {})
+            return tree
+        tree = exp.select(*(exp.column(column.name, quoted=True) for column in self.columns))
+        tree = tree.from_(exp.to_table(placeholder))
+        return tree.where(*self.filters) if self.filters else tree
 
     def widest_row(self) -> float:
         """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
@@ -92,7 +109,12 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         builder.add_rest(query, sources, next(iter(holders), at_home))
     elif _runs_at_every_part(sources, shape, mergeable):
         builder.add_parts(query, sources[0])
+    elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
+        builder.add_merged(merged, sources[0])
     else:
+        if site.rules.has("aggregates"):
+            query, partials = at_sites(query, _parts_of(sources), shape)
+            sources = [*_sources(query.tables, catalog), *(_partial_source(each, catalog) for each in partials)]
         builder.add_rest(query, sources, _rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters))
 
@@ -142,6 +164,22 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
         mentions = tuple(scan.node_name for scan in same)
         sources.append(_Source(mentions, table, columns, tuple(same[0].filters), catalog.parts(table)))
     return sources
+
+
+def _parts_of(sources: Sequence[_Source]) -> dict[str, tuple[TablePart, ...]]:
+    return {mention: source.parts for source in sources for mention in source.mentions}
+
+
+def _in_member(query: Query, sources: Sequence[_Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
+    if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > _LIMIT_MAX:
+        return None
+    return in_member(query, _parts_of(sources), shape, limits)
+
+
+def _partial_source(each: AtSite, catalog: Parts) -> _Source:
+    scan, merge = each.scan, each.merge
+    parts = catalog.parts(scan.table)
+    return _Source((scan.node_name,), scan.table, merge.columns, (), parts, merge.partial, each.rows)
 
 
 def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
@@ -202,7 +240,8 @@ class _Builder:
             if self._is_small(source, member):
                 small |= set(source.mentions)
         _hint_broadcasts(tree, small)
-        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
+        local = {leaf.placeholder for leaf in leaves if isinstance(leaf, TableLeaf)}
+        _replace_tables(tree, names, {mention: source for source in sources for mention in source.mentions}, local)
         order: str = "lanes" if shape.has_order else "any"
         keys: tuple[SortKey, ...] = ()
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
@@ -237,11 +276,7 @@ class _Builder:
 
     def _add_scan(self, source: _Source, part: TablePart, edge: int, receiver: str) -> None:
         leaf = TableLeaf(self._placeholder(), part.table)
-        tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
-            exp.to_table(leaf.placeholder)
-        )
-        if source.filters:
-            tree = tree.where(*source.filters)
+        tree = source.scan(leaf.placeholder)
         rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
         self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns), is_narrow)
 
@@ -277,6 +312,30 @@ class _Builder:
             self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns), self._is_narrow)
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
+
+    # --- groups of every part, merged by the initiator -----------------------------------------------
+    def add_merged(self, merged: InMember, source: _Source) -> None:
+        """Each part's groups, sorted, the first of them only if there is a limit; the initiator merges them."""
+        shape, merge = self._shape, merged.merge
+        # A part's first groups hold all groups that can be among the first of all.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(merge.tree)
+        order, clause = ("merge", "sort") if wanted is None else ("lanes", "order")
+        if merge.keys:
+            kind = exp.Sort if clause == "sort" else exp.Order
+            tree.set(clause, kind(expressions=[by_place(key) for key in merge.keys]))
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+        edge, keys = self._edge(), merge.keys if order == "merge" else ()
+        output = Output(edge, self._site.initiator, order if merge.keys else "any", keys, self._is_bounded(wanted))
+        for part in source.parts:
+            leaf = TableLeaf(self._placeholder(), part.table)
+            own = tree.copy()
+            _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
+            rows = merged.rows[part.member]
+            self._add(part.member, own, (leaf,), output, rows, rows * merged.row_bytes, self._is_narrow)
+        senders = tuple(part.member for part in source.parts)
+        self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
 
     # --- pieces ------------------------------------------------------------------------------------
     def _is_bounded(self, limit: int | None) -> bool:
@@ -335,23 +394,30 @@ def _is_one_row(tree: exp.Expr) -> bool:
 
 
 def _replace_tables(
-    tree: exp.Expr, names: Mapping[str, Sequence[str]], columns: Mapping[str, tuple[Column, ...]]
+    tree: exp.Expr,
+    names: Mapping[str, Sequence[str]],
+    sources: Mapping[str, _Source],
+    local: Collection[str] = (),
 ) -> None:
-    """Put placeholders where the bound tree names its scans."""
+    """Put placeholders where the bound tree names its scans; `local` ones stand for a site's own part."""
     nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
     # Every scan stands once; a second node of its name would be something else that the user named so.
     assert sorted(node.name for node in nodes) == sorted(names)
     for node in nodes:
-        placeholders = names[node.name]
-        if len(placeholders) == 1:
+        placeholders, source = names[node.name], sources.get(node.name)
+        is_partial = source is not None and source.partial is not None
+        if len(placeholders) == 1 and not (is_partial and placeholders[0] in local):
             node.set("this", exp.to_identifier(placeholders[0]))
             continue
         # A local part and parts that arrive: their union stands where the table stood.
-        wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
-        selects = [exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) for each in placeholders]
-        union: exp.Query = selects[0]
-        for select in selects[1:]:
-            union = exp.union(union, select, distinct=False, copy=False)
+        assert source is not None
+        wanted = [exp.column(column.name, quoted=True) for column in source.columns]
+        union: exp.Query | None = None
+        for each in placeholders:
+            select = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each))
+            if is_partial and each in local:
+                select = source.scan(each)
+            union = select if union is None else exp.union(union, select, distinct=False, copy=False)
         node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 
 

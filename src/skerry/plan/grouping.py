@@ -1,0 +1,266 @@
+"""A SELECT that groups the rows of one table: the columns it sees, what it groups by, which aggregates it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
+from skerry.sql.names import TableRef
+from skerry.sql.shape import alike
+from skerry.sql.types import infer
+
+_CLAUSES = frozenset("expressions from_ where group having order limit offset said_all".split())
+_BELOW = frozenset("expressions from_ where said_all".split())
+_SETS = exp.Rollup | exp.Cube | exp.GroupingSets
+# Aggregates by their kind, but of the grouping itself: they have no partial result.
+_OF_GROUPING = frozenset(("grouping", "grouping_id"))
+
+Types = Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class Block:
+    """`keys` are what the block groups by, without qualifiers; `types` are the columns below it, in lower case.
+
+    has_sets: GROUPING SETS, ROLLUP or CUBE. `aggregates` are the calls of its list, HAVING and ORDER BY.
+    """
+
+    select: exp.Select
+    scan: str
+    alias: str
+    types: Types
+    keys: tuple[exp.Expr, ...]
+    has_sets: bool
+    aggregates: tuple[exp.Expr, ...]
+
+    def resolve(self, column: exp.Column) -> str | None:
+        parts = [part.name.lower() for part in column.parts]
+        if len(parts) == 2 and parts[0] == self.alias:
+            return self.types.get(parts[1])
+        return self.types.get(parts[0]) if len(parts) == 1 else None
+
+    def type_of(self, node: exp.Expr) -> str | None:
+        return infer(node, self.resolve)
+
+    def bare(self, node: exp.Expr) -> exp.Expr:
+        """A copy without this relation's name and without brackets around it: so equal expressions look alike."""
+        while isinstance(node, exp.Paren):
+            node = node.this
+        copy = node.copy()
+        for column in copy.find_all(exp.Column):
+            if len(column.parts) == 2 and column.parts[0].name.lower() == self.alias:
+                column.set("table", None)
+        return copy
+
+    def is_own(self, column: exp.Column) -> bool:
+        """Whether this is surely a column (or a field of one) of the relation."""
+        parts = [part.name.lower() for part in column.parts]
+        return (parts[0] == self.alias and len(parts) > 1 and parts[1] in self.types) or parts[0] in self.types
+
+    def key(self, node: exp.Expr) -> int | None:
+        """Which key this expression is."""
+        bare = self.bare(node)
+        return next((index for index, key in enumerate(self.keys) if alike(key, bare)), None)
+
+
+def block_of(select: exp.Expr, scans: Mapping[str, TableRef]) -> Block | None:
+    """The block, if it has the one shape that partial aggregates are for, and everything in it is known."""
+    if not isinstance(select, exp.Select) or _said(select) - _CLAUSES or select.args.get("from_") is None:
+        return None
+    relation = _relation(select.args["from_"].this, scans)
+    if relation is None or not _is_plain(select):
+        return None
+    scan, alias, types = relation
+    aggregates = tuple(_calls(select))
+    group = select.args.get("group")
+    if not aggregates and group is None:
+        return None
+    block = Block(select, scan, alias, types, (), False, aggregates)
+    keys = _keys(group, block) if group is not None else []
+    if keys is None or not all(key.find(exp.Column) for key in keys):
+        return None
+    has_sets = group is not None and (_has_sets(group))
+    block = Block(select, scan, alias, types, tuple(keys), has_sets, aggregates)
+    return block if _is_resolved(block) else None
+
+
+def outermost_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Aggregate calls below `node`, each with its FILTER."""
+    if is_aggregate(node) and call_name(node) not in _OF_GROUPING:
+        yield node
+        return
+    if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from outermost_aggregates(child)
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    return next(outermost_aggregates(node), None) is not None
+
+
+def set_leaves(group: exp.Expr) -> Iterator[exp.Expr]:
+    """What stands in GROUP BY, inside of ROLLUP, CUBE and GROUPING SETS too."""
+    stack = [*(group.args.get("grouping_sets") or []), *reversed(group.expressions)]
+    has_sets = _has_sets(group)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, _SETS) or (has_sets and isinstance(node, exp.Tuple)):
+            stack.extend(reversed(node.expressions))
+        elif has_sets and isinstance(node, exp.Paren):
+            stack.append(node.this)
+        else:
+            yield node
+
+
+def _has_sets(group: exp.Expr) -> bool:
+    if any(group.args.get(key) for key in ("rollup", "cube", "grouping_sets")):
+        return True
+    return any(isinstance(node, _SETS) for node in group.expressions)
+
+
+def _said(node: exp.Expr) -> set[str]:
+    return {key for key, value in node.args.items() if value not in (None, [], False)}
+
+
+def _is_plain(select: exp.Select) -> bool:
+    """No window, generator, subquery or chance in it, and no star but count's."""
+    below = select.args["from_"].this
+    for node in select.walk(prune=lambda node: node is below):
+        if node is select or node is below:
+            continue
+        if isinstance(node, exp.Query | exp.Window | exp.Exists | exp.Lambda | exp.Aliases) or is_generator(node):
+            return False
+        if isinstance(node, exp.Star) and (node.parent is None or call_name(node.parent) != "count"):
+            return False
+    return is_deterministic(select)
+
+
+def _calls(select: exp.Select) -> Iterator[exp.Expr]:
+    for item in select.expressions:
+        yield from outermost_aggregates(item)
+    for clause in ("having", "order"):
+        if select.args.get(clause) is not None:
+            yield from outermost_aggregates(select.args[clause])
+
+
+def _relation(node: exp.Expr, scans: Mapping[str, TableRef]) -> tuple[str, str, Types] | None:
+    """Scan, name and columns of a table, or of a query in brackets that only filters and projects one."""
+    alias = node.args.get("alias")
+    if alias is not None and alias.args.get("columns"):
+        return None
+    if isinstance(node, exp.Table) and node.name in scans and not _said(node) - {"this", "alias"}:
+        name = alias.name.lower() if alias is not None else ""
+        return node.name, name, {column.name.lower(): column.type for column in scans[node.name].columns}
+    if not isinstance(node, exp.Subquery) or _said(node) - {"this", "alias"}:
+        return None
+    inner = node.this
+    if not isinstance(inner, exp.Select) or _said(inner) - _BELOW or inner.args.get("from_") is None:
+        return None
+    below = _relation(inner.args["from_"].this, scans)
+    if below is None or not _is_plain(inner) or any(_calls(inner)):
+        return None
+    types = _projected(inner, Block(inner, *below, (), False, ()))
+    return (below[0], alias.name.lower() if alias is not None else "", types) if types is not None else None
+
+
+def _projected(inner: exp.Select, below: Block) -> Types | None:
+    types: dict[str, str | None] = {}
+    for item in inner.expressions:
+        value = item.unalias()
+        if any(not below.is_own(column) for column in value.find_all(exp.Column)):
+            return None
+        name = item.alias_or_name.lower() if isinstance(item, exp.Alias | exp.Column) else ""
+        if name in types:
+            return None
+        if name:
+            types[name] = below.type_of(value)
+    return types
+
+
+def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
+    """Ordinals and aliases as what they stand for; each key once."""
+    items = block.select.expressions
+    if group.args.get("all"):
+        if any(_loose_columns(item) for item in items if has_aggregate(item)):
+            return None  # Spark looks for keys inside of it
+        found = [item.unalias() for item in items if not has_aggregate(item) and item.find(exp.Column)]
+    else:
+        found = []
+        for leaf in set_leaves(group):
+            key = _key(leaf, block, in_sets=_has_sets(group))
+            if key is None:
+                return None
+            found.append(key)
+    keys: list[exp.Expr] = []
+    for each in found:
+        bare = block.bare(each)
+        if not any(alike(bare, key) for key in keys):
+            keys.append(bare)
+    return keys
+
+
+def _key(leaf: exp.Expr, block: Block, in_sets: bool) -> exp.Expr | None:
+    items = block.select.expressions
+    if isinstance(leaf, exp.Tuple | exp.Star):
+        return None
+    if isinstance(leaf, exp.Literal):
+        place = int(leaf.this) if not leaf.is_string and str(leaf.this).isdecimal() else 0
+        item = items[place - 1].unalias() if 1 <= place <= len(items) and not in_sets else None
+        return item if item is not None and not has_aggregate(item) else None
+    if isinstance(leaf, exp.Column) and len(leaf.parts) == 1 and leaf.name.lower() not in block.types:
+        # A column of the relation comes before an alias.
+        named = [item for item in items if isinstance(item, exp.Alias) and item.alias.lower() == leaf.name.lower()]
+        is_one = len(named) == 1 and not in_sets and not has_aggregate(named[0])
+        return named[0].this if is_one else None
+    return None if has_aggregate(leaf) else leaf
+
+
+def _loose_columns(node: exp.Expr) -> list[exp.Column]:
+    """Columns outside of aggregates."""
+    if next(outermost_aggregates(node), None) is node:
+        return []
+    if isinstance(node, exp.Column):
+        return [node]
+    return [column for child in node.iter_expressions() for column in _loose_columns(child)]
+
+
+def _is_resolved(block: Block) -> bool:
+    """Every column is the relation's own, or surely an alias of the list that is no column below."""
+    select = block.select
+    aliases = [item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)]
+    for clause in ("where",):
+        node = select.args.get(clause)
+        if node is not None and not all(block.is_own(column) for column in node.find_all(exp.Column)):
+            return False
+    inside = [column for call in block.aggregates for column in call.find_all(exp.Column)]
+    if not all(block.is_own(column) for column in inside):
+        return False
+    for column in _outside(select):
+        name = column.name.lower()
+        is_alias = len(column.parts) == 1 and aliases.count(name) == 1 and name not in block.types
+        if not block.is_own(column) and not is_alias:
+            return False
+    # In HAVING and ORDER BY a name may mean an alias or a column: only where both are the same is it certain.
+    for item in select.expressions:
+        if isinstance(item, exp.Alias) and item.alias.lower() in block.types:
+            value = block.bare(item.this)
+            if not (isinstance(value, exp.Column) and value.name.lower() == item.alias.lower()):
+                for clause in ("having", "order", "group"):
+                    mentioned = select.args.get(clause)
+                    names = mentioned.find_all(exp.Column) if mentioned is not None else ()
+                    if any(column.parts[0].name.lower() == item.alias.lower() for column in names):
+                        return False
+    return True
+
+
+def _outside(select: exp.Select) -> Iterator[exp.Column]:
+    for item in select.expressions:
+        yield from _loose_columns(item)
+    for clause in ("having", "order"):
+        if select.args.get(clause) is not None:
+            yield from _loose_columns(select.args[clause])
