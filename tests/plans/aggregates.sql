@@ -185,16 +185,13 @@ finish at oslo: gather edge 2 from oslo
 SELECT c_name, n FROM customer JOIN (SELECT s_cust % 100 AS c, count(*) AS n FROM sales GROUP BY s_cust % 100) AS s ON c = c_id
 /*
 plan, result at oslo
-fragment 1 at bergen: reads table customer
-    SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
-fragment 2 at bergen: reads table sales
+fragment 1 at oslo: reads table sales
     SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100
-    → edge 2 to oslo (~100 rows, 1.6 KiB)
-fragment 3 at oslo: reads edge 1 from bergen; table sales; edge 2 from bergen
-    SELECT /*+ BROADCAST(`customer`) */ c_name, n FROM edge_1 AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0) AS s ON c = c_id
-    → edge 3 to oslo
-finish at oslo: gather edge 3 from oslo
+    → edge 1 to bergen (~100 rows, 1.6 KiB)
+fragment 2 at bergen: reads table customer; table sales; edge 1 from oslo
+    SELECT c_name, n FROM customer AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0) AS s ON c = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
 */
 
 -- case: what has no partial form stays whole

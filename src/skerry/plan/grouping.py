@@ -12,7 +12,7 @@ from skerry.sql.names import TableRef
 from skerry.sql.shape import alike
 from skerry.sql.types import infer
 
-_CLAUSES = frozenset("expressions from_ where group having order limit offset said_all".split())
+_CLAUSES = frozenset("expressions from_ where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
 _SETS = exp.Rollup | exp.Cube | exp.GroupingSets
 # Aggregates by their kind, but of the grouping itself: they have no partial result.
@@ -26,6 +26,7 @@ class Block:
     """`keys` are what the block groups by, without qualifiers; `types` are the columns below it, in lower case.
 
     has_sets: GROUPING SETS, ROLLUP or CUBE. `aggregates` are the calls of its list, HAVING and ORDER BY.
+    SELECT DISTINCT groups by all that it lists.
     """
 
     select: exp.Select
@@ -76,13 +77,16 @@ def block_of(select: exp.Expr, scans: Mapping[str, TableRef]) -> Block | None:
     scan, alias, types = relation
     aggregates = tuple(_calls(select))
     group = select.args.get("group")
-    if not aggregates and group is None:
+    is_distinct = bool(select.args.get("distinct"))
+    if is_distinct is bool(aggregates or group is not None or select.args.get("having") is not None):
         return None
     block = Block(select, scan, alias, types, (), False, aggregates)
     keys = _keys(group, block) if group is not None else []
+    if is_distinct:
+        keys = _once(block, [item.unalias() for item in select.expressions])
     if keys is None or not all(key.find(exp.Column) for key in keys):
         return None
-    has_sets = group is not None and (_has_sets(group))
+    has_sets = group is not None and _has_sets(group)
     block = Block(select, scan, alias, types, tuple(keys), has_sets, aggregates)
     return block if _is_resolved(block) else None
 
@@ -196,6 +200,10 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
             if key is None:
                 return None
             found.append(key)
+    return _once(block, found)
+
+
+def _once(block: Block, found: list[exp.Expr]) -> list[exp.Expr]:
     keys: list[exp.Expr] = []
     for each in found:
         bare = block.bare(each)
@@ -233,10 +241,9 @@ def _is_resolved(block: Block) -> bool:
     """Every column is the relation's own, or surely an alias of the list that is no column below."""
     select = block.select
     aliases = [item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)]
-    for clause in ("where",):
-        node = select.args.get(clause)
-        if node is not None and not all(block.is_own(column) for column in node.find_all(exp.Column)):
-            return False
+    where = select.args.get("where")
+    if where is not None and not all(block.is_own(column) for column in where.find_all(exp.Column)):
+        return False
     inside = [column for call in block.aggregates for column in call.find_all(exp.Column)]
     if not all(block.is_own(column) for column in inside):
         return False

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
-from skerry.plan.estimate import Estimator, row_bytes
-from skerry.plan.grouping import Block
+from skerry.plan.estimate import Estimate, Estimator, row_bytes
 
 # Of an expression nobody knows, there is one value for ten rows.
 _UNKNOWN_SHARE = 0.1
 
 
-def group_rows(block: Block, keys: Sequence[exp.Expr], filters: Sequence[exp.Expr], part: TablePart) -> int:
+def group_rows(keys: Sequence[exp.Expr], filters: Sequence[exp.Expr], part: TablePart) -> int:
     """Groups that one part is likely to have."""
-    if not keys:
-        return 1
-    estimator = Estimator()
-    scan = estimator.scan([part], filters)
+    scan = Estimator().scan([part], filters)
     known = {column.name.lower() for column in part.columns}
-    if all(column.name.lower() in known for key in keys for column in key.find_all(exp.Column)):
-        return max(1, int(estimator.group(scan, list(keys)).rows))
-    return max(1, int(scan.rows * _UNKNOWN_SHARE))
+    groups = math.prod(_values(key, scan, known) for key in keys)
+    return max(1, int(min(groups, scan.rows)))
+
+
+def _values(key: exp.Expr, scan: Estimate, known: set[str]) -> float:
+    if isinstance(key, exp.Mod) and isinstance(key.expression, exp.Literal) and key.expression.is_int:
+        return float(key.expression.this)
+    if all(column.name.lower() in known for column in key.find_all(exp.Column)):
+        return scan.distinct(key)
+    return max(1.0, scan.rows * _UNKNOWN_SHARE)
 
 
 def pays(

@@ -48,7 +48,7 @@ def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits) -> InM
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None:
         return None
-    rows = _group_rows(block, block.keys, scan, parts[scan.node_name])
+    rows = _group_rows(block.keys, scan, parts[scan.node_name])
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     columns = _widths(block, merge)
@@ -74,7 +74,7 @@ def at_sites(query: Query, parts: PartsOf, shape: Shape) -> tuple[Query, list[At
         if merge is None:
             continue
         keys = [item.this for item in merge.partial.expressions[: len(_grouped(merge))]]
-        rows = _group_rows(block, keys, scan, parts[block.scan])
+        rows = _group_rows(keys, scan, parts[block.scan])
         if not pays(rows, merge.columns, _raw_rows(scan, parts[block.scan]), _needed(scan)):
             continue
         found.append(AtSite(merge, scan, rows))
@@ -96,8 +96,8 @@ def _replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
     return root
 
 
-def _group_rows(block: Block, keys: Sequence[exp.Expr], scan: Scan, parts: Sequence[TablePart]) -> dict[str, int]:
-    return {part.member: group_rows(block, keys, scan.filters, part) for part in parts}
+def _group_rows(keys: Sequence[exp.Expr], scan: Scan, parts: Sequence[TablePart]) -> dict[str, int]:
+    return {part.member: group_rows(keys, scan.filters, part) for part in parts}
 
 
 def _raw_rows(scan: Scan, parts: Sequence[TablePart]) -> dict[str, int]:

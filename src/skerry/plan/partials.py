@@ -8,12 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from sqlglot import exp
 
 from skerry.sql.functions import call_name
+from skerry.sql.lexer import tokens_of
 from skerry.sql.nodes import Arguments, SparkType
+from skerry.sql.parse import parse_query
 from skerry.sql.types import decimal_of
+
+_DEPTH = 50
 
 TypeOf = Callable[[exp.Expr], str | None]
 
@@ -32,9 +37,29 @@ _VARIANCES = {
     "std": "stddev_samp",
 }
 _BY = frozenset(("min_by", "max_by"))
+_LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _REAL = frozenset(("float", "double"))
 _ORDERED = frozenset("boolean string binary date timestamp timestamp_ntz".split()) | _WHOLE | _REAL
+# Values that equal each other are the same: of two zeros or NaNs a set keeps any.
+_EXACT = frozenset("boolean string date timestamp timestamp_ntz".split()) | _WHOLE
+# The moments of the parts, put together one after the other as Spark's buffers are.
+_MOMENTS = """
+SELECT aggregate(
+  collect_list(named_struct('n', part_n, 'a', part_a, 'v', part_v)),
+  named_struct('n', CAST(0 AS DOUBLE), 'a', CAST(0 AS DOUBLE), 'm', CAST(0 AS DOUBLE)),
+  (s, x) -> CASE WHEN x.n = 0 THEN s ELSE named_struct(
+    'n', s.n + x.n,
+    'a', s.a + (x.a - s.a) * x.n / (s.n + x.n),
+    'm', s.m + x.v * x.n + (x.a - s.a) * (x.a - s.a) * s.n * x.n / (s.n + x.n)) END,
+  s -> {})
+"""
+_SPREADS = {
+    "var_pop": "CASE WHEN s.n < 1 THEN NULL ELSE s.m / s.n END",
+    "var_samp": "CASE WHEN s.n < 2 THEN NULL ELSE s.m / (s.n - 1) END",
+    "stddev_pop": "CASE WHEN s.n < 1 THEN NULL ELSE sqrt(s.m / s.n) END",
+    "stddev_samp": "CASE WHEN s.n < 2 THEN NULL ELSE sqrt(s.m / (s.n - 1)) END",
+}
 # Exact averages of decimals in SQL: how many digits of a count leave room for the fraction at its full scale.
 _COUNT_DIGITS = ((4, 15), (10, 12))
 
@@ -97,7 +122,7 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
     if not call.arguments:
         return None
     argument, type_ = call.arguments[0], type_of(call.arguments[0])
-    is_number = type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
+    is_number = _is_number(type_)
     if call.name in _LEAST and (type_ in _ORDERED or is_number):
         return Kernel(_LEAST[call.name])  # DISTINCT changes nothing
     if call.is_distinct or len(call.arguments) != 1 or not is_number:
@@ -108,11 +133,7 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
         return Kernel(call.name)
     if call.name in _AVERAGES:
         return Kernel("avg", (call.like("sum", _summed(argument, type_)), call.like("count", argument)))
-    if call.name in _VARIANCES:
-        as_double = cast(argument, "double")
-        moments = (call.like("count", argument), call.like("avg", as_double), call.like("var_pop", as_double))
-        return Kernel(_VARIANCES[call.name], moments)
-    return None
+    return Kernel(_VARIANCES[call.name], _moments(call)) if call.name in _VARIANCES else None
 
 
 def split_of(call: Call, type_of: TypeOf) -> Split | None:
@@ -139,6 +160,14 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if call.name in _SUMS:
         summed = type_of(called("sum", call.arguments[0]))
         return Split(((own, summed),), lambda c: _sum(c[0], summed)) if summed is not None else None
+    if call.name in _LISTS:
+        return Split(((own, f"array<{type_}>"),), lambda c: called("flatten", called("collect_list", c[0])))
+    if call.name == "collect_set" and (type_ in _EXACT or decimal_of(type_) is not None):
+        return Split(((own, f"array<{type_}>"),), lambda c: _set(c[0]))
+    if call.name in _VARIANCES and _is_number(type_):
+        count, mean, variance = _moments(call)
+        partials = ((count, "bigint"), (mean, "double"), (variance, "double"))
+        return Split(partials, lambda c: _spread(_VARIANCES[call.name], c))
     return _average(call, type_, type_of) if call.name in _AVERAGES else None
 
 
@@ -149,6 +178,35 @@ def cast(node: exp.Expr, type_: str) -> exp.Expr:
     if digits is not None:
         to = SparkType(this="DECIMAL", expressions=[exp.Literal.number(size) for size in digits])
     return exp.Cast(this=node.copy(), to=to)
+
+
+def _is_number(type_: str | None) -> bool:
+    return type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
+
+
+def _moments(call: Call) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+    """Count, mean and population variance: Spark computes them of doubles."""
+    argument, as_double = call.arguments[0], cast(call.arguments[0], "double")
+    return call.like("count", argument), call.like("avg", as_double), call.like("var_pop", as_double)
+
+
+def _spread(kind: str, columns: Sequence[exp.Expr]) -> exp.Expr:
+    (made,) = _parsed_moments(kind).copy().expressions
+    found = dict(zip(("part_n", "part_a", "part_v"), columns, strict=True))
+    for column in [each for each in made.find_all(exp.Column) if each.name in found]:
+        column.replace(found[column.name].copy())
+    assert isinstance(made, exp.Expr)
+    return made
+
+
+@cache
+def _parsed_moments(kind: str) -> exp.Expr:
+    text = _MOMENTS.format(_SPREADS[kind])
+    return parse_query(tokens_of(text, _DEPTH), text)
+
+
+def _set(column: exp.Expr) -> exp.Expr:
+    return called("array_distinct", called("flatten", called("collect_list", column)))
 
 
 def _summed(argument: exp.Expr, type_: str | None) -> exp.Expr:

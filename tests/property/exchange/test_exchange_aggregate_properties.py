@@ -6,7 +6,7 @@ import decimal
 import itertools
 import math
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,12 @@ from skerry.exchange.merge import Merge
 from skerry.plan.fragment import MergeStep, SortKey
 from tests.property.exchange.test_exchange_merge_properties import TYPES, decimals
 
-decimal.getcontext().prec = 100
+
+@pytest.fixture(autouse=True, scope="module")
+def exact_decimals() -> Iterator[None]:
+    with decimal.localcontext(prec=100):
+        yield
+
 
 # Cases times types are many already.
 FEW = settings(max_examples=25)

@@ -15,12 +15,13 @@ from sqlglot import exp
 from skerry.catalog.table import Column
 from skerry.plan.fragment import MergeStep, SortKey
 from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set_leaves
-from skerry.plan.partials import Call, call_of, called, kernel_of, split_of
+from skerry.plan.partials import Call, call_of, called, cast, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import TableRef
 from skerry.sql.parse import parse_query
 from skerry.sql.shape import Shape, alike
+from skerry.sql.types import decimal_of
 
 _TYPE_DEPTH = 50
 
@@ -48,7 +49,7 @@ class SiteMerge:
 def member_merge(block: Block, shape: Shape) -> MemberMerge | None:
     """Of the root of a query."""
     select = block.select
-    if select.args.get("having") is not None or block.has_sets or not block.aggregates:
+    if select.args.get("having") is not None or block.has_sets:
         return None
     if not shape.bounds_known or shape.columns != len(select.expressions):
         return None
@@ -158,6 +159,8 @@ class _Splitter:
         final.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(block.scan), alias=self._alias())))
         if select.args.get("group") is not None:
             final.set("group", self._group(select.args["group"]))
+        if select.args.get("distinct"):
+            final.set("distinct", select.args["distinct"].copy())
         for clause in ("having", "order", "limit", "offset"):
             if select.args.get(clause) is not None:
                 final.set(clause, self._above(select.args[clause]))
@@ -166,7 +169,7 @@ class _Splitter:
         return SiteMerge(block.scan, self._partial(), columns, named)
 
     def _partial(self) -> exp.Select:
-        items = [exp.alias_(value.copy(), self._name(place)) for place, (value, _) in enumerate(self._listed)]
+        items = [exp.alias_(_as_said(value, type_), self._name(at)) for at, (value, type_) in enumerate(self._listed)]
         partial = exp.Select(expressions=items, from_=self._block.select.args["from_"].copy())
         if self._block.select.args.get("where") is not None:
             partial.set("where", self._block.select.args["where"].copy())
@@ -305,6 +308,12 @@ class _Splitter:
             return made
         tables[0].replace(made)
         return relation
+
+
+def _as_said(value: exp.Expr, type_: str) -> exp.Expr:
+    """Spark's decimals are as they are computed here; Sail gives some expressions other digits, so they are said."""
+    is_plain = not any(isinstance(node, exp.Binary | exp.Case) for node in value.walk())
+    return cast(value, type_) if decimal_of(type_) is not None and not is_plain else value.copy()
 
 
 def _null(column: Column) -> exp.Expr:
