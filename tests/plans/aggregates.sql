@@ -244,3 +244,60 @@ fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     → edge 2 to oslo, lanes merged in order
 finish at oslo: gather edge 2 from bergen
 */
+
+-- case: small tables go to every part
+-- rules: aggregates
+SELECT n_name, count(*) AS n, avg(amount) AS mean FROM events JOIN nation ON id = n_id WHERE kind != 'x' GROUP BY n_name
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation
+    → edge 2 to oslo (~25 rows, 700 B)
+fragment 2 at oslo: reads table events; edge 2 from bergen
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+fragment 3 at bergen: reads table events; table nation
+    SELECT n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+fragment 4 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation
+    → edge 3 to tromso (~25 rows, 700 B)
+fragment 5 at tromso: reads table events; edge 3 from bergen
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
+*/
+
+-- case: small tables go to every part, and Spark merges
+-- rules: aggregates
+SELECT n_name, sum(s_price) AS total FROM sales, nation WHERE s_cust = n_id GROUP BY n_name ORDER BY total DESC LIMIT 3
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation
+    → edge 1 to oslo (~25 rows, 700 B)
+fragment 2 at bergen: reads table sales; table nation
+    SELECT `nation`.n_name AS part_0, sum(s_price) AS part_1 FROM sales AS sales, nation AS nation WHERE s_cust = n_id GROUP BY `nation`.n_name
+    → edge 2 to oslo (~2 rows, 64 B)
+fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
+    SELECT part_0 AS `n_name`, sum(part_1) AS total FROM (SELECT /*+ BROADCAST(`nation`) */ `nation`.n_name AS part_0, sum(s_price) AS part_1 FROM sales AS sales, edge_1 AS nation WHERE s_cust = n_id GROUP BY `nation`.n_name UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY total DESC LIMIT 3
+    → edge 3 to oslo, in order, through the driver
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: an outer join that keeps the small table's rows needs all parts at once
+-- rules: aggregates
+SELECT n_name, count(id) AS n FROM nation LEFT JOIN events ON id = n_id GROUP BY n_name
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT `id` FROM events
+    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+fragment 2 at tromso: reads table events
+    SELECT `id` FROM events
+    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
+    SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -64,7 +64,8 @@ class Site(msgspec.Struct, frozen=True):
 class _Source(msgspec.Struct, frozen=True):
     """One table as the query needs it; every mention with the same filters shares it.
 
-    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member.
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member;
+    all rows of the `joined` sources go to each part for it.
     """
 
     mentions: tuple[str, ...]
@@ -74,19 +75,10 @@ class _Source(msgspec.Struct, frozen=True):
     parts: tuple[TablePart, ...]
     partial: exp.Select | None = None
     partial_rows: dict[str, int] = {}
+    joined: tuple[_Source, ...] = ()
 
     def estimated_rows(self, part: TablePart) -> int:
         return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
-
-    def scan(self, placeholder: str) -> exp.Select:
-        """What is read of a part: its needed columns and rows, or its partial aggregates."""
-        if self.partial is not None:
-            tree = self.partial.copy()
-            _replace_tables(tree, {self.mentions[0]: [placeholder]}, {})
-            return tree
-        tree = exp.select(*(exp.column(column.name, quoted=True) for column in self.columns))
-        tree = tree.from_(exp.to_table(placeholder))
-        return tree.where(*self.filters) if self.filters else tree
 
     def widest_row(self) -> float:
         """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
@@ -110,11 +102,14 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     elif _runs_at_every_part(sources, shape, mergeable):
         builder.add_parts(query, sources[0])
     elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
-        builder.add_merged(merged, sources[0])
+        scans = {scan.node_name: scan for scan in query.tables}
+        cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merged.scan, *merged.others))
+        builder.add_merged(merged, cut, joined)
     else:
         if site.rules.has("aggregates"):
+            scans = {scan.node_name: scan for scan in query.tables}
             query, partials = at_sites(query, _parts_of(sources), shape)
-            sources = [*_sources(query.tables, catalog), *(_partial_source(each, catalog) for each in partials)]
+            sources = [*_sources(query.tables, catalog), *(_partial_source(each, scans, catalog) for each in partials)]
         builder.add_rest(query, sources, _rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters))
 
@@ -176,10 +171,10 @@ def _in_member(query: Query, sources: Sequence[_Source], shape: Shape, site: Sit
     return in_member(query, _parts_of(sources), shape, limits)
 
 
-def _partial_source(each: AtSite, catalog: Parts) -> _Source:
-    scan, merge = each.scan, each.merge
-    parts = catalog.parts(scan.table)
-    return _Source((scan.node_name,), scan.table, merge.columns, (), parts, merge.partial, each.rows)
+def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> _Source:
+    merge = each.merge
+    cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merge.scan, *merge.others))
+    return _Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
 
 
 def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
@@ -223,7 +218,8 @@ class _Builder:
 
     def plan(self, sources: Sequence[_Source], parameters: tuple[str, ...]) -> Plan:
         assert self._finish is not None
-        info = {f"{part.member}.{part.table}": part.schema_version for source in sources for part in source.parts}
+        every = [each for source in sources for each in (source, *source.joined)]
+        info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
         plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
@@ -232,7 +228,7 @@ class _Builder:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
-        names: dict[str, list[str]] = {}
+        names: dict[str, list[str | exp.Query]] = {}
         small: set[str] = set()
         for source in sources:
             source_names = self._source_leaves(source, member, leaves)
@@ -240,8 +236,7 @@ class _Builder:
             if self._is_small(source, member):
                 small |= set(source.mentions)
         _hint_broadcasts(tree, small)
-        local = {leaf.placeholder for leaf in leaves if isinstance(leaf, TableLeaf)}
-        _replace_tables(tree, names, {mention: source for source in sources for mention in source.mentions}, local)
+        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
         order: str = "lanes" if shape.has_order else "any"
         keys: tuple[SortKey, ...] = ()
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
@@ -258,27 +253,55 @@ class _Builder:
         self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
         self._finish = Finish(edge, (member,))
 
-    def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> list[str]:
-        """The placeholders whose rows together are the source's."""
-        names = []
+    def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
+        """The placeholders, or queries, whose rows together are the source's."""
+        names: list[str | exp.Query] = []
         local = [part for part in source.parts if part.member == member]
         remote = [part for part in source.parts if part.member != member]
         for part in local:
-            names.append(self._placeholder())
-            leaves.append(TableLeaf(names[-1], part.table))
+            if source.partial is not None:
+                names.append(self._at_part(source.partial, source, source.joined, part, leaves))
+                continue
+            leaf = TableLeaf(self._placeholder(), part.table)
+            names.append(leaf.placeholder)
+            leaves.append(leaf)
         if remote:
             edge = self._edge()
             for part in remote:
                 self._add_scan(source, part, edge, member)
-            names.append(self._placeholder())
-            leaves.append(EdgeLeaf(names[-1], edge, source.columns, tuple(part.member for part in remote)))
+            placeholder = self._placeholder()
+            names.append(placeholder)
+            leaves.append(EdgeLeaf(placeholder, edge, source.columns, tuple(part.member for part in remote)))
         return names
 
     def _add_scan(self, source: _Source, part: TablePart, edge: int, receiver: str) -> None:
-        leaf = TableLeaf(self._placeholder(), part.table)
-        tree = source.scan(leaf.placeholder)
+        leaves: list[Leaf] = []
+        if source.partial is not None:
+            tree = self._at_part(source.partial, source, source.joined, part, leaves)
+        else:
+            leaves.append(TableLeaf(self._placeholder(), part.table))
+            tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
+                exp.to_table(leaves[0].placeholder)
+            )
+            tree = tree.where(*source.filters) if source.filters else tree
         rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
-        self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns), is_narrow)
+        is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
+        size_bytes = rows * row_bytes(source.columns)
+        self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow)
+
+    def _at_part(
+        self, tree: exp.Select, cut: _Source, joined: Sequence[_Source], part: TablePart, leaves: list[Leaf]
+    ) -> exp.Select:
+        """The tree over one part of `cut`, and over all rows of the sources that it is joined with."""
+        leaf = TableLeaf(self._placeholder(), part.table)
+        leaves.append(leaf)
+        names: dict[str, list[str | exp.Query]] = {cut.mentions[0]: [leaf.placeholder]}
+        for source in joined:
+            names[source.mentions[0]] = self._source_leaves(source, part.member, leaves)
+        own = tree.copy()
+        _hint_broadcasts(own, {source.mentions[0] for source in joined if self._is_small(source, part.member)})
+        _replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
+        return own
 
     def _is_small(self, source: _Source, member: str) -> bool:
         """Should Spark be told that the source is small? An edge reports no size; a table of the site does."""
@@ -314,12 +337,13 @@ class _Builder:
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
 
     # --- groups of every part, merged by the initiator -----------------------------------------------
-    def add_merged(self, merged: InMember, source: _Source) -> None:
+    def add_merged(self, merged: InMember, cut: _Source, joined: Sequence[_Source]) -> None:
         """Each part's groups, sorted, the first of them only if there is a limit; the initiator merges them."""
         shape, merge = self._shape, merged.merge
         # A part's first groups hold all groups that can be among the first of all.
         wanted = None if shape.limit is None else shape.limit + shape.offset
         tree = without_limit(merge.tree)
+        assert isinstance(tree, exp.Select)
         order, clause = ("merge", "sort") if wanted is None else ("lanes", "order")
         if merge.keys:
             kind = exp.Sort if clause == "sort" else exp.Order
@@ -328,13 +352,12 @@ class _Builder:
             tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
         edge, keys = self._edge(), merge.keys if order == "merge" else ()
         output = Output(edge, self._site.initiator, order if merge.keys else "any", keys, self._is_bounded(wanted))
-        for part in source.parts:
-            leaf = TableLeaf(self._placeholder(), part.table)
-            own = tree.copy()
-            _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
+        for part in cut.parts:
+            leaves: list[Leaf] = []
+            own = self._at_part(tree, cut, joined, part, leaves)
             rows = merged.rows[part.member]
-            self._add(part.member, own, (leaf,), output, rows, rows * merged.row_bytes, self._is_narrow)
-        senders = tuple(part.member for part in source.parts)
+            self._add(part.member, own, tuple(leaves), output, rows, rows * merged.row_bytes, self._is_narrow)
+        senders = tuple(part.member for part in cut.parts)
         self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
 
     # --- pieces ------------------------------------------------------------------------------------
@@ -394,30 +417,23 @@ def _is_one_row(tree: exp.Expr) -> bool:
 
 
 def _replace_tables(
-    tree: exp.Expr,
-    names: Mapping[str, Sequence[str]],
-    sources: Mapping[str, _Source],
-    local: Collection[str] = (),
+    tree: exp.Expr, names: Mapping[str, Sequence[str | exp.Query]], columns: Mapping[str, tuple[Column, ...]]
 ) -> None:
-    """Put placeholders where the bound tree names its scans; `local` ones stand for a site's own part."""
+    """Put placeholders, or queries, where the bound tree names its scans."""
     nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
     # Every scan stands once; a second node of its name would be something else that the user named so.
     assert sorted(node.name for node in nodes) == sorted(names)
     for node in nodes:
-        placeholders, source = names[node.name], sources.get(node.name)
-        is_partial = source is not None and source.partial is not None
-        if len(placeholders) == 1 and not (is_partial and placeholders[0] in local):
-            node.set("this", exp.to_identifier(placeholders[0]))
+        standing = names[node.name]
+        if len(standing) == 1 and isinstance(standing[0], str):
+            node.set("this", exp.to_identifier(standing[0]))
             continue
         # A local part and parts that arrive: their union stands where the table stood.
-        assert source is not None
-        wanted = [exp.column(column.name, quoted=True) for column in source.columns]
+        wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
         union: exp.Query | None = None
-        for each in placeholders:
-            select = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each))
-            if is_partial and each in local:
-                select = source.scan(each)
-            union = select if union is None else exp.union(union, select, distinct=False, copy=False)
+        for each in standing:
+            query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
+            union = query if union is None else exp.union(union, query, distinct=False, copy=False)
         node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 
 

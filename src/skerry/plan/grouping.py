@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -12,7 +12,7 @@ from skerry.sql.names import TableRef
 from skerry.sql.shape import alike
 from skerry.sql.types import infer
 
-_CLAUSES = frozenset("expressions from_ where group having order limit offset said_all distinct".split())
+_CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
 _SETS = exp.Rollup | exp.Cube | exp.GroupingSets
 # Aggregates by their kind, but of the grouping itself: they have no partial result.
@@ -22,73 +22,130 @@ Types = Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
-class Block:
-    """`keys` are what the block groups by, without qualifiers; `types` are the columns below it, in lower case.
+class Seen:
+    """A relation of FROM: its scan, its name in lower case, and its columns' types."""
 
+    scan: str
+    alias: str
+    types: Types
+
+
+@dataclass(frozen=True)
+class Block:
+    """`keys` are what the block groups by, in the form of `plain`.
+
+    scan: the table whose parts are grouped apart; the others of `seen` are joined with each of them.
     has_sets: GROUPING SETS, ROLLUP or CUBE. `aggregates` are the calls of its list, HAVING and ORDER BY.
     SELECT DISTINCT groups by all that it lists.
     """
 
     select: exp.Select
     scan: str
-    alias: str
-    types: Types
-    keys: tuple[exp.Expr, ...]
-    has_sets: bool
-    aggregates: tuple[exp.Expr, ...]
+    seen: tuple[Seen, ...]
+    keys: tuple[exp.Expr, ...] = ()
+    has_sets: bool = False
+    aggregates: tuple[exp.Expr, ...] = ()
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        return tuple(each.scan for each in self.seen if each.scan != self.scan)
+
+    def owner(self, column: exp.Column) -> tuple[Seen, int] | None:
+        """The relation that the column surely is of, and its place in the name; a field of a struct stands behind."""
+        parts = [part.name.lower() for part in column.parts]
+        if len(parts) > 1:
+            # Spark looks for `alias.column` first.
+            named = [each for each in self.seen if each.alias == parts[0]]
+            if len(named) == 1 and parts[1] in named[0].types:
+                return named[0], 1
+        holders = [each for each in self.seen if parts[0] in each.types]
+        return (holders[0], 0) if len(holders) == 1 else None
 
     def resolve(self, column: exp.Column) -> str | None:
-        parts = [part.name.lower() for part in column.parts]
-        if len(parts) == 2 and parts[0] == self.alias:
-            return self.types.get(parts[1])
-        return self.types.get(parts[0]) if len(parts) == 1 else None
+        found = self.owner(column)
+        is_whole = found is not None and found[1] == len(column.parts) - 1
+        return found[0].types[column.name.lower()] if found is not None and is_whole else None
 
     def type_of(self, node: exp.Expr) -> str | None:
         return infer(node, self.resolve)
 
-    def bare(self, node: exp.Expr) -> exp.Expr:
-        """A copy without this relation's name and without brackets around it: so equal expressions look alike."""
+    def plain(self, node: exp.Expr) -> exp.Expr:
+        """A copy in which equal columns look alike: qualified where there are several relations, else not."""
         while isinstance(node, exp.Paren):
             node = node.this
         copy = node.copy()
         for column in copy.find_all(exp.Column):
-            if len(column.parts) == 2 and column.parts[0].name.lower() == self.alias:
-                column.set("table", None)
+            found = self.owner(column)
+            if found is not None and found[1] == len(column.parts) - 1:
+                column.set("table", exp.to_identifier(found[0].alias, quoted=True) if len(self.seen) > 1 else None)
         return copy
 
     def is_own(self, column: exp.Column) -> bool:
-        """Whether this is surely a column (or a field of one) of the relation."""
-        parts = [part.name.lower() for part in column.parts]
-        return (parts[0] == self.alias and len(parts) > 1 and parts[1] in self.types) or parts[0] in self.types
+        return self.owner(column) is not None
+
+    def has_column(self, name: str) -> bool:
+        return any(name.lower() in each.types for each in self.seen)
 
     def key(self, node: exp.Expr) -> int | None:
         """Which key this expression is."""
-        bare = self.bare(node)
-        return next((index for index, key in enumerate(self.keys) if alike(key, bare)), None)
+        plain = self.plain(node)
+        return next((index for index, key in enumerate(self.keys) if alike(key, plain)), None)
 
 
-def block_of(select: exp.Expr, scans: Mapping[str, TableRef]) -> Block | None:
-    """The block, if it has the one shape that partial aggregates are for, and everything in it is known."""
+def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
+    """The block, if it has the one shape that partial aggregates are for, and everything in it is known.
+
+    `sizes` has the bytes of the scans whose tables have parts at several members; the largest is cut.
+    """
     if not isinstance(select, exp.Select) or _said(select) - _CLAUSES or select.args.get("from_") is None:
         return None
-    relation = _relation(select.args["from_"].this, scans)
-    if relation is None or not _is_plain(select):
+    seen = _seen(select, scans, sizes)
+    if seen is None or not _is_plain(select):
         return None
-    scan, alias, types = relation
     aggregates = tuple(_calls(select))
     group = select.args.get("group")
     is_distinct = bool(select.args.get("distinct"))
     if is_distinct is bool(aggregates or group is not None or select.args.get("having") is not None):
         return None
-    block = Block(select, scan, alias, types, (), False, aggregates)
+    block = Block(select, *seen, aggregates=aggregates)
     keys = _keys(group, block) if group is not None else []
     if is_distinct:
         keys = _once(block, [item.unalias() for item in select.expressions])
     if keys is None or not all(key.find(exp.Column) for key in keys):
         return None
     has_sets = group is not None and _has_sets(group)
-    block = Block(select, scan, alias, types, tuple(keys), has_sets, aggregates)
+    block = replace(block, keys=tuple(keys), has_sets=has_sets)
     return block if _is_resolved(block) else None
+
+
+def _seen(
+    select: exp.Select, scans: Mapping[str, TableRef], sizes: Mapping[str, int]
+) -> tuple[str, tuple[Seen, ...]] | None:
+    """The scan that is cut, and all relations; None where its parts cannot be joined one by one."""
+    joins = select.args.get("joins") or []
+    if any(not isinstance(join, exp.Join) for join in joins):
+        return None
+    found = [_relation(node.this, scans) for node in (select.args["from_"], *joins)]
+    seen = tuple(each for each in found if each is not None)
+    if len(seen) < len(found) or len({each.alias for each in seen}) < len(seen):
+        return None
+    cut = max((each.scan for each in seen), key=lambda scan: (sizes.get(scan, -1), scan))
+    if cut not in sizes:
+        return None
+    place = [each.scan for each in seen].index(cut)
+    if any(join.args.get("method") or join.args.get("using") for join in joins):
+        return None
+    # A union is joined part by part where its own rows are kept or matched; what comes before it is whole.
+    if place and _kind(joins[place - 1]) not in ("inner", "right"):
+        return None
+    return (cut, seen) if all(_kind(join) in ("inner", "left", "semi", "anti") for join in joins[place:]) else None
+
+
+def _kind(join: exp.Join) -> str:
+    kind, side = str(join.args.get("kind") or ""), str(join.args.get("side") or "")
+    if kind in ("SEMI", "ANTI"):
+        return kind.lower()
+    return side.lower() or "inner"
 
 
 def outermost_aggregates(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -133,9 +190,9 @@ def _said(node: exp.Expr) -> set[str]:
 
 def _is_plain(select: exp.Select) -> bool:
     """No window, generator, subquery or chance in it, and no star but count's."""
-    below = select.args["from_"].this
-    for node in select.walk(prune=lambda node: node is below):
-        if node is select or node is below:
+    below = {id(node.this) for node in (select.args["from_"], *(select.args.get("joins") or ()))}
+    for node in select.walk(prune=lambda node: id(node) in below):
+        if node is select or id(node) in below:
             continue
         if isinstance(node, exp.Query | exp.Window | exp.Exists | exp.Lambda | exp.Aliases) or is_generator(node):
             return False
@@ -152,14 +209,14 @@ def _calls(select: exp.Select) -> Iterator[exp.Expr]:
             yield from outermost_aggregates(select.args[clause])
 
 
-def _relation(node: exp.Expr, scans: Mapping[str, TableRef]) -> tuple[str, str, Types] | None:
-    """Scan, name and columns of a table, or of a query in brackets that only filters and projects one."""
+def _relation(node: exp.Expr, scans: Mapping[str, TableRef]) -> Seen | None:
+    """A table, or a query in brackets that only filters and projects one."""
     alias = node.args.get("alias")
     if alias is not None and alias.args.get("columns"):
         return None
+    name = alias.name.lower() if alias is not None else ""
     if isinstance(node, exp.Table) and node.name in scans and not _said(node) - {"this", "alias"}:
-        name = alias.name.lower() if alias is not None else ""
-        return node.name, name, {column.name.lower(): column.type for column in scans[node.name].columns}
+        return Seen(node.name, name, {column.name.lower(): column.type for column in scans[node.name].columns})
     if not isinstance(node, exp.Subquery) or _said(node) - {"this", "alias"}:
         return None
     inner = node.this
@@ -168,8 +225,8 @@ def _relation(node: exp.Expr, scans: Mapping[str, TableRef]) -> tuple[str, str, 
     below = _relation(inner.args["from_"].this, scans)
     if below is None or not _is_plain(inner) or any(_calls(inner)):
         return None
-    types = _projected(inner, Block(inner, *below, (), False, ()))
-    return (below[0], alias.name.lower() if alias is not None else "", types) if types is not None else None
+    types = _projected(inner, Block(inner, below.scan, (below,)))
+    return Seen(below.scan, name, types) if types is not None else None
 
 
 def _projected(inner: exp.Select, below: Block) -> Types | None:
@@ -206,9 +263,9 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
 def _once(block: Block, found: list[exp.Expr]) -> list[exp.Expr]:
     keys: list[exp.Expr] = []
     for each in found:
-        bare = block.bare(each)
-        if not any(alike(bare, key) for key in keys):
-            keys.append(bare)
+        plain = block.plain(each)
+        if not any(alike(plain, key) for key in keys):
+            keys.append(plain)
     return keys
 
 
@@ -220,7 +277,7 @@ def _key(leaf: exp.Expr, block: Block, in_sets: bool) -> exp.Expr | None:
         place = int(leaf.this) if not leaf.is_string and str(leaf.this).isdecimal() else 0
         item = items[place - 1].unalias() if 1 <= place <= len(items) and not in_sets else None
         return item if item is not None and not has_aggregate(item) else None
-    if isinstance(leaf, exp.Column) and len(leaf.parts) == 1 and leaf.name.lower() not in block.types:
+    if isinstance(leaf, exp.Column) and len(leaf.parts) == 1 and not block.has_column(leaf.name):
         # A column of the relation comes before an alias.
         named = [item for item in items if isinstance(item, exp.Alias) and item.alias.lower() == leaf.name.lower()]
         is_one = len(named) == 1 and not in_sets and not has_aggregate(named[0])
@@ -241,21 +298,22 @@ def _is_resolved(block: Block) -> bool:
     """Every column is the relation's own, or surely an alias of the list that is no column below."""
     select = block.select
     aliases = [item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)]
-    where = select.args.get("where")
-    if where is not None and not all(block.is_own(column) for column in where.find_all(exp.Column)):
-        return False
+    conditions = [select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())]
+    for condition in conditions:
+        if condition is not None and not all(block.is_own(column) for column in condition.find_all(exp.Column)):
+            return False
     inside = [column for call in block.aggregates for column in call.find_all(exp.Column)]
     if not all(block.is_own(column) for column in inside):
         return False
     for column in _outside(select):
         name = column.name.lower()
-        is_alias = len(column.parts) == 1 and aliases.count(name) == 1 and name not in block.types
+        is_alias = len(column.parts) == 1 and aliases.count(name) == 1 and not block.has_column(name)
         if not block.is_own(column) and not is_alias:
             return False
     # In HAVING and ORDER BY a name may mean an alias or a column: only where both are the same is it certain.
     for item in select.expressions:
-        if isinstance(item, exp.Alias) and item.alias.lower() in block.types:
-            value = block.bare(item.this)
+        if isinstance(item, exp.Alias) and block.has_column(item.alias):
+            value = block.plain(item.this)
             if not (isinstance(value, exp.Column) and value.name.lower() == item.alias.lower()):
                 for clause in ("having", "order", "group"):
                     mentioned = select.args.get(clause)

@@ -169,6 +169,28 @@ SELECT k, sum(a) AS s, avg(a), min(x) FROM (SELECT kind AS k, amount * 2 AS a, v
 -- name: max_by | for: the value beside the greatest | ordered: no
 SELECT kind, max_by(amount, id) AS last, min_by(ts, id) AS first FROM events GROUP BY kind
 
+-- ==== with small tables at every part ====
+-- name: joined_with_small | for: each part is joined apart | ordered: no
+SELECT n_name, count(*) AS n, avg(amount) AS a, sum(value) FROM events JOIN nation ON id % 25 = n_nationkey GROUP BY n_name
+
+-- name: joined_with_two | for: two small tables, in order | ordered: yes
+SELECT r_name, kind, max(amount) AS m FROM events, nation, region WHERE id % 25 = n_nationkey AND n_regionkey = r_regionkey AND r_name < 'D' GROUP BY r_name, kind ORDER BY r_name DESC, kind
+
+-- name: joined_in_spark | for: merged by Spark, names that Spark makes | ordered: yes
+SELECT n_name, sum(amount) / count(*) FROM nation JOIN events ON id % 25 = n_nationkey GROUP BY n_name HAVING count(*) > 3 ORDER BY 2 DESC LIMIT 5
+
+-- name: joined_left | for: rows of the parts without a match stay | ordered: no
+SELECT n_name, count(*) AS n, count(n_nationkey) AS c FROM events LEFT JOIN nation ON id % 40 = n_nationkey GROUP BY n_name
+
+-- name: joined_anti | for: those without a match alone | ordered: no
+SELECT kind, count(*) AS n FROM events LEFT ANTI JOIN nation ON id % 40 = n_nationkey GROUP BY kind
+
+-- name: joined_other_way | for: the small table's rows stay: all parts are needed at once | ordered: no
+SELECT n_name, count(id) AS n FROM nation LEFT JOIN events ON id % 40 = n_nationkey AND id < 30 GROUP BY n_name
+
+-- name: joined_with_itself | for: one mention is cut, the other is whole | ordered: no
+SELECT a.kind, count(*) AS n FROM events AS a JOIN events AS b ON a.id = b.id + 1 GROUP BY a.kind
+
 -- name: distinct_arrays | for: DISTINCT of a type that members do not sort by | ordered: no
 SELECT DISTINCT tags FROM events
 

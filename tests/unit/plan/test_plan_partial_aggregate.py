@@ -42,6 +42,13 @@ SELECT k, sum(a) FROM (SELECT kind AS k, amount AS a FROM events WHERE id > 3) A
 SELECT kind FROM events GROUP BY kind
 SELECT DISTINCT kind FROM events
 SELECT DISTINCT kind, id > 5 AS b FROM events WHERE id < 100 ORDER BY kind LIMIT 5
+SELECT n_name, count(*) FROM events JOIN nation ON id = n_id GROUP BY n_name
+SELECT n_name, count(*) FROM nation, events WHERE id = n_id GROUP BY n_name
+SELECT n_name, count(*) FROM events LEFT JOIN nation ON id = n_id GROUP BY n_name
+SELECT n_name, count(*) FROM nation RIGHT JOIN events ON id = n_id GROUP BY n_name
+SELECT kind, count(*) FROM events LEFT ANTI JOIN nation ON id = n_id GROUP BY kind
+SELECT kind, count(*) FROM events LEFT SEMI JOIN nation AS n ON id = n.n_id GROUP BY kind
+SELECT kind, count(*) FROM events a JOIN nation n ON a.id = n.n_id JOIN nation m ON m.n_id = n.n_id GROUP BY a.kind
 SELECT Id % 2, count(*) FROM mixed GROUP BY Id % 2
 """.strip().split("\n")
 
@@ -96,6 +103,13 @@ SELECT count(*) FROM oslo.events
 SELECT id, count(*) FROM events GROUP BY id, amount, kind, ts
 SELECT sum(a) FROM events AS e(a, b, c, d, f, g)
 SELECT count(*) FROM events JOIN orders ON id = o_id
+SELECT n_name, count(id) FROM nation LEFT JOIN events ON id = n_id GROUP BY n_name
+SELECT n_name, count(id) FROM events RIGHT JOIN nation ON id = n_id GROUP BY n_name
+SELECT n_name, count(id) FROM events FULL JOIN nation ON id = n_id GROUP BY n_name
+SELECT n_name, count(*) FROM nation LEFT ANTI JOIN events ON id = n_id GROUP BY n_name
+SELECT count(*) FROM events JOIN nation USING (id)
+SELECT count(*) FROM events NATURAL JOIN nation
+SELECT kind, count(*) FROM events AS a JOIN nation ON a.id = n_id JOIN events AS b ON b.id = a.id GROUP BY kind
 """.strip().split("\n")
 
 

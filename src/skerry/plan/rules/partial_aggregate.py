@@ -8,6 +8,7 @@ them in the place of the table, and the rest of the plan is made as for any tabl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -37,9 +38,13 @@ class MemberMerge:
 
 @dataclass(frozen=True)
 class SiteMerge:
-    """`partial` runs at every part and gives `columns`; `final` reads them from the scan, as if it were a table."""
+    """`partial` runs at every part and gives `columns`; `final` reads them from the scan, as if it were a table.
+
+    others: scans that `partial` joins with the part.
+    """
 
     scan: str
+    others: tuple[str, ...]
     partial: exp.Select
     columns: tuple[Column, ...]
     final: exp.Expr
@@ -95,7 +100,7 @@ class _Listed:
 
     def place(self, key: exp.Expr) -> int:
         for index, value in enumerate(self.values):
-            if not has_aggregate(value) and alike(self._block.bare(value), key):
+            if not has_aggregate(value) and alike(self._block.plain(value), key):
                 return index
         return self.hide(key)
 
@@ -127,10 +132,10 @@ class _Unsplit(Exception):
     """Something in the block has no partial form."""
 
 
-def site_merge(block: Block, table: TableRef, shape: Shape | None) -> SiteMerge | None:
+def site_merge(block: Block, tables: Mapping[str, TableRef], shape: Shape | None) -> SiteMerge | None:
     """Of any block; `shape` is that of the query when the block is its root."""
     try:
-        return _Splitter(block, table).merge(shape)
+        return _Splitter(block, tables).merge(shape)
     except _Unsplit:
         return None
 
@@ -138,9 +143,9 @@ def site_merge(block: Block, table: TableRef, shape: Shape | None) -> SiteMerge 
 class _Splitter:
     """Collects the columns of the partial rows while it rewrites what stands above them."""
 
-    def __init__(self, block: Block, table: TableRef) -> None:
+    def __init__(self, block: Block, tables: Mapping[str, TableRef]) -> None:
         self._block = block
-        self._table = table
+        self._tables = tables
         self._prefix = free_prefix(block.select)
         self._listed: list[tuple[exp.Expr, str]] = []
         self._grouped = 0
@@ -153,7 +158,7 @@ class _Splitter:
         for call in self._distinct_calls():
             for argument in call.arguments:
                 if self._place(argument) is None:
-                    self._add(block.bare(argument), block.type_of(argument))
+                    self._add(block.plain(argument), block.type_of(argument))
         self._grouped = len(self._listed)
         final = exp.Select(expressions=[self._item(item) for item in select.expressions])
         final.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(block.scan), alias=self._alias())))
@@ -166,13 +171,14 @@ class _Splitter:
                 final.set(clause, self._above(select.args[clause]))
         named = final if self._is_named() else self._with_names(final, shape)
         columns = tuple(Column(self._name(place), type_) for place, (_, type_) in enumerate(self._listed))
-        return SiteMerge(block.scan, self._partial(), columns, named)
+        return SiteMerge(block.scan, block.others, self._partial(), columns, named)
 
     def _partial(self) -> exp.Select:
         items = [exp.alias_(_as_said(value, type_), self._name(at)) for at, (value, type_) in enumerate(self._listed)]
-        partial = exp.Select(expressions=items, from_=self._block.select.args["from_"].copy())
-        if self._block.select.args.get("where") is not None:
-            partial.set("where", self._block.select.args["where"].copy())
+        select = self._block.select.copy()
+        partial = exp.Select(expressions=items)
+        for clause in ("from_", "joins", "where"):
+            partial.set(clause, select.args.get(clause))
         if self._grouped:
             keys = [value.copy() for value, _ in self._listed[: self._grouped]]
             partial.set("group", exp.Group(expressions=keys))
@@ -184,7 +190,7 @@ class _Splitter:
         calls = [call for call in calls if call.is_distinct and split_of(call, self._block.type_of) is None]
         lists: list[tuple[exp.Expr, ...]] = []
         for call in calls:
-            bare = tuple(self._block.bare(argument) for argument in call.arguments)
+            bare = tuple(self._block.plain(argument) for argument in call.arguments)
             if call.where is not None or not bare or not all(each.find(exp.Column) for each in bare):
                 raise _Unsplit
             if not any(len(seen) == len(bare) and all(map(alike, seen, bare)) for seen in lists):
@@ -246,8 +252,8 @@ class _Splitter:
         return copy
 
     def _place(self, value: exp.Expr) -> int | None:
-        bare = self._block.bare(value)
-        return next((place for place, (known, _) in enumerate(self._listed) if alike(known, bare)), None)
+        plain = self._block.plain(value)
+        return next((place for place, (known, _) in enumerate(self._listed) if alike(known, plain)), None)
 
     def _partial_place(self, value: exp.Expr, type_: str) -> int:
         for place, (known, _) in enumerate(self._listed[self._grouped :], self._grouped):
@@ -282,10 +288,7 @@ class _Splitter:
             raise _Unsplit  # above a union only its columns can be sorted by
         for key in bounds:
             final.set(key, None)
-        names = exp.Select(expressions=[item.copy() for item in self._block.select.expressions])
-        names.set("from_", exp.From(this=self._no_rows()))
-        if self._block.select.args.get("group") is not None:
-            names.set("group", self._block.select.args["group"].copy())
+        names = self._over_no_rows()
         names.set("limit", exp.Limit(expression=exp.Literal.number(0)))
         union = exp.Union(this=exp.Subquery(this=names), expression=exp.Subquery(this=final), distinct=False)
         if bounds["order"] is not None and shape is not None:
@@ -294,20 +297,19 @@ class _Splitter:
             union.set(key, bounds[key])
         return union
 
-    def _no_rows(self) -> exp.Expr:
-        """The relation of the block with its columns' names and types, and no row."""
-        relation: exp.Expr = self._block.select.args["from_"].this.copy()
-        tables = [node for node in relation.find_all(exp.Table) if node.name == self._block.scan]
-        assert len(tables) == 1
+    def _over_no_rows(self) -> exp.Select:
+        """The block with tables that have its columns' names and types, and no row."""
+        names = self._block.select.copy()
+        for clause in ("where", "having", "order", "limit", "offset"):
+            names.set(clause, None)
         mentioned = {node.name.lower() for node in self._block.select.find_all(exp.Identifier)}
-        columns = [column for column in self._table.columns if column.name.lower() in mentioned]
-        items = [_null(column) for column in columns or self._table.columns[:1]]
-        empty = exp.Select(expressions=items, where=exp.Where(this=exp.false()))
-        made = exp.Subquery(this=empty, alias=tables[0].args["alias"].copy())
-        if tables[0] is relation:
-            return made
-        tables[0].replace(made)
-        return relation
+        for node in [node for node in names.find_all(exp.Table) if node.name in self._tables]:
+            table = self._tables[node.name]
+            columns = [column for column in table.columns if column.name.lower() in mentioned]
+            items = [_null(column) for column in columns or table.columns[:1]]
+            empty = exp.Select(expressions=items, where=exp.Where(this=exp.false()))
+            node.replace(exp.Subquery(this=empty, alias=node.args["alias"].copy()))
+        return names
 
 
 def _as_said(value: exp.Expr, type_: str) -> exp.Expr:
