@@ -130,6 +130,9 @@ SELECT kind, count(DISTINCT id % 3) AS n, sum(DISTINCT id % 3) AS s, sum(amount)
 -- name: count_distinct_global | for: distinct values of all parts | ordered: yes
 SELECT count(DISTINCT kind), count(*), avg(amount) FROM events
 
+-- name: count_distinct_of_several | for: several lists of values | ordered: no
+SELECT id % 2 AS odd, count(DISTINCT kind) AS k, sum(DISTINCT id % 3) AS s, avg(amount) AS a FROM events GROUP BY id % 2
+
 -- name: count_distinct_of_none | for: no rows at all | ordered: yes
 SELECT count(DISTINCT kind) AS n, count(*) AS c, sum(amount) AS s FROM events WHERE id < 0
 

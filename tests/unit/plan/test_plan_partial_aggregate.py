@@ -62,6 +62,7 @@ SELECT kind, count(DISTINCT kind) FROM events GROUP BY kind
 SELECT kind, count(*) AS n FROM events GROUP BY CUBE (kind)
 SELECT kind, count(*) AS n FROM events GROUP BY kind WITH ROLLUP
 SELECT tags, count(*) FROM events GROUP BY tags
+SELECT count(DISTINCT kind), sum(DISTINCT id % 7), sum(amount) FROM events
 SELECT collect_list(id) FROM events
 SELECT sum(x) FROM (SELECT DISTINCT amount AS x FROM events) AS t
 SELECT DISTINCT tags FROM events

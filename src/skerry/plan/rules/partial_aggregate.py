@@ -185,18 +185,13 @@ class _Splitter:
         return partial
 
     def _distinct_calls(self) -> list[Call]:
-        """Aggregates of distinct values: these values are grouped by as well. One list of them at most."""
+        """Aggregates of distinct values: these values are grouped by as well, and taken once above."""
         calls = [call for node in self._block.aggregates if (call := call_of(node)) is not None]
         calls = [call for call in calls if call.is_distinct and split_of(call, self._block.type_of) is None]
-        lists: list[tuple[exp.Expr, ...]] = []
         for call in calls:
-            bare = tuple(self._block.plain(argument) for argument in call.arguments)
-            if call.where is not None or not bare or not all(each.find(exp.Column) for each in bare):
+            has_columns = all(argument.find(exp.Column) for argument in call.arguments)
+            if call.where is not None or not call.arguments or not has_columns:
                 raise _Unsplit
-            if not any(len(seen) == len(bare) and all(map(alike, seen, bare)) for seen in lists):
-                lists.append(bare)
-        if len(lists) > 1:
-            raise _Unsplit
         return calls
 
     # --- what stands above the partial rows ---
