@@ -111,11 +111,17 @@ def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str
     keys = _keys(group, block) if group is not None else []
     if is_distinct:
         keys = _once(block, [item.unalias() for item in select.expressions])
-    if keys is None or not all(key.find(exp.Column) for key in keys):
+    if keys is None or not all(_is_own(key, block) for key in keys):
         return None
     has_sets = group is not None and _has_sets(group)
     block = replace(block, keys=tuple(keys), has_sets=has_sets)
     return block if _is_resolved(block) else None
+
+
+def _is_own(key: exp.Expr, block: Block) -> bool:
+    """No constant, and no name of another item of the list."""
+    columns = list(key.find_all(exp.Column))
+    return bool(columns) and all(block.is_own(column) for column in columns)
 
 
 def _seen(

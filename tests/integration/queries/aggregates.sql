@@ -169,6 +169,9 @@ SELECT n_name, (SELECT count(*) FROM events WHERE id % 25 = n_nationkey) AS c FR
 -- name: derived_table | for: filter and projection below | ordered: no
 SELECT k, sum(a) AS s, avg(a), min(x) FROM (SELECT kind AS k, amount * 2 AS a, value AS x FROM events WHERE id > 50) AS t GROUP BY k
 
+-- name: lateral_alias | for: an item that names another | ordered: yes
+SELECT sum(id) AS s, s + 1 AS t, s / count(*) FROM events
+
 -- name: max_by | for: the value beside the greatest | ordered: no
 SELECT kind, max_by(amount, id) AS last, min_by(ts, id) AS first FROM events GROUP BY kind
 

@@ -63,6 +63,7 @@ SELECT kind, count(*) AS n FROM events GROUP BY CUBE (kind)
 SELECT kind, count(*) AS n FROM events GROUP BY kind WITH ROLLUP
 SELECT tags, count(*) FROM events GROUP BY tags
 SELECT count(DISTINCT kind), sum(DISTINCT id % 7), sum(amount) FROM events
+SELECT sum(id) AS s, s + 1 AS t FROM events
 SELECT collect_list(id) FROM events
 SELECT sum(x) FROM (SELECT DISTINCT amount AS x FROM events) AS t
 SELECT DISTINCT tags FROM events
@@ -94,6 +95,8 @@ SELECT DISTINCT count(*) FROM events
 SELECT DISTINCT kind FROM events GROUP BY kind
 SELECT DISTINCT id, amount, ts FROM events
 SELECT DISTINCT 1 FROM events
+SELECT DISTINCT kind AS x, upper(x) AS y FROM events
+SELECT sum(id) AS s, s + 1 AS t FROM events GROUP BY ALL
 SELECT DISTINCT * FROM events
 SELECT id, kind FROM events
 SELECT kind, count(*) FROM events GROUP BY (kind, id)

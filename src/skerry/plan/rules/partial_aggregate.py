@@ -83,7 +83,9 @@ class _Listed:
         while isinstance(value, exp.Paren):
             value = value.this
         if not has_aggregate(value):
-            return MergeStep(place, "any")  # a function of the keys
+            # A function of the keys, unless it names another item, which may be an aggregate.
+            is_own = all(self._block.is_own(column) for column in value.find_all(exp.Column))
+            return MergeStep(place, "any") if is_own else None
         call = call_of(value) if next(outermost_aggregates(value)) is value else None
         kernel = kernel_of(call, self._block.type_of) if call is not None else None
         if kernel is None:
