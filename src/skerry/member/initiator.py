@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from skerry import clock
 from skerry.config import FaultPolicy
-from skerry.errors import Cancelled, SkerryError
+from skerry.errors import Cancelled, SkerryError, SqlError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
 from skerry.ids import ChannelId, QueryId
@@ -116,8 +116,9 @@ class Initiated:
         try:
             return self.result.pages.poll(number, rows_max, bytes_max)
         except SkerryError as error:
-            # A damaged or over-full spool is found when its rows are read.
-            if self.core.phase is Phase.RUNNING and error is not self.result.error and error.code >= 200:
+            # A damaged or over-full spool is found when its rows are read, and so is a sum that overflows.
+            is_fatal = error.code >= 200 or isinstance(error, SqlError)
+            if self.core.phase is Phase.RUNNING and error is not self.result.error and is_fatal:
                 self.cancel(error)
             raise
 

@@ -11,6 +11,7 @@ import msgspec
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
 from skerry.errors import SiteError, SqlError, UserError
+from skerry.member.clientoptions import plan_rules
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.fragment import Plan
 from skerry.sql.expected import BOUND
@@ -98,11 +99,11 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            return Planned(_cut(member, statement), _values(statement))
+            return Planned(_cut(member, statement, message), _values(statement))
         case Explain(analyze=True):
             raise SqlError("EXPLAIN ANALYZE is not admitted yet; EXPLAIN shows the plan without running it")
         case Explain():
-            return Explained(_cut(member, statement.query))
+            return Explained(_cut(member, statement.query, message))
     return statement
 
 
@@ -118,9 +119,10 @@ def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _cut(member: Member, query: Query) -> Plan:
+def _cut(member: Member, query: Query, message: ClientExecute) -> Plan:
     data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
-    return make_plan(query, member.catalog, Site(member.name, data_members), member.limits)
+    site = Site(member.name, data_members, plan_rules(message.options), member.topology)
+    return make_plan(query, member.catalog, site, member.limits)
 
 
 def _values(query: Query) -> dict[str, Value]:

@@ -52,6 +52,8 @@ def _fragment_lines(fragment: Fragment) -> list[str]:
 def _finish_line(plan: Plan, initiator: str) -> str:
     finish = plan.finish
     steps = ["merge" if finish.keys else "gather"]
+    if finish.aggregate:
+        steps.append("aggregate")
     if finish.offset:
         steps.append(f"offset {finish.offset}")
     if finish.limit is not None:

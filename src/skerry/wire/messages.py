@@ -320,7 +320,7 @@ class SourceEnd(Message, frozen=True):
 
 # --- 5. client connections -----------------------------------------------------------------------
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count". options: `fault_policy`, `resume_s`, `detach`, `lease_s` (5.4)."""
+    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4."""
 
     request: int
     query: QueryId
