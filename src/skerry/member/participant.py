@@ -29,6 +29,7 @@ from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
+from skerry.plan.analyze import read_found
 from skerry.plan.bound import most_rows
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -201,7 +202,17 @@ class Participant:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
         if self.core.phase is TaskPhase.RUNNING and not running.is_stopped:
+            if fragment.analyzes:
+                self._learn(fragment, tables, result)
             await self._settle(running, result)
+
+    def _learn(self, fragment: Fragment, tables: dict[str, TableFiles], result: JobResult) -> None:
+        """The fragment's row is what ANALYZE TABLE found: of the files that were read, no others."""
+        table = self._around.tables.find(fragment.analyzes).name
+        read = next((files for files in tables.values() if files.table == table), None)
+        if read is not None and result.table is not None and result.table.num_rows == 1:
+            found = read_found(str(result.table.column(result.table.num_columns - 1)[0].as_py()), read.columns)
+            self._around.tables.analyzed(table, read.version, found)
 
     def _stop_senders(self, fragment: Fragment) -> None:
         """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""

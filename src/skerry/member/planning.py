@@ -10,11 +10,12 @@ import msgspec
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
 from skerry.errors import SiteError, SqlError, UserError
+from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.fragment import Plan
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
-from skerry.sql.statement import DescribeTable, Explain, Query, ShowTables, Statement, analyse
+from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
 from skerry.wire.messages import ClientExecute, Value
 from skerry.wire.values import from_value, to_value
 
@@ -87,6 +88,8 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
             raise SqlError("EXPLAIN ANALYZE is not admitted yet; EXPLAIN shows the plan without running it")
         case Explain():
             return Explained(_cut(member, statement.query))
+        case AnalyzeTable(ref, columns):
+            return Planned(analyze_plan(member.catalog.parts(ref), columns, member.name), {})
     return statement
 
 

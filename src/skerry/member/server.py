@@ -85,7 +85,9 @@ class Member:
         # listings and cancels must not wait behind it.
         self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
         self.catalog = Catalog(config)
-        self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
+        self.tables = LocalTables(
+            config, config.member(self.name), engine, self.workers, self.own, self._statistics_changed
+        )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
         files = config.member(self.name).tls
@@ -183,6 +185,10 @@ class Member:
         task = asyncio.ensure_future(run())
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+
+    def _statistics_changed(self) -> None:
+        if not self.is_stopping:
+            self.own(self.peer_tables.tell(), "new statistics")
 
     def _sender_of(self, channel: ChannelId) -> str:
         return self.topology.previous_hop(self.name, channel.sender, channel.receiver)

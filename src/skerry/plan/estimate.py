@@ -271,12 +271,13 @@ def _key_values(left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]
     """How many values the keys range over: the larger side's, as the smaller's are among them.
 
     Several columns together have no more values than a table has rows; where that bounds them, the lesser side is
-    the one that the other refers to.
+    the one that the other refers to. Not so where one of the columns is a key by itself: the others are conditions.
     """
     sides = []
     for side, names in ((left, [a for a, _ in keys]), (right, [b for _, b in keys])):
-        values = math.prod(side.columns[name].domain if name in side.columns else 1.0 for name in names)
-        bound = max(1.0, side.base_rows)
-        sides.append((min(values, bound), values > bound and len(names) > 1))
+        domains = [side.columns[name].domain if name in side.columns else 1.0 for name in names]
+        values, bound = math.prod(domains), max(1.0, side.base_rows)
+        is_bounded = values > bound and len(names) > 1 and max(domains) < 0.9 * bound
+        sides.append((min(values, bound) if is_bounded else values, is_bounded))
     (a, a_bounded), (b, b_bounded) = sides
     return max(1.0, min(a, b) if a_bounded or b_bounded else max(a, b))

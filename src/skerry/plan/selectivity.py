@@ -12,11 +12,13 @@ from skerry.sql.functions import call_name
 from skerry.sql.nodes import DistinctFrom
 from skerry.sql.push import split
 
-# Without anything better a condition is taken to keep a third of the rows, an equality a tenth, a pattern likewise.
+# Without anything better a condition is taken to keep a third of the rows, a comparison of two columns half of them,
+# an equality a tenth, a pattern less.
 KEEPS = 1 / 3
+COMPARED_KEEPS = 0.5
 EQUAL_KEEPS = 0.1
-PATTERN_KEEPS = 0.1
-PREFIX_KEEPS = 0.05
+PATTERN_KEEPS = 0.05
+PREFIX_KEEPS = 0.02
 _DISCRETE = frozenset(("tinyint", "smallint", "int", "bigint", "date"))
 _SWAPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ}
 
@@ -182,12 +184,14 @@ def _inside(asked: _Range, column: ColumnEstimate) -> float | None:
     """Which part of the column's values is inside the range; None when nobody knows the ends."""
     if column.low is None or column.high is None or (column.low >= column.high and column.ndv > 1):
         return None
-    step = 1.0 if column.type in _DISCRETE else 0.0
+    # Values are taken to lie at equal distances: a range with both of its ends has one more of them.
+    span = column.high - column.low
+    step = 1.0 if column.type in _DISCRETE else span / (column.ndv - 1) if column.ndv > 1 else 0.0
     low = column.low if asked.low is None else max(column.low, asked.low + step * asked.open_low)
     high = column.high if asked.high is None else min(column.high, asked.high - step * asked.open_high)
     if high < low:
         return 0.0
-    width = column.high - column.low + step
+    width = span + step
     return 1.0 if width <= 0 else min(1.0, max((high - low + step) / width, 1 / max(1.0, column.ndv)))
 
 
@@ -229,6 +233,9 @@ def _share(node: exp.Expr, columns: Columns) -> float:
             return 0.5
         case exp.In():
             return min(0.5, EQUAL_KEEPS * max(1, len(node.expressions))) if not node.args.get("query") else 0.5
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            sides = [columns.key(side) for side in (node.this, node.args["expression"])]
+            return COMPARED_KEEPS if None not in sides else KEEPS
         case exp.RegexpLike():
             return PATTERN_KEEPS
     if call_name(node) in ("startswith", "endswith", "contains", "rlike", "regexp", "like"):

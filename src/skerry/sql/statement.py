@@ -23,7 +23,7 @@ from skerry.sql.push import pushed_filters
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
 
-__all__ = ["DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
+__all__ = ["AnalyzeTable", "DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
 
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
 
@@ -66,7 +66,15 @@ class Explain:
     analyze: bool = False
 
 
-Statement = Query | ShowTables | DescribeTable | Explain
+@dataclass(frozen=True)
+class AnalyzeTable:
+    """`columns` as the table spells them; all of them when empty."""
+
+    ref: TableRef
+    columns: tuple[str, ...]
+
+
+Statement = Query | ShowTables | DescribeTable | Explain | AnalyzeTable
 
 
 def analyse(
@@ -111,9 +119,12 @@ def _statement(
         return _show_tables(tokens[2:], text)
     if words[0] in ("DESCRIBE", "DESC"):
         return _describe(tokens[2:] if words[1] == "TABLE" else tokens[1:], text, catalog)
+    if words[:2] == ["ANALYZE", "TABLE"]:
+        return _analyze(tokens[2:], text, catalog)
     start = tokens[0]
+    admitted = "queries (SELECT …), SHOW TABLES, DESCRIBE, EXPLAIN and ANALYZE TABLE"
     raise sql_error(
-        f"{start.text.upper()[:40]} is not admitted: Skerry runs queries (SELECT …), SHOW TABLES, DESCRIBE and EXPLAIN",
+        f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
         text,
         start.start,
         start.end,
@@ -131,17 +142,52 @@ def _show_tables(rest: list[Token], text: str) -> ShowTables:
 
 
 def _describe(rest: list[Token], text: str, catalog: Catalog) -> DescribeTable:
+    return DescribeTable(_table(rest, text, catalog, "DESCRIBE"))
+
+
+def _table(rest: list[Token], text: str, catalog: Catalog, statement: str) -> TableRef:
+    """The table that these tokens, all of them, name."""
     parts = tuple(token.text for token in rest[::2])
     dots = all(token.token_type == TokenType.DOT for token in rest[1::2])
-    names = all(token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) for token in rest[::2])
+    names = all(_is_name(token) for token in rest[::2])
     if not rest or not dots or not names or len(rest) % 2 == 0:
-        raise sql_error("DESCRIBE takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
+        raise sql_error(f"{statement} takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
     ref = catalog.lookup(parts)
     if ref is None:
         name = ".".join(parts)
         message = f"unknown table {name}{did_you_mean(name, catalog.names())}"
         raise sql_error(message, text, rest[0].start, rest[-1].end)
-    return DescribeTable(ref)
+    return ref
+
+
+def _is_name(token: Token) -> bool:
+    return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+
+
+def _analyze(rest: list[Token], text: str, catalog: Catalog) -> AnalyzeTable:
+    """`name [COMPUTE STATISTICS] [FOR ALL COLUMNS | FOR COLUMNS a, b]`."""
+    words = [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in rest]
+    end = len(rest)
+    if "FOR" in words:
+        end = words.index("FOR")
+    asked = rest[end:]
+    if words[max(0, end - 2) : end] == ["COMPUTE", "STATISTICS"]:
+        end -= 2
+    ref = _table(rest[:end], text, catalog, "ANALYZE TABLE")
+    asked_words = words[len(rest) - len(asked) :]
+    if not asked or asked_words == ["FOR", "ALL", "COLUMNS"]:
+        return AnalyzeTable(ref, ())
+    names, commas = asked[2::2], asked[3::2]
+    is_list = len(names) == len(commas) + 1 and all(token.token_type == TokenType.COMMA for token in commas)
+    if asked_words[:2] != ["FOR", "COLUMNS"] or not is_list:
+        shown = "ANALYZE TABLE name [COMPUTE STATISTICS] [FOR ALL COLUMNS | FOR COLUMNS a, b, …]"
+        raise sql_error(f"write {shown}", text, asked[0].start, asked[-1].end)
+    spelled = {column.name.lower(): column.name for column in ref.columns}
+    for token in names:
+        if token.text.lower() not in spelled:
+            message = f"table {ref.name} has no column {token.text[:100]}{did_you_mean(token.text, spelled.values())}"
+            raise sql_error(message, text, token.start, token.end)
+    return AnalyzeTable(ref, tuple(dict.fromkeys(spelled[token.text.lower()] for token in names)))
 
 
 def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
