@@ -81,26 +81,33 @@ class Budget:
         self.pages_peak = 0
         self.disk_used = 0
         self.disk_peak = 0
+        self.promised_bytes = 0  # to spools whose senders have credit: those that can wait leave it free
         self._segment_bytes = segment_bytes
-        self._open: dict[str, Segment] = {}
+        self._open: dict[tuple[str, bool], Segment] = {}
         self._room = Callbacks()
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever room was given back: for those who wait until `has_room`."""
         return self._room.subscribe(callback)
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Whether a body of this size can be appended to any spool of the query."""
-        return self.fits_memory(size_bytes) or self.fits_disk(size_bytes)
+    def has_room(self, size_bytes: int, *, gives_way: bool = False) -> bool:
+        """Whether a body of this size can be appended to any spool of the query; or to one that gives way."""
+        return self.fits_memory(size_bytes, gives_way=gives_way) or self.fits_disk(size_bytes, gives_way=gives_way)
 
-    def fits_memory(self, size_bytes: int) -> bool:
+    def fits_memory(self, size_bytes: int, *, gives_way: bool = False) -> bool:
         spools_used, size = self.memory_used - self.pages_used, size_bytes + ENTRY_BYTES
         if spools_used == 0:  # the first may be larger than the spools' share: it is what the next page is made of
             return self.memory_used + size <= self.memory_bytes
-        return spools_used + size <= self.memory_bytes - self.pages_bytes
+        share = self.memory_bytes - self.pages_bytes
+        return spools_used + size + (self._left_free(share) if gives_way else 0) <= share
 
-    def fits_disk(self, size_bytes: int) -> bool:
-        return self.disk_used + size_bytes + ENTRY_BYTES <= self.disk_bytes
+    def fits_disk(self, size_bytes: int, *, gives_way: bool = False) -> bool:
+        left_free = self._left_free(self.disk_bytes) if gives_way else 0
+        return self.disk_used + size_bytes + ENTRY_BYTES + left_free <= self.disk_bytes
+
+    def _left_free(self, share_bytes: int) -> int:
+        """Half at most: however many senders there are, whoever waits gets on in the end."""
+        return min(self.promised_bytes, share_bytes // 2)
 
     def take_memory(self, size_bytes: int) -> None:
         self.memory_used += size_bytes + ENTRY_BYTES
@@ -120,11 +127,15 @@ class Budget:
         self.give_back_memory(size_bytes)
         self.room_given_back()
 
-    def write(self, directory: str, body: memoryview) -> tuple[Segment, int]:
-        """Put a body on disk and return where; an OSError leaves everything as it was."""
+    def write(self, directory: str, body: memoryview, *, gives_way: bool = False) -> tuple[Segment, int]:
+        """Put a body on disk and return where; an OSError leaves everything as it was.
+
+        Spools that give way have files of their own: bodies that wait there long keep no room from the others.
+        """
         if self.floor_bytes and shutil.disk_usage(directory).free - len(body) < self.floor_bytes:
             raise OSError(errno.ENOSPC, f"less than {_size(self.floor_bytes)} are free (limits.buffer_floor_bytes)")
-        segment = self._open.get(directory) or Segment(directory)
+        key = directory, gives_way
+        segment = self._open.get(key) or Segment(directory)
         try:
             offset = segment.write(body)
         except OSError:
@@ -136,9 +147,9 @@ class Budget:
         self.disk_used += charge
         self.disk_peak = max(self.disk_peak, self.disk_used)
         if segment.size_bytes < self._segment_bytes:
-            self._open[directory] = segment
+            self._open[key] = segment
         else:
-            self._open.pop(directory, None)
+            self._open.pop(key, None)
         return segment, offset
 
     def let_go(self, segment: Segment) -> None:
@@ -154,7 +165,7 @@ class Budget:
         segment.close()
         self.disk_used -= segment.charged_bytes
         assert self.disk_used >= 0
-        self._open = {directory: other for directory, other in self._open.items() if other is not segment}
+        self._open = {key: other for key, other in self._open.items() if other is not segment}
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -172,12 +183,24 @@ class Spool:
     """A list of entries that grows at its end, is read by index, and is released from its start.
 
     An entry may be read any number of times until it is released: Spark may read a source twice.
-    `name` says in messages whose spool it is ("query oslo/1f… edge 3").
+    `name` says in messages whose spool it is ("query oslo/1f… edge 3"). `gives_way`: those who fill it can wait, so
+    it leaves free what others were promised.
     """
 
-    def __init__(self, budget: Budget, directory: str | os.PathLike[str], name: str) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        directory: str | os.PathLike[str],
+        name: str,
+        *,
+        gives_way: bool = False,
+    ) -> None:
         self.name = name
         self.budget = budget
+        self._gives_way = gives_way
+        self._promised_bytes = 0
+        self._promise_left = 0
+        self._held_bytes = 0
         self._directory = os.fspath(directory)
         self._entries: dict[int, Entry | _Stored] = {}
         self._first = 0
@@ -215,7 +238,13 @@ class Spool:
         return self._changes.subscribe(callback)
 
     def has_room(self, size_bytes: int) -> bool:
-        return self.budget.has_room(size_bytes)
+        return self.budget.has_room(size_bytes, gives_way=self._gives_way)
+
+    def promise(self, size_bytes: int) -> None:
+        """Its sender may send so much unasked: spools that give way keep it free."""
+        if not (self._finished or self._closed or self._error):
+            self._promised_bytes = size_bytes
+            self._count_promise()
 
     def append(self, entry: Entry) -> int:
         """Keep an entry and return its index; Overloaded when neither memory nor disk has room."""
@@ -224,14 +253,16 @@ class Spool:
         if self._finished or self._closed:
             raise InternalError(f"{self.name}: append to a spool that was {'closed' if self._closed else 'finished'}")
         size = len(entry.body)
-        if self.budget.fits_memory(size):
+        if self.budget.fits_memory(size, gives_way=self._gives_way):
             self.budget.take_memory(size)
             self._entries[self._length] = entry
-        elif self.budget.fits_disk(size):
+        elif self.budget.fits_disk(size, gives_way=self._gives_way):
             self._entries[self._length] = self._store(entry)
         else:
             raise Overloaded(self._full())
         self._length += 1
+        self._held_bytes += size + ENTRY_BYTES
+        self._count_promise()
         self._changes.notify()
         return self._length - 1
 
@@ -257,12 +288,14 @@ class Spool:
         """No entry will follow."""
         if not (self._finished or self._closed):
             self._finished = True
+            self._end_promise()
             self._changes.notify()
 
     def fail(self, error: SkerryError) -> None:
         """The entries end here with an error; the first error stays."""
         if self._error is None and not self._closed:
             self._error = error
+            self._end_promise()
             self._changes.notify()
 
     def close(self) -> None:
@@ -270,6 +303,7 @@ class Spool:
         if self._closed:
             return
         self._closed = True
+        self._end_promise()
         dropped = self._drop(self._length)
         self._changes.notify()
         if dropped:
@@ -281,15 +315,30 @@ class Spool:
             entry = self._entries.pop(self._first)
             self._first += 1
             if isinstance(entry, _Stored):
+                self._held_bytes -= entry.length + ENTRY_BYTES
                 self.budget.let_go(entry.segment)
             else:
+                self._held_bytes -= len(entry.body) + ENTRY_BYTES
                 self.budget.give_back_memory(len(entry.body))
+        self._count_promise()
         return self._first > first
+
+    def _count_promise(self) -> None:
+        """What is held was sent: as much less is still to come."""
+        left = max(0, self._promised_bytes - self._held_bytes)
+        self.budget.promised_bytes += left - self._promise_left
+        self._promise_left = left
+
+    def _end_promise(self) -> None:
+        if self._promised_bytes:
+            self._promised_bytes = 0
+            self._count_promise()
+            self.budget.room_given_back()
 
     def _store(self, entry: Entry) -> _Stored:
         body = memoryview(entry.body)
         try:
-            segment, offset = self.budget.write(self._directory, body)
+            segment, offset = self.budget.write(self._directory, body, gives_way=self._gives_way)
         except OSError as error:
             raise Overloaded(
                 f"{self.name}: cannot spool to {self._directory}: {error.strerror or error}",

@@ -300,9 +300,10 @@ class Participant:
             is_narrow=fragment.is_narrow,
         )
 
-    def _spool(self, fragment: Fragment, what: str) -> Spool:
+    def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""
-        spool = self._around.resources.spool(self._held, f"query {self.query} fragment {fragment.id} {what}")
+        name = f"query {self.query} fragment {fragment.id} {what}"
+        spool = self._around.resources.spool(self._held, name, gives_way=gives_way)
         self._spools.append(spool)
         return spool
 
@@ -313,8 +314,10 @@ class Participant:
             store = LaneStore(self._held.budget, self._around.resources.directory, name)
             self._lane_stores.append(store)
             return store
-        to_initiator = fragment.output.receiver == self.query.initiator
-        return DirectStore(self._spool(fragment, "rows"), waits=to_initiator)
+        assert self.core.plan is not None
+        # An edge that Spark reads never makes its senders wait, wherever it goes (D7).
+        is_result = fragment.output.edge == self.core.plan.finish.edge
+        return DirectStore(self._spool(fragment, "rows", gives_way=is_result), waits=is_result)
 
     def _schema_known(self, running: _Running, schema: Schema) -> None:
         """Rows that may leave as they come can leave from now on."""

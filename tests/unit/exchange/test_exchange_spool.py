@@ -192,3 +192,52 @@ def test_a_floor_of_free_space_is_left_to_others(tmp_path: Path) -> None:
     assert spool.append(Entry(b"c" * 100, 1, 100)) == 1
     spool.close()
     assert spool.budget.disk_used == 0
+
+
+def test_a_spool_that_gives_way_leaves_free_what_another_was_promised(tmp_path: Path) -> None:
+    one = 1000 + ENTRY_BYTES
+    budget = Budget(8 * one, 0)
+    arriving = Spool(budget, tmp_path, "arriving")
+    sink = Spool(budget, tmp_path, "sink", gives_way=True)
+    arriving.promise(3 * one)
+    while sink.has_room(1000):
+        sink.append(Entry(b"x" * 1000, 1, 1000))
+    assert sink.length == 5
+    for left in (2, 1, 0):  # what has come is no longer promised: the sink's share does not shrink
+        arriving.append(Entry(b"x" * 1000, 1, 1000))
+        assert budget.promised_bytes == left * one
+    arriving.release(2)
+    assert not sink.has_room(1000)  # so much may come again
+    told: list[bool] = []
+    budget.subscribe(lambda: told.append(sink.has_room(1000)))
+    arriving.finish()
+    assert told == [True]
+    assert budget.promised_bytes == 0
+    arriving.promise(3 * one)
+    assert budget.promised_bytes == 0
+
+
+def test_promises_take_half_of_the_room_at_most(tmp_path: Path) -> None:
+    budget = Budget(4 * (1000 + ENTRY_BYTES), 0)
+    arriving = [Spool(budget, tmp_path, f"from {number}") for number in range(9)]
+    for spool in arriving:
+        spool.promise(MIB)
+    sink = Spool(budget, tmp_path, "sink", gives_way=True)
+    while sink.has_room(1000):
+        sink.append(Entry(b"x" * 1000, 1, 1000))
+    assert sink.length == 2
+    for spool in arriving:
+        spool.close()
+    assert budget.promised_bytes == 0
+
+
+def test_a_spool_that_gives_way_pins_no_file_of_another(tmp_path: Path) -> None:
+    budget = Budget(0, MIB)
+    arriving = Spool(budget, tmp_path, "arriving")
+    sink = Spool(budget, tmp_path, "sink", gives_way=True)
+    for spool in (arriving, sink):
+        spool.append(Entry(b"x" * 1000, 1, 1000))
+    arriving.release(1)
+    assert budget.disk_used == 1000 + ENTRY_BYTES
+    sink.close()
+    assert budget.disk_used == 0
