@@ -325,6 +325,7 @@ class Clients:
             member.initiated_ended,
             cursor.options.fault_policy or member.config.fault_policy,
             relays_of(planned.plan, query, member.topology),
+            member.topology.budgets,
         )
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])

@@ -40,11 +40,12 @@ class Initiated:
         on_ended: Callable[[Initiated], None],
         policy: FaultPolicy = FaultPolicy.WAIT,
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
+        budgets: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
         self.query = query
         self.plan = plan
         options: dict[str, int | str] = {OPTION: policy.value}
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays)
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets)
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send

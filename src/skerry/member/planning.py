@@ -12,6 +12,7 @@ from skerry.config import Role
 from skerry.errors import SiteError, SqlError, UserError
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
+from skerry.plan.egress import check_egress
 from skerry.plan.fragment import Plan
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
@@ -83,13 +84,17 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            return Planned(_cut(member, statement), _values(statement))
+            plan = _cut(member, statement)
+            check_egress(plan, member.egress)
+            return Planned(plan, _values(statement))
         case Explain(analyze=True):
             raise SqlError("EXPLAIN ANALYZE is not admitted yet; EXPLAIN shows the plan without running it")
         case Explain():
             return Explained(_cut(member, statement.query))
         case AnalyzeTable(ref, columns):
-            return Planned(analyze_plan(member.catalog.parts(ref), columns, member.name), {})
+            plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
+            check_egress(plan, member.egress)
+            return Planned(plan, {})
     return statement
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from skerry.errors import PeerError, SiteError, SkerryError, TimedOut
+from skerry.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.plan.fragment import Fragment, Plan
@@ -83,8 +83,12 @@ class QueryCore:
         now: float,
         options: dict[str, int | str] | None = None,
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
+        budgets: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
-        """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other."""
+        """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other.
+
+        `budgets`: bytes that a query may send over a link, by sender and receiver.
+        """
         self.query = query
         self.plan = plan
         self.phase = Phase.RUNNING
@@ -97,6 +101,7 @@ class QueryCore:
         self._options = options or {}
         self._deadline = now + timeout_s
         self._relays = relays or {}
+        self._budgets = budgets or {}
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
@@ -156,6 +161,7 @@ class QueryCore:
                 self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
             case Progress():
                 self._progress(sender, message)
+                return self._spent(now)
             case Receipt():
                 self._left += [f"{sender}: {what}" for what in message.left]
                 return self._receipt(sender, now)
@@ -258,6 +264,15 @@ class QueryCore:
         for link in message.links:
             if link.sender == sender:
                 self._links[(link.sender, link.receiver)] = link
+
+    def _spent(self, now: float) -> list[Instruction]:
+        """End a query that has sent more over a link than it may."""
+        for hop, budget in self._budgets.items():
+            link = self._links.get(hop)
+            if link is not None and link.size_bytes > budget:
+                over = f"the query sent {link.size_bytes} bytes over the link from {hop[0]} to {hop[1]}"
+                return self.cancel(Overloaded(f"{over}, whose query_bytes is {budget}"), now)
+        return []
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:
         self.phase = Phase.ENDING

@@ -31,6 +31,7 @@ from skerry.member.resources import Resources, Workers
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
+from skerry.plan.egress import egress_rules
 from skerry.plan.fragment import Plan
 from skerry.spark.engine import Engine
 from skerry.testing.points import reach
@@ -90,6 +91,7 @@ class Member:
         )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
+        self.egress = egress_rules(config, self.topology)
         files = config.member(self.name).tls
         self.tls = Tls(files) if files is not None else None
         addresses = config.addresses()

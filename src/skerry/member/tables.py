@@ -13,7 +13,7 @@ from skerry.catalog.footers import count_rows
 from skerry.catalog.listing import Listing, list_table
 from skerry.catalog.statistics import ANALYZED, gather
 from skerry.catalog.table import Column, PartStats, TablePart
-from skerry.config import Config, MemberConfig, TableConfig
+from skerry.config import Config, Leaves, MemberConfig, TableConfig
 from skerry.errors import SiteError, SkerryError
 from skerry.member.resources import Workers
 from skerry.spark.engine import Engine, TableFiles
@@ -126,6 +126,10 @@ class LocalTables:
         known = self._known.get(name)
         if known is None or known.files.version != files_version:
             return False
+        if self.find(name).leaves is Leaves.NEVER:  # and neither do its values
+            stats = PartStats(
+                tuple(msgspec.structs.replace(c, low=None, high=None) for c in stats.columns), stats.source
+            )
         before = known.part.stats or PartStats(())
         older, newer = (stats, before) if before.source == ANALYZED != stats.source else (before, stats)
         columns = {column.name: column for column in (*older.columns, *newer.columns)}

@@ -36,17 +36,6 @@ def eventually(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def test_members_tell_each_other_what_they_found(start_sail: StartCluster) -> None:
-    cluster = start_sail()
-    for at in cluster.members:
-        eventually(lambda at=at: bool(known(cluster, at, "bergen", "ticks")))
-    told = known(cluster, "oslo", "bergen", "ticks")
-    assert (told["id"].low, told["id"].high, told["id"].nulls) == (TICKS, 2 * TICKS - 1, 0)
-    assert (told["id"].ndv, told["kind"].ndv) == (TICKS, 7)
-    eventually(lambda: bool(known(cluster, "tromso", "oslo", "few")))
-    assert known(cluster, "tromso", "oslo", "few")["id"].ndv == FEW
-
-
 def check_analyze(cluster: LocalCluster) -> None:
     cursor = cluster.connect("oslo").cursor()
     rows = cursor.execute("ANALYZE TABLE ticks COMPUTE STATISTICS FOR COLUMNS kind, note").fetchall()
@@ -75,6 +64,17 @@ def check_analyze(cluster: LocalCluster) -> None:
 
 def test_analyze_on_spark(members: LocalCluster) -> None:
     check_analyze(members)
+
+
+def test_members_tell_each_other_what_they_found(start_sail: StartCluster) -> None:
+    cluster = start_sail()
+    for at in cluster.members:
+        eventually(lambda at=at: bool(known(cluster, at, "bergen", "ticks")))
+    told = known(cluster, "oslo", "bergen", "ticks")
+    assert (told["id"].low, told["id"].high, told["id"].nulls) == (TICKS, 2 * TICKS - 1, 0)
+    assert (told["id"].ndv, told["kind"].ndv) == (TICKS, 7)
+    eventually(lambda: bool(known(cluster, "tromso", "oslo", "few")))
+    assert known(cluster, "tromso", "oslo", "few")["id"].ndv == FEW
 
 
 def test_analyze_on_sail(start_sail: StartCluster) -> None:
