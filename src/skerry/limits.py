@@ -78,6 +78,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     driver_bytes: int = 1 * MIB
     broadcast_bytes: int = 10 * MIB
     merge_groups: int = 100_000
+    observed_edges: int = 10_000
 
     # tables
     table_files: int = 100_000

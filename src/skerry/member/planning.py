@@ -13,6 +13,7 @@ from skerry.errors import SiteError, SqlError, UserError
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import check_egress
+from skerry.plan.explain import Actual
 from skerry.plan.fragment import Plan
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
@@ -30,7 +31,19 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
+    """EXPLAIN. `refused`: the egress rule that the plan would break; `ran`: EXPLAIN ANALYZE, after the run."""
+
     plan: Plan
+    is_json: bool
+    refused: str = ""
+    ran: Actual | None = None
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """EXPLAIN ANALYZE: to be run, its rows to be thrown away."""
+
+    planned: Planned
+    is_json: bool
 
 
 class _SchemaCatalog:
@@ -47,7 +60,9 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
+async def plan_statement(
+    member: Member, message: ClientExecute
+) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
     asked: set[str] = set()
     while True:
@@ -72,7 +87,7 @@ def _reachable(member: Member) -> tuple[str, ...]:
     return tuple(name for name in names if name == member.name or member.peers.state(name) == "up") or (member.name,)
 
 
-def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
+def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -87,10 +102,8 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
             plan = _cut(member, statement)
             check_egress(plan, member.egress)
             return Planned(plan, _values(statement))
-        case Explain(analyze=True):
-            raise SqlError("EXPLAIN ANALYZE is not admitted yet; EXPLAIN shows the plan without running it")
         case Explain():
-            return Explained(_cut(member, statement.query))
+            return _explain(member, statement)
         case AnalyzeTable(ref, columns):
             plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
             check_egress(plan, member.egress)
@@ -98,9 +111,23 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
     return statement
 
 
+def _explain(member: Member, statement: Explain) -> Explained | Tried:
+    plan = _cut(member, statement.query)
+    try:
+        check_egress(plan, member.egress)
+    except UserError as error:
+        if statement.analyze:
+            raise
+        return Explained(plan, statement.is_json, error.message)
+    if statement.analyze:
+        return Tried(Planned(plan, _values(statement.query)), statement.is_json)
+    return Explained(plan, statement.is_json)
+
+
 def _cut(member: Member, query: Query) -> Plan:
     data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
-    return make_plan(query, member.catalog, Site(member.name, data_members), member.limits)
+    plan = make_plan(query, member.catalog, Site(member.name, data_members), member.limits)
+    return member.observed.estimate(plan, member.catalog.files_version)
 
 
 def _values(query: Query) -> dict[str, Value]:

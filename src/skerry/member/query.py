@@ -32,6 +32,8 @@ from skerry.wire.values import error_of, failure_of
 
 # Code 0 in a Cancel: the result is complete, nothing failed.
 COMPLETE = Failure(0, "complete")
+# In Execute.options: participants are to tell what only EXPLAIN ANALYZE wants to know.
+TRACE_OPTION = "trace"
 
 
 class Phase(enum.Enum):
@@ -159,6 +161,7 @@ class QueryCore:
                 return self._started(sender, message, now)
             case FragmentDone():
                 self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
+                self._tell(message)
             case Progress():
                 self._progress(sender, message)
                 return self._spent(now)
@@ -253,6 +256,12 @@ class QueryCore:
         if known is not None and self._fragments[fragment].state != "done":
             self._fragments[fragment] = FragmentProgress(fragment, sender, state, rows, size_bytes)
         return known
+
+    def _tell(self, done: FragmentDone) -> None:
+        known = self._fragments.get(done.fragment)
+        if known is not None and known.member == done.member and known.state == "done":
+            told = msgspec.structs.replace(known, seconds=done.seconds, jobs=done.jobs)
+            self._fragments[done.fragment] = told
 
     def _progress(self, sender: str, message: Progress) -> None:
         for seen in message.fragments:

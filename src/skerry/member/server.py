@@ -33,6 +33,7 @@ from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
 from skerry.plan.egress import egress_rules
 from skerry.plan.fragment import Plan
+from skerry.plan.observed import Observed, Size
 from skerry.spark.engine import Engine
 from skerry.testing.points import reach
 from skerry.wire.channels import data_handler
@@ -98,6 +99,7 @@ class Member:
         self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
         self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
         self.plans = PlanCache(self.limits)
+        self.observed = Observed(self.limits.observed_edges)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
         self.data_ports: DataPorts | None = None
@@ -215,6 +217,10 @@ class Member:
 
     def initiated_ended(self, initiated: Initiated) -> None:
         self.initiated.pop(initiated.query, None)
+        fragments = initiated.core.progress()[0]
+        if initiated.core.error is None and all(each.state == "done" for each in fragments):
+            sizes = {each.fragment: Size(each.rows, each.size_bytes) for each in fragments}
+            self.observed.learn(initiated.plan, sizes, self.catalog.files_version)
         self.clients.query_ended(initiated)
 
     # --- messages ----------------------------------------------------------------------------------

@@ -14,15 +14,12 @@ from sqlglot import exp
 
 from skerry.catalog.topology import Topology
 from skerry.config.model import Config, Leaves
-from skerry.errors import SqlError, UserError
+from skerry.errors import UserError
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import call_name, is_aggregate
-from skerry.sql.lexer import tokens_of
-from skerry.sql.parse import parse_query
 from skerry.sql.push import split
 
-# How deeply our own text may be nested: rules wrap what the client wrote.
-_DEPTH = 1000
 # Aggregates that hand out the very values.
 _WHOLE_VALUES = frozenset(("collect_list", "collect_set", "array_agg", "listagg", "string_agg"))
 _RANK = {Leaves.FREELY: 0, Leaves.FILTERED: 1, Leaves.AGGREGATED: 2, Leaves.NEVER: 3}
@@ -109,21 +106,15 @@ def _inside(
                 starts[placeholder] = dict(held[edge])
     if not starts:
         return {}
-    tree = _parsed(fragment.sql)
+    tree = parse_fragment(fragment.sql)
     found: dict[str, Leaves] = {}
     for placeholder, tables in starts.items():
+        # Of text that cannot be read nothing is known: its rows are taken to be the table's own.
         done = _Reading(placeholder).state(tree) if tree is not None else Leaves.FREELY
         for table, before in tables.items():
             after = max(before, done or Leaves.FREELY, key=_RANK.__getitem__)
             found[table] = min(after, found.get(table, after), key=_RANK.__getitem__)
     return found
-
-
-def _parsed(sql: str) -> exp.Expr | None:
-    try:
-        return parse_query(tokens_of(sql, _DEPTH), sql)
-    except (SqlError, RecursionError):
-        return None  # nothing is known of it: its rows are taken to be the table's own
 
 
 def _refused(fragment: Fragment, table: str, mark: Leaves) -> UserError:

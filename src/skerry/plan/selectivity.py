@@ -17,7 +17,13 @@ from skerry.sql.push import split
 KEEPS = 1 / 3
 COMPARED_KEEPS = 0.5
 EQUAL_KEEPS = 0.1
+# A condition on values that nobody has counted must not look sharper than one of so many.
+GUESSED_VALUES = 100.0
 PATTERN_KEEPS = 0.05
+# A pattern fits more of a few words than of many texts; each further piece between % fits less of them.
+FEW_WORDS = 1000
+WORD_KEEPS = 0.15
+NEXT_PIECE_KEEPS = 0.2
 PREFIX_KEEPS = 0.02
 _DISCRETE = frozenset(("tinyint", "smallint", "int", "bigint", "date"))
 _SWAPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ}
@@ -27,7 +33,7 @@ class ColumnEstimate(msgspec.Struct, frozen=True):
     """A column of a relation. `low` and `high` are places on a line (constant.py), None when nobody knows.
 
     `ndv`: distinct values here; `domain`: those before conditions on *other* columns dropped rows, which is what
-    a join's keys are compared by. `nulls`: their share of the rows.
+    a join's keys are compared by. `nulls`: their share of the rows. `is_guessed`: nobody has counted the values.
     """
 
     type: str
@@ -37,6 +43,7 @@ class ColumnEstimate(msgspec.Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     nulls: float = 0.0
+    is_guessed: bool = False
 
 
 class _Range(msgspec.Struct):
@@ -175,8 +182,9 @@ def _range_share(asked: _Range, column: ColumnEstimate) -> float:
     known = 1.0 - column.nulls
     inside = _inside(asked, column)
     if asked.points is not None:
+        ndv = max(1.0, min(column.ndv, GUESSED_VALUES) if column.is_guessed else column.ndv)
         # A value outside the known range is not there at all, if the range is still true; one row may have come.
-        return known * min(1.0, asked.points / max(1.0, column.ndv)) if inside != 0.0 else 0.5 / max(1.0, column.ndv)
+        return known * min(1.0, asked.points / ndv) if inside != 0.0 else 0.5 / ndv
     return known * (KEEPS if inside is None else inside)
 
 
@@ -265,11 +273,14 @@ def _pattern(node: exp.Expr, columns: Columns) -> float:
     head = pattern.split("%")[0].split("_")[0]
     if head == pattern:
         return _equal(node, columns)
-    if not head:
-        return 1.0 if not pattern.strip("%") else PATTERN_KEEPS
     key = columns.key(node.this)
-    few = 1.0 / max(1.0, columns.by_key[key].ndv) if key is not None else 0.0
-    return max(PREFIX_KEEPS, few)
+    ndv = columns.by_key[key].ndv if key is not None else float("inf")
+    if head:
+        return max(PREFIX_KEEPS, 1.0 / max(1.0, ndv))
+    pieces = len([piece for piece in pattern.split("%") if piece])
+    if not pieces:
+        return 1.0
+    return (WORD_KEEPS if ndv <= FEW_WORDS else PATTERN_KEEPS) * float(NEXT_PIECE_KEEPS ** (pieces - 1))
 
 
 def distinct(node: exp.Expr, columns: Columns) -> float | None:

@@ -64,6 +64,7 @@ class DescribeTable:
 class Explain:
     query: Query
     analyze: bool = False
+    is_json: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,7 @@ def _statement(
     if tokens[0].token_type in _QUERY_STARTS:
         return _query(tokens, text, values, catalog)
     if words[0] == "EXPLAIN":
-        analyze = words[1] == "ANALYZE"
-        rest = tokens[2:] if analyze else tokens[1:]
-        if not rest or rest[0].token_type not in _QUERY_STARTS:
-            raise sql_error("EXPLAIN [ANALYZE] takes a query", text, tokens[-1].start, tokens[-1].end)
-        return Explain(_query(rest, text, values, catalog), analyze)
+        return _explain(tokens, text, values, catalog)
     if values:
         raise SqlError(f"{words[0]} takes no parameters")
     if words[:2] == ["SHOW", "TABLES"]:
@@ -129,6 +126,20 @@ def _statement(
         start.start,
         start.end,
     )
+
+
+def _explain(
+    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
+) -> Explain:
+    rest = tokens[1:]
+    analyze = bool(rest) and rest[0].text.upper() == "ANALYZE"
+    rest = rest[1:] if analyze else rest
+    is_json = [token.text.upper() for token in rest[:2]] == ["FORMAT", "JSON"]
+    rest = rest[2:] if is_json else rest
+    if not rest or rest[0].token_type not in _QUERY_STARTS:
+        message = "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"
+        raise sql_error(message, text, tokens[-1].start, tokens[-1].end)
+    return Explain(_query(rest, text, values, catalog), analyze, is_json)
 
 
 def _show_tables(rest: list[Token], text: str) -> ShowTables:

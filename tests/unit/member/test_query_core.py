@@ -266,7 +266,7 @@ def test_progress_is_of_the_sender_and_never_goes_back() -> None:
     links = (LinkBytes("oslo", "bergen", 50, 5), LinkBytes("tromso", "bergen", 60, 6))
     core.receive("oslo", Progress(QUERY, "oslo", seen, links), 1.0)
     fragments, known = core.progress()
-    assert fragments[0] == FragmentProgress(1, "oslo", "done", 10, 100)
+    assert fragments[0] == FragmentProgress(1, "oslo", "done", 10, 100, 0.5)
     assert fragments[1] == FragmentProgress(2, "tromso", "waiting", 0, 0)
     assert known == (LinkBytes("oslo", "bergen", 50, 5),)
     core.validate()

@@ -81,7 +81,8 @@ def orders(*conditions: str) -> Estimate:
         ("o_note IS NULL", 0.2),
         ("o_note IS NOT NULL", 0.8),
         ("o_note = 'x'", 0.8 / 1000),
-        ("o_note LIKE '%x%'", 0.05),
+        ("o_note LIKE '%x%'", 0.15),
+        ("o_note LIKE '%x%y%'", 0.03),
         ("o_custkey < o_orderkey", 0.5),
         ("o_note LIKE '%'", 1),
         ("abs(o_custkey) > 7", 1 / 3),
@@ -181,6 +182,7 @@ def test_parts_add_up() -> None:
 def test_without_statistics_guesses_are_as_before() -> None:
     bare = TablePart("t", "oslo", (Column("a", "int"), Column("s", "string")), 900, 9000, 1, 1)
     assert ESTIMATOR.scan([bare], [condition("abs(a) > 3")]).rows == pytest.approx(300)
+    assert ESTIMATOR.scan([bare], [condition("s = 'x'")]).rows == pytest.approx(10)
     assert ESTIMATOR.scan([bare], columns=["a"]).row_bytes == 4
     uncounted = TablePart("t", "oslo", (Column("a", "bigint"),), None, 8000, 1, 1)
     assert ESTIMATOR.scan([uncounted]).rows == 2000

@@ -101,6 +101,10 @@ def test_statements_that_are_no_queries() -> None:
     plain = statement("EXPLAIN WITH x AS (SELECT 1) SELECT * FROM x")
     assert isinstance(plain, Explain)
     assert not plain.analyze
+    assert not plain.is_json
+    as_json = statement("explain analyze format json select o_id from orders")
+    assert isinstance(as_json, Explain)
+    assert (as_json.analyze, as_json.is_json) == (True, True)
 
 
 @pytest.mark.parametrize(
