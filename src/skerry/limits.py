@@ -8,6 +8,10 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+# What a member keeps of a batch beside its body (measured). Credits count it too: else a window of tiny batches would
+# hold more than its bytes, and empty ones would be free, and endless.
+ENTRY_BYTES = 512
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 
@@ -78,10 +82,15 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     driver_bytes: int = 1 * MIB
     broadcast_bytes: int = 10 * MIB
     merge_groups: int = 100_000
+    observed_edges: int = 10_000
 
     # tables
     table_files: int = 100_000
     footers: int = 20_000
+    # statistics of a table, gathered in the background: footers read, rows of the sample, columns
+    stats_files: int = 1000
+    stats_sample_rows: int = 65_536
+    stats_columns: int = 256
 
     @property
     def piece_bytes(self) -> int:

@@ -12,11 +12,39 @@ class Column(msgspec.Struct, frozen=True, array_like=True):
     type: str
 
 
+# A least or greatest value: whole numbers as they are, dates as days and timestamps as microseconds since 1970,
+# decimals and strings as text.
+Bound = int | float | str | None
+
+
+class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of a column's values. `ndv`: how many there are; `width_bytes`: of one, in Arrow; None: unknown.
+
+    `is_exact`: no value is outside `low` and `high` (not so for floating point numbers, where NaN hides, nor for a
+    sample).
+    """
+
+    name: str
+    low: Bound = None
+    high: Bound = None
+    nulls: int | None = None
+    ndv: float | None = None
+    width_bytes: float | None = None
+    is_exact: bool = False
+
+
+class PartStats(msgspec.Struct, frozen=True, array_like=True):
+    """Statistics of the files of one `files_version`. `source`: "footers", "sample" or "analyze"."""
+
+    columns: tuple[ColumnStats, ...]
+    source: str = "footers"
+
+
 class TablePart(msgspec.Struct, frozen=True, array_like=True):
     """What one member holds of one table.
 
     `schema_version` changes with the columns; `files_version` with the files' listing.
-    `rows` is None while nobody has counted them.
+    `rows` is None while nobody has counted them, `stats` while nobody has looked at the values.
     """
 
     table: str
@@ -26,3 +54,4 @@ class TablePart(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int
     schema_version: int
     files_version: int
+    stats: PartStats | None = None

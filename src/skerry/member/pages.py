@@ -8,8 +8,8 @@ from typing import Literal
 from skerry.errors import UserError
 from skerry.exchange.entries import EntryInput
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry
-from skerry.limits import Limits
+from skerry.exchange.spool import Budget, Entry
+from skerry.limits import ENTRY_BYTES, Limits
 from skerry.wire.messages import Page
 
 

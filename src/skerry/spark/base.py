@@ -172,6 +172,9 @@ class SessionEngine(ABC):
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 
+    def job_ids(self, tag: str) -> tuple[int, ...]:
+        return ()
+
     def leftovers(self) -> list[str]:
         views = sorted(self._edge_views | self._views_in_use())
         return [*(f"job {tag}" for tag in self._tags.names()), *(f"view {name}" for name in views)]

@@ -148,7 +148,7 @@ class Started(Message, frozen=True):
 
 
 class FragmentDone(Message, frozen=True):
-    """All of the fragment's rows are in the member's spool, and counted."""
+    """All of the fragment's rows are in the member's spool, and counted. `jobs`: Spark's own numbers, if asked for."""
 
     query: QueryId
     member: str
@@ -156,6 +156,7 @@ class FragmentDone(Message, frozen=True):
     rows: int
     size_bytes: int
     seconds: float
+    jobs: tuple[int, ...] = ()
 
 
 class Receipt(Message, frozen=True):
@@ -167,22 +168,25 @@ class Receipt(Message, frozen=True):
 
 
 class LinkBytes(msgspec.Struct, frozen=True, array_like=True):
-    """Bytes that crossed one link, as frames, and their rows."""
+    """Bytes that crossed one link, as frames, and their rows. `stalled_s`: how long channels waited for credit."""
 
     sender: str
     receiver: str
     size_bytes: int
     rows: int
+    stalled_s: float = 0.0
 
 
 class FragmentProgress(msgspec.Struct, frozen=True, array_like=True):
-    """state: "waiting", "running", "done" or "failed"."""
+    """state: "waiting", "running", "done" or "failed". What FragmentDone says stands in the last two."""
 
     fragment: int
     member: str
     state: str
     rows: int
     size_bytes: int
+    seconds: float = 0.0
+    jobs: tuple[int, ...] = ()
 
 
 class Memory(msgspec.Struct, frozen=True, array_like=True):
@@ -320,7 +324,7 @@ class SourceEnd(Message, frozen=True):
 
 # --- 5. client connections -----------------------------------------------------------------------
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count". options: `fault_policy`, `resume_s`, `detach`, `lease_s` (5.4)."""
+    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4."""
 
     request: int
     query: QueryId
