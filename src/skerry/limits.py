@@ -8,6 +8,10 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+# What a member keeps of a batch beside its body (measured). Credits count it too: else a window of tiny batches would
+# hold more than its bytes, and empty ones would be free, and endless.
+ENTRY_BYTES = 512
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 

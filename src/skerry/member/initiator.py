@@ -58,7 +58,7 @@ class Initiated:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
-        self.result.pages.count_in(self._inputs.budget(self.query))
+        self.result.count_in(self._inputs.budget(self.query))
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel
@@ -143,7 +143,7 @@ class Initiated:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
         if left:
             log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
-        self.result.pages.close()
+        self.result.close()
         self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

@@ -64,12 +64,14 @@ async def merge_lanes(lanes: list[Spool], output: Output, schema: Schema, run: S
         return decode_batch(body, schema, limits.frame_bytes * 4)
 
     inputs = [SpoolInput(lane, arrow, decode, release=True) for lane in lanes]
-    merged = EncodedInput(
-        Merge(inputs, output.keys, arrow, limits.batch_rows, limits.batch_bytes), encode_batch, decoded_bytes
-    )
-    while not isinstance(entry := merged.poll(), Signal):
-        run.append(entry)
-        await asyncio.sleep(0)
+    merge = Merge(inputs, output.keys, arrow, limits.batch_rows, limits.batch_bytes, run.budget.change_state)
+    merged = EncodedInput(merge, encode_batch, decoded_bytes)
+    try:
+        while not isinstance(entry := merged.poll(), Signal):
+            run.append(entry)
+            await asyncio.sleep(0)
+    finally:
+        merge.close()
     assert entry is END, "lanes are complete before they are merged"
     run.finish()
     return run

@@ -139,7 +139,7 @@ class Participant:
                 FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
             )
         sent: dict[str, list[int]] = {}
-        for channel in (*self._channels, *self._relays.channels):
+        for channel in self._leaving:
             total = sent.setdefault(channel.to, [0, 0])
             total[0] += channel.sent_bytes
             total[1] += channel.sent_rows
@@ -147,6 +147,16 @@ class Participant:
         links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
         memory = self._around.resources.memory(self.query, me)
         return Progress(self.query, me, tuple(fragments), links, memory)
+
+    def peer_back(self, peer: str, heard_at: float) -> None:
+        """The control connection to a peer is there again: rows for it need not wait for their next dial."""
+        for channel in self._leaving:
+            if channel.to == peer:
+                channel.peer_is_back(heard_at)
+
+    @property
+    def _leaving(self) -> tuple[ChannelOut, ...]:
+        return (*self._channels, *self._relays.channels)
 
     async def wait_ended(self) -> None:
         await self._released.wait()

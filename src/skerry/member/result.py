@@ -14,7 +14,7 @@ from skerry.exchange.input import WAIT, Input, Signal
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.exchange.reader import SpoolInput
-from skerry.exchange.spool import Body, Entry
+from skerry.exchange.spool import Body, Budget, Entry
 from skerry.limits import Limits
 from skerry.member.pages import Pages
 from skerry.plan.fragment import Finish
@@ -33,8 +33,22 @@ class Result:
         self._entries: EntryInput | None = None
         self._error: SkerryError | None = None
         self._arriving: pa.Schema | None = None
+        self._holding: list[Merge | Aggregate] = []
+        self._budget: Budget | None = None
         self.schema: Schema | None = None
         self.pages = Pages(self)
+
+    def count_in(self, budget: Budget) -> None:
+        """What pages and merges hold is the query's, as its spools are."""
+        self._budget = budget
+        self.pages.count_in(budget)
+
+    def close(self) -> None:
+        """The query is over: nothing of this counts any more, and no more rows are made."""
+        self.pages.close()
+        for each in self._holding:
+            each.close()
+        self._budget = None
 
     def attach(self, sender: str, spool: ReadableSpool, on_consumed: Callable[[int], None]) -> None:
         """This sender's rows will be in this spool."""
@@ -71,6 +85,10 @@ class Result:
             self._entries = self._build(self._arriving)
         return self._entries.poll()
 
+    def _count_state(self, change_bytes: int) -> None:
+        if self._budget is not None:
+            self._budget.change_state(change_bytes)
+
     def _build(self, schema: pa.Schema) -> EntryInput:
         finish = self._finish
         feeds = [self._feeds[sender] for sender in finish.senders]
@@ -85,11 +103,14 @@ class Result:
         ]
         rows: Input
         if finish.keys:
-            rows = Merge(inputs, finish.keys, schema, self._limits.batch_rows, self._limits.batch_bytes)
+            limits = self._limits
+            rows = merge = Merge(inputs, finish.keys, schema, limits.batch_rows, limits.batch_bytes, self._count_state)
+            self._holding.append(merge)
         else:
             rows = Gather(inputs)
         if finish.aggregate:
-            rows = Aggregate(rows, finish.keys, finish.aggregate, schema)
+            rows = aggregate = Aggregate(rows, finish.keys, finish.aggregate, schema, self._count_state)
+            self._holding.append(aggregate)
         if finish.offset or finish.limit is not None:
             rows = Limit(rows, finish.offset, finish.limit)
         return EncodedInput(rows, encode_batch, decoded_bytes)

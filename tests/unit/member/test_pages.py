@@ -8,8 +8,8 @@ import pytest
 
 from skerry.errors import SiteError, SkerryError, UserError
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry
-from skerry.limits import KIB, MIB
+from skerry.exchange.spool import Budget, Entry
+from skerry.limits import ENTRY_BYTES, KIB, MIB
 from skerry.member.pages import Pages
 from skerry.wire.messages import Page
 
