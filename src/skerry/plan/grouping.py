@@ -95,7 +95,7 @@ class Block:
 def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
     """The block, if it has the one shape that partial aggregates are for, and everything in it is known.
 
-    `sizes` has the bytes of the scans whose tables have parts at several members; the largest is cut.
+    `sizes` has the rows of the scans whose tables have parts at several members; the largest is cut.
     """
     if not isinstance(select, exp.Select) or _said(select) - _CLAUSES or select.args.get("from_") is None:
         return None
