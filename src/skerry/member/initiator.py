@@ -15,7 +15,7 @@ from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
-from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
+from skerry.member.query import TRACE_OPTION, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
 from skerry.plan.fragment import Plan
@@ -40,17 +40,22 @@ class Initiated:
         on_ended: Callable[[Initiated], None],
         policy: FaultPolicy = FaultPolicy.WAIT,
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
+        budgets: Mapping[tuple[str, str], int] | None = None,
+        is_traced: bool = False,
     ) -> None:
         self.query = query
         self.plan = plan
         options: dict[str, int | str] = {OPTION: policy.value}
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays)
+        if is_traced:
+            options[TRACE_OPTION] = 1
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets)
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
         self._on_ended = on_ended
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
+        self._limits = limits
         self.result = Result(plan.finish, limits, self._wakeup)
         self.ended = asyncio.Event()
 

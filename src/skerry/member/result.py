@@ -41,7 +41,7 @@ class Result:
     def count_in(self, budget: Budget) -> None:
         """What pages and merges hold is the query's, as its spools are."""
         self._budget = budget
-        self.pages.count_in(budget)
+        self.pages.count_in(budget, self._limits)
 
     def close(self) -> None:
         """The query is over: nothing of this counts any more, and no more rows are made."""
@@ -104,7 +104,8 @@ class Result:
         rows: Input
         if finish.keys:
             limits = self._limits
-            rows = merge = Merge(inputs, finish.keys, schema, limits.batch_rows, limits.batch_bytes, self._count_state)
+            size_bytes = min(limits.batch_bytes, limits.piece_bytes)
+            rows = merge = Merge(inputs, finish.keys, schema, limits.batch_rows, size_bytes, self._count_state)
             self._holding.append(merge)
         else:
             rows = Gather(inputs)

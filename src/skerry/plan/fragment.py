@@ -55,6 +55,8 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     """A part of the plan that one member runs as one Spark job.
 
     is_narrow: its rows are copies of what its tables hold, and those have been seen to be short.
+    reason: why it runs at that member, for EXPLAIN.
+    analyzes: the table whose statistics its one row holds, for the member to keep (see analyze.py); else "".
     """
 
     id: int
@@ -65,6 +67,8 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     estimated_rows: int = 0
     estimated_bytes: int = 0
     is_narrow: bool = False
+    reason: str = ""
+    analyzes: str = ""
 
 
 class MergeStep(msgspec.Struct, frozen=True, array_like=True):

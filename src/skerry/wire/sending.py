@@ -89,6 +89,7 @@ class ChannelOut:
         self.to = to or channel.receiver
         self.sent_bytes = 0  # as frames, resent ones included
         self.sent_rows = 0  # each row once
+        self.stalled_s = 0.0  # how long batches have waited for credit
         self._identity = identity
         self._address = address
         self._schema = schema
@@ -237,7 +238,7 @@ class ChannelOut:
                     await connection.wait_closed()
                     raise self._spool.failed
                 if not await self._send_next(connection):
-                    await self._changed.wait()
+                    await self._wait()
             if not connection.is_closed:
                 connection.send(Goodbye())
                 connection.close()
@@ -246,6 +247,14 @@ class ChannelOut:
             self._connection = None
             listener.cancel()
             await asyncio.wait([listener])
+
+    async def _wait(self) -> None:
+        """Until there is a batch, or credit for the one that is there."""
+        loop = asyncio.get_running_loop()
+        is_stalled, since = self._sender.next_seq < self._spool.length, loop.time()
+        await self._changed.wait()
+        if is_stalled:
+            self.stalled_s += loop.time() - since
 
     async def _send_next(self, connection: Connection) -> bool:
         """One batch, or the end mark, if there is one and credit for it."""

@@ -450,6 +450,9 @@ class Thread:
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 
+    def job_ids(self, tag: str) -> tuple[int, ...]:
+        return ()
+
     def leftovers(self) -> list[str]:
         return []
 
