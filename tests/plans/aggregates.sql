@@ -89,16 +89,16 @@ finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
 SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC LIMIT 3
 /*
 plan, result at oslo
-fragment 1 at oslo: reads table events
+fragment 1 at bergen: reads table events
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~100 rows, 3.1 KiB)
+    → edge 1 to oslo (~500 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~300 rows, 9.4 KiB)
-fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    → edge 1 to oslo (~300 rows, 9.4 KiB)
+fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     SELECT part_0 AS `kind`, coalesce(sum(part_1), 0) AS n FROM (SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0 ORDER BY n DESC LIMIT 3
     → edge 2 to oslo, in order, through the driver
-finish at oslo: gather edge 2 from bergen
+finish at oslo: gather edge 2 from oslo
 */
 
 -- case: HAVING and computed aggregates are Spark's
@@ -185,13 +185,16 @@ finish at oslo: gather edge 2 from oslo
 SELECT c_name, n FROM customer JOIN (SELECT s_cust % 100 AS c, count(*) AS n FROM sales GROUP BY s_cust % 100) AS s ON c = c_id
 /*
 plan, result at oslo
-fragment 1 at oslo: reads table sales
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
+    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+fragment 2 at bergen: reads table sales
     SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100
-    → edge 1 to bergen (~100 rows, 1.6 KiB)
-fragment 2 at bergen: reads table customer; table sales; edge 1 from oslo
-    SELECT c_name, n FROM customer AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0) AS s ON c = c_id
-    → edge 2 to oslo
-finish at oslo: gather edge 2 from bergen
+    → edge 2 to oslo (~100 rows, 1.6 KiB)
+fragment 3 at oslo: reads edge 1 from bergen; table sales; edge 2 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ c_name, n FROM edge_1 AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0) AS s ON c = c_id
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
 */
 
 -- case: what has no partial form stays whole
@@ -200,10 +203,10 @@ SELECT kind, percentile(amount, 0.5) AS p FROM events GROUP BY kind
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT `kind`, `amount` FROM events
+    SELECT events.`kind`, events.`amount` FROM events AS events
     → edge 1 to bergen (~1000 rows, 31.2 KiB)
 fragment 2 at tromso: reads table events
-    SELECT `kind`, `amount` FROM events
+    SELECT events.`kind`, events.`amount` FROM events AS events
     → edge 1 to bergen (~3000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT kind, percentile(amount, 0.5) AS p FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events GROUP BY kind
@@ -234,10 +237,10 @@ SELECT upper(kind) AS kind, count(*) AS n FROM events GROUP BY kind ORDER BY kin
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT `kind` FROM events
+    SELECT events.`kind` FROM events AS events
     → edge 1 to bergen (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
-    SELECT `kind` FROM events
+    SELECT events.`kind` FROM events AS events
     → edge 1 to bergen (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT upper(kind) AS kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind SORT BY kind
@@ -291,10 +294,10 @@ SELECT n_name, count(id) AS n FROM nation LEFT JOIN events ON id = n_id GROUP BY
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT `id` FROM events
+    SELECT events.`id` FROM events AS events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
-    SELECT `id` FROM events
+    SELECT events.`id` FROM events AS events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
     SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name
