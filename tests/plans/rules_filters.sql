@@ -5,7 +5,7 @@ SELECT o_id, o_total FROM orders JOIN customer ON o_cust = c_id WHERE c_nation =
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
-    → edge 1 to oslo (~10 rows, 80 B)
+    → edge 1 to oslo (~1500 rows, 11.7 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, o_total FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_total > 10
     → edge 2 to oslo
@@ -33,7 +33,7 @@ SELECT o_id, c_name FROM orders LEFT JOIN customer ON o_cust = c_id AND c_nation
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_nation = 3
-    → edge 1 to oslo (~10 rows, 320 B)
+    → edge 1 to oslo (~1500 rows, 46.9 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders LEFT JOIN edge_1 AS customer ON o_cust = c_id AND o_total > 5
     → edge 2 to oslo
@@ -61,7 +61,7 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE (c_nation = 3 OR c_
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id` FROM customer AS customer WHERE (c_nation = 3 OR c_name = 'x') AND c_id > 2
-    → edge 1 to oslo (~6 rows, 53 B)
+    → edge 1 to oslo (~995 rows, 7.8 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_id > 1
     → edge 2 to oslo
@@ -76,7 +76,7 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation = ?
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = :p0
-    → edge 1 to oslo (~10 rows, 80 B)
+    → edge 1 to oslo (~1500 rows, 11.7 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     → edge 2 to oslo
@@ -90,7 +90,7 @@ SELECT * FROM orders JOIN customer ON o_cust = c_id WHERE c_nation = 3
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_name`, customer.`c_nation` FROM customer AS customer WHERE c_nation = 3
-    → edge 1 to oslo (~10 rows, 360 B)
+    → edge 1 to oslo (~1500 rows, 52.7 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     → edge 2 to oslo

@@ -21,16 +21,19 @@ finish at oslo: gather edge 3 from oslo
 SELECT c_name, l_price FROM lineitem JOIN orders ON l_order = o_id JOIN customer ON o_cust = c_id WHERE c_name = 'x' AND o_total = 3
 /*
 plan, result at bergen
-fragment 1 at oslo: reads table orders
-    SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders WHERE o_total = 3
-    → edge 1 to tromso (~10 rows, 160 B)
-fragment 2 at bergen: reads table customer
+fragment 1 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    → edge 2 to oslo (~1434 rows, 11.2 KiB)
+fragment 2 at oslo: reads table orders; edge 2 from bergen
+    SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 3
+    → edge 1 to tromso (~143 rows, 2.2 KiB)
+fragment 3 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_name = 'x'
-    → edge 2 to tromso (~10 rows, 320 B)
-fragment 3 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
-    SELECT /*+ BROADCAST(`orders`, `customer`) */ c_name, l_price FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_2 AS customer ON o_cust = c_id
-    → edge 3 to bergen
-finish at bergen: gather edge 3 from tromso
+    → edge 3 to tromso (~1500 rows, 46.9 KiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen
+    SELECT /*+ BROADCAST(`orders`, `customer`) */ c_name, l_price FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_3 AS customer ON o_cust = c_id
+    → edge 4 to bergen
+finish at bergen: gather edge 4 from tromso
 */
 
 -- case: a table that nothing reduces travels as it is
@@ -53,18 +56,24 @@ SELECT n_name, l_price FROM orders LEFT JOIN lineitem ON l_order = o_id LEFT JOI
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table orders
-    SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders WHERE o_id = 5
-    → edge 1 to bergen (~10 rows, 160 B)
-fragment 2 at oslo: reads table orders
     SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_id = 5
-    → edge 3 to tromso (~1 rows, 8 B)
-fragment 3 at tromso: reads table lineitem; edge 3 from oslo
-    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_3) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
-    → edge 2 to bergen (~10 rows, 240 B)
-fragment 4 at bergen: reads edge 1 from oslo; edge 2 from tromso; table customer; table nation
-    SELECT /*+ BROADCAST(`orders`, `lineitem`) */ n_name, l_price FROM edge_1 AS orders LEFT JOIN edge_2 AS lineitem ON l_order = o_id LEFT JOIN customer AS customer ON c_id = o_cust JOIN nation AS nation ON n_id = o_id
-    → edge 4 to oslo
-finish at oslo: gather edge 4 from bergen
+    → edge 2 to tromso (~1 rows, 8 B)
+fragment 2 at tromso: reads table lineitem; edge 2 from oslo
+    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
+    → edge 1 to oslo (~10 rows, 240 B)
+fragment 3 at oslo: reads table orders
+    SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_id = 5
+    → edge 4 to bergen (~14342 rows, 112.1 KiB)
+fragment 4 at bergen: reads table customer; edge 4 from oslo
+    SELECT /*+ BROADCAST(key_2) */ customer.`c_id` FROM customer AS customer LEFT SEMI JOIN (SELECT `o_cust` FROM edge_4) AS key_2 ON customer.`c_id` = key_2.`o_cust`
+    → edge 3 to oslo (~14342 rows, 112.1 KiB)
+fragment 5 at bergen: reads table nation
+    SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
+    → edge 5 to oslo (~25 rows, 700 B)
+fragment 6 at oslo: reads table orders; edge 1 from tromso; edge 3 from bergen; edge 5 from bergen
+    SELECT /*+ BROADCAST(`lineitem`, `customer`, `nation`) */ n_name, l_price FROM orders AS orders LEFT JOIN edge_1 AS lineitem ON l_order = o_id LEFT JOIN edge_3 AS customer ON c_id = o_cust JOIN edge_5 AS nation ON n_id = o_id WHERE o_id = 5
+    → edge 6 to oslo
+finish at oslo: gather edge 6 from oslo
 */
 
 -- case: nothing reduces a full join
@@ -88,7 +97,7 @@ SELECT c_name FROM customer LEFT ANTI JOIN lineitem ON l_order = c_id WHERE c_id
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_id = 7
-    → edge 1 to tromso (~10 rows, 320 B)
+    → edge 1 to tromso (~1500 rows, 46.9 KiB)
 fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     SELECT /*+ BROADCAST(`customer`) */ c_name FROM edge_1 AS customer LEFT ANTI JOIN lineitem AS lineitem ON l_order = c_id
     → edge 2 to oslo
@@ -102,13 +111,13 @@ SELECT l_qty FROM lineitem JOIN orders ON l_order = o_id JOIN customer ON l_orde
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    → edge 2 to tromso (~9 rows, 79 B)
+    → edge 2 to tromso (~1434 rows, 11.2 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
-    → edge 1 to oslo (~99 rows, 1.2 KiB)
+    → edge 1 to oslo (~14342 rows, 168.1 KiB)
 fragment 3 at bergen: reads table customer
     SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    → edge 3 to oslo (~10 rows, 80 B)
+    → edge 3 to oslo (~1500 rows, 11.7 KiB)
 fragment 4 at oslo: reads edge 1 from tromso; table orders; edge 3 from bergen
     SELECT /*+ BROADCAST(`lineitem`, `customer`) */ l_qty FROM edge_1 AS lineitem JOIN orders AS orders ON l_order = o_id JOIN edge_3 AS customer ON l_order = c_id WHERE o_id > 5
     → edge 4 to oslo
@@ -123,7 +132,7 @@ SELECT c_name FROM customer WHERE c_nation = 3 AND c_id < 9 AND NOT EXISTS (SELE
 plan, result at bergen
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_nation = 3 AND c_id < 9
-    → edge 1 to tromso (~3 rows, 106 B)
+    → edge 1 to tromso (~499 rows, 15.6 KiB)
 fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     SELECT c_name FROM edge_1 AS customer WHERE NOT EXISTS (SELECT * FROM lineitem AS lineitem WHERE l_order = c_id)
     → edge 2 to bergen
@@ -153,14 +162,20 @@ finish at oslo: gather edge 3 from tromso
 SELECT s_price, c_name FROM sales JOIN customer ON s_cust = c_id WHERE c_name = 'x'
 /*
 plan, result at tromso
-fragment 1 at bergen: reads table sales; table customer
-    SELECT /*+ BROADCAST(key_1) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_1 ON sales.`s_cust` = key_1.`c_id`
-    → edge 1 to oslo
-fragment 2 at bergen: reads table customer
+fragment 1 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    → edge 2 to oslo (~1434 rows, 11.2 KiB)
+fragment 2 at oslo: reads table sales; edge 2 from bergen
+    SELECT /*+ BROADCAST(key_1) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON sales.`s_cust` = key_1.`c_id`
+    → edge 1 to tromso (~14342 rows, 224.1 KiB)
+fragment 3 at bergen: reads table sales; table customer
+    SELECT /*+ BROADCAST(key_2) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_2 ON sales.`s_cust` = key_2.`c_id`
+    → edge 1 to tromso
+fragment 4 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_name = 'x'
-    → edge 2 to oslo (~10 rows, 320 B)
-fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
-    SELECT /*+ BROADCAST(`sales`, `customer`) */ s_price, c_name FROM (SELECT `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_cust`, `s_price` FROM edge_1) AS sales JOIN edge_2 AS customer ON s_cust = c_id
-    → edge 3 to tromso
-finish at tromso: gather edge 3 from oslo
+    → edge 3 to tromso (~1500 rows, 46.9 KiB)
+fragment 5 at tromso: reads edge 1 from oslo, bergen; edge 3 from bergen
+    SELECT /*+ BROADCAST(`sales`, `customer`) */ s_price, c_name FROM edge_1 AS sales JOIN edge_3 AS customer ON s_cust = c_id
+    → edge 4 to tromso
+finish at tromso: gather edge 4 from tromso
 */

@@ -15,7 +15,9 @@ from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes, scan_rows
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
 from skerry.plan.mentions import Mention
+from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import add_reduced
+from skerry.plan.rules.partial_aggregate import by_place
 from skerry.plan.rules.semijoin import Shipment
 from skerry.plan.site import Site
 from skerry.sql.names import TableRef
@@ -30,17 +32,24 @@ _INFLATES = 4
 
 
 class Source(msgspec.Struct, frozen=True):
-    """One table as the query needs it; every mention with the same filters shares it."""
+    """One table as the query needs it; every mention with the same filters shares it.
+
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member;
+    all rows of the `joined` sources go to each part for it.
+    """
 
     mentions: tuple[str, ...]
     table: TableRef
     columns: tuple[Column, ...]
     filters: tuple[exp.Expr, ...]
     parts: tuple[TablePart, ...]
+    partial: exp.Select | None = None
+    partial_rows: dict[str, int] = {}
+    joined: tuple[Source, ...] = ()
     shipment: Shipment | None = None
 
     def estimated_rows(self, part: TablePart) -> int:
-        return scan_rows(part, bool(self.filters))
+        return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
 
     def widest_row(self) -> float:
         """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
@@ -67,7 +76,8 @@ class Builder:
 
     def plan(self, sources: Sequence[Source], parameters: tuple[str, ...]) -> Plan:
         assert self._finish is not None
-        info = {f"{part.member}.{part.table}": part.schema_version for source in sources for part in source.parts}
+        every = [each for source in sources for each in (source, *source.joined)]
+        info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
         plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
@@ -76,7 +86,7 @@ class Builder:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
-        names: dict[str, list[str]] = {}
+        names: dict[str, list[str | exp.Query]] = {}
         small: set[str] = set()
         for source in sources:
             source_names = self._source_leaves(source, member, leaves)
@@ -101,34 +111,58 @@ class Builder:
         self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
         self._finish = Finish(edge, (member,))
 
-    def _source_leaves(self, source: Source, member: str, leaves: list[Leaf]) -> list[str]:
-        """The placeholders whose rows together are the source's."""
-        names = []
+    def _source_leaves(self, source: Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
+        """The placeholders, or queries, whose rows together are the source's."""
+        names: list[str | exp.Query] = []
         local = [part for part in source.parts if part.member == member]
         remote = [part for part in source.parts if part.member != member]
         for part in local:
-            names.append(self.placeholder())
-            leaves.append(TableLeaf(names[-1], part.table))
+            if source.partial is not None:
+                names.append(self._at_part(source.partial, source, source.joined, part, leaves))
+                continue
+            leaf = TableLeaf(self.placeholder(), part.table)
+            names.append(leaf.placeholder)
+            leaves.append(leaf)
         if remote:
             edge = self.edge()
             for part in remote:
                 self._add_scan(source, part, edge, member)
-            names.append(self.placeholder())
-            leaves.append(EdgeLeaf(names[-1], edge, source.columns, tuple(part.member for part in remote)))
+            placeholder = self.placeholder()
+            names.append(placeholder)
+            leaves.append(EdgeLeaf(placeholder, edge, source.columns, tuple(part.member for part in remote)))
         return names
 
     def _add_scan(self, source: Source, part: TablePart, edge: int, receiver: str) -> None:
         if source.shipment is not None:
             add_reduced(self, source.shipment.node, part, source.columns, Output(edge, receiver), is_keys=False)
             return
-        leaf = TableLeaf(self.placeholder(), part.table)
-        tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
-            exp.to_table(leaf.placeholder)
-        )
-        if source.filters:
-            tree = tree.where(*source.filters)
+        leaves: list[Leaf] = []
+        if source.partial is not None:
+            tree = self._at_part(source.partial, source, source.joined, part, leaves)
+        else:
+            leaves.append(TableLeaf(self.placeholder(), part.table))
+            tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
+                exp.to_table(leaves[0].placeholder)
+            )
+            tree = tree.where(*source.filters) if source.filters else tree
         rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
-        self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns), is_narrow)
+        is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
+        size_bytes = rows * row_bytes(source.columns)
+        self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow)
+
+    def _at_part(
+        self, tree: exp.Select, cut: Source, joined: Sequence[Source], part: TablePart, leaves: list[Leaf]
+    ) -> exp.Select:
+        """The tree over one part of `cut`, and over all rows of the sources that it is joined with."""
+        leaf = TableLeaf(self.placeholder(), part.table)
+        leaves.append(leaf)
+        names: dict[str, list[str | exp.Query]] = {cut.mentions[0]: [leaf.placeholder]}
+        for source in joined:
+            names[source.mentions[0]] = self._source_leaves(source, part.member, leaves)
+        own = tree.copy()
+        _hint_broadcasts(own, {source.mentions[0] for source in joined if self._is_small(source, part.member)})
+        _replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
+        return own
 
     def add(
         self,
@@ -191,6 +225,30 @@ class Builder:
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
 
+    # --- groups of every part, merged by the initiator -----------------------------------------------
+    def add_merged(self, merged: InMember, cut: Source, joined: Sequence[Source]) -> None:
+        """Each part's groups, sorted, the first of them only if there is a limit; the initiator merges them."""
+        shape, merge = self._shape, merged.merge
+        # A part's first groups hold all groups that can be among the first of all.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(merge.tree)
+        assert isinstance(tree, exp.Select)
+        order, clause = ("merge", "sort") if wanted is None else ("lanes", "order")
+        if merge.keys:
+            kind = exp.Sort if clause == "sort" else exp.Order
+            tree.set(clause, kind(expressions=[by_place(key) for key in merge.keys]))
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+        edge, keys = self.edge(), merge.keys if order == "merge" else ()
+        output = Output(edge, self._site.initiator, order if merge.keys else "any", keys, self._is_bounded(wanted))
+        for part in cut.parts:
+            leaves: list[Leaf] = []
+            own = self._at_part(tree, cut, joined, part, leaves)
+            rows = merged.rows[part.member]
+            self._add(part.member, own, tuple(leaves), output, rows, rows * merged.row_bytes, self._is_narrow)
+        senders = tuple(part.member for part in cut.parts)
+        self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
+
     # --- pieces ------------------------------------------------------------------------------------
     def _is_bounded(self, limit: int | None) -> bool:
         """Does the plan bound this fragment's rows to one page?"""
@@ -248,23 +306,23 @@ def _is_one_row(tree: exp.Expr) -> bool:
 
 
 def _replace_tables(
-    tree: exp.Expr, names: Mapping[str, Sequence[str]], columns: Mapping[str, tuple[Column, ...]]
+    tree: exp.Expr, names: Mapping[str, Sequence[str | exp.Query]], columns: Mapping[str, tuple[Column, ...]]
 ) -> None:
-    """Put placeholders where the bound tree names its scans."""
+    """Put placeholders, or queries, where the bound tree names its scans."""
     nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
     # Every scan stands once; a second node of its name would be something else that the user named so.
     assert sorted(node.name for node in nodes) == sorted(names)
     for node in nodes:
-        placeholders = names[node.name]
-        if len(placeholders) == 1:
-            node.set("this", exp.to_identifier(placeholders[0]))
+        standing = names[node.name]
+        if len(standing) == 1 and isinstance(standing[0], str):
+            node.set("this", exp.to_identifier(standing[0]))
             continue
         # A local part and parts that arrive: their union stands where the table stood.
         wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
-        selects = [exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) for each in placeholders]
-        union: exp.Query = selects[0]
-        for select in selects[1:]:
-            union = exp.union(union, select, distinct=False, copy=False)
+        union: exp.Query | None = None
+        for each in standing:
+            query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
+            union = query if union is None else exp.union(union, query, distinct=False, copy=False)
         node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 
 

@@ -10,17 +10,19 @@ Three shapes, tried in this order:
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import xxhash
 from sqlglot import exp
 
+from skerry.catalog.table import TablePart
 from skerry.limits import Limits
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
 from skerry.plan.mentions import Parts
+from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import fewest_arriving
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
@@ -47,9 +49,19 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         builder.add_rest(query, sources, next(iter(holders), site.at_home))
     elif _runs_at_every_part(sources, shape, mergeable):
         builder.add_parts(query, sources[0])
-    elif site.rules.on:
-        add_improved(builder, query, catalog, site)
+    elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
+        scans = {scan.node_name: scan for scan in query.tables}
+        cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merged.scan, *merged.others))
+        builder.add_merged(merged, cut, joined)
     else:
+        scans = {scan.node_name: scan for scan in query.tables}
+        found, partials = at_sites(query, _parts_of(sources), shape) if site.rules.has("aggregates") else (query, [])
+        if partials:
+            query = found
+            sources = [*_sources(query.tables, catalog), *(_partial_source(each, scans, catalog) for each in partials)]
+        elif site.rules.on - {"aggregates"}:
+            add_improved(builder, query, catalog, site)
+            return builder.plan(sources, tuple(query.parameters))
         builder.add_rest(query, sources, _rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters))
 
@@ -99,6 +111,22 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
         mentions = tuple(scan.node_name for scan in same)
         sources.append(Source(mentions, table, columns, tuple(same[0].filters), catalog.parts(table)))
     return sources
+
+
+def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
+    return {mention: source.parts for source in sources for mention in source.mentions}
+
+
+def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
+    if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > _LIMIT_MAX:
+        return None
+    return in_member(query, _parts_of(sources), shape, limits)
+
+
+def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> Source:
+    merge = each.merge
+    cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merge.scan, *merge.others))
+    return Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
 
 
 def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
