@@ -43,10 +43,10 @@ class Source(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...]
     filters: tuple[exp.Expr, ...]
     parts: tuple[TablePart, ...]
-    shipment: Shipment | None = None
     partial: exp.Select | None = None
     partial_rows: dict[str, int] = {}
     joined: tuple[Source, ...] = ()
+    shipment: Shipment | None = None
 
     def estimated_rows(self, part: TablePart) -> int:
         return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
@@ -80,7 +80,8 @@ class Builder:
 
     def plan(self, sources: Sequence[Source], parameters: tuple[str, ...]) -> Plan:
         assert self._finish is not None
-        info = {f"{part.member}.{part.table}": part.schema_version for source in sources for part in source.parts}
+        every = [each for source in sources for each in (source, *source.joined)]
+        info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
         plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 

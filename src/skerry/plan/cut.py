@@ -126,16 +126,7 @@ def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site
 def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> Source:
     merge = each.merge
     cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merge.scan, *merge.others))
-    return Source(
-        cut.mentions,
-        cut.table,
-        merge.columns,
-        (),
-        cut.parts,
-        partial=merge.partial,
-        partial_rows=each.rows,
-        joined=tuple(joined),
-    )
+    return Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
 
 
 def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[Source]:

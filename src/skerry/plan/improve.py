@@ -80,7 +80,7 @@ def _sources(
         first = same[0]
         columns = columns_of(first, [column for mention in same for column in needed[mention.name]])
         names = tuple(mention.name for mention in same)
-        found.append(Source(names, first.scan.table, columns, (), first.parts, shipments[first.name]))
+        found.append(Source(names, first.scan.table, columns, (), first.parts, shipment=shipments[first.name]))
     return found
 
 

@@ -6,14 +6,13 @@ import pytest
 
 from skerry.limits import Limits
 from skerry.plan.fragment import MergeStep, Plan, SortKey
-from skerry.plan.rules import Rules, read_rules
 from tests.plans.plan_cases import planned
 
 LIMITS = Limits()
 
 
 def plan_of(sql: str, limits: Limits = LIMITS) -> Plan:
-    return planned(sql, rules=Rules(frozenset({"aggregates"})), limits=limits)
+    return planned(sql, rules="aggregates", limits=limits)
 
 
 def way(sql: str) -> str:
@@ -135,7 +134,7 @@ def test_left_alone(sql: str) -> None:
 
 @pytest.mark.parametrize("sql", MEMBER + SITE)
 def test_nothing_fires_when_the_rule_is_off(sql: str) -> None:
-    plan = planned(sql, rules=Rules(read_rules("-aggregates")))
+    plan = planned(sql, rules="-aggregates")
     assert not plan.finish.aggregate
     assert not any("part_" in fragment.sql for fragment in plan.fragments)
 
