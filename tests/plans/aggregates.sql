@@ -4,14 +4,14 @@ SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean F
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, sum(CAST(id AS DOUBLE)) AS part_2, count(id) AS part_3 FROM events AS events WHERE kind != 'x'
-    → edge 1 to oslo, through the driver (~1 rows, 96 B)
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, count(id) AS part_1 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 rows, 80 B)
 fragment 2 at bergen: reads table events
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, sum(CAST(id AS DOUBLE)) AS part_2, count(id) AS part_3 FROM events AS events WHERE kind != 'x'
-    → edge 1 to oslo, through the driver (~1 rows, 96 B)
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, count(id) AS part_1 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 rows, 80 B)
 fragment 3 at tromso: reads table events
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, sum(CAST(id AS DOUBLE)) AS part_2, count(id) AS part_3 FROM events AS events WHERE kind != 'x'
-    → edge 1 to oslo, through the driver (~1 rows, 96 B)
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, count(id) AS part_1 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 rows, 80 B)
 finish at oslo: gather, aggregate edge 1 from oslo, bergen, tromso
 */
 
@@ -21,13 +21,13 @@ SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount) FROM events GRO
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(CAST(amount AS DOUBLE)) AS part_1, var_pop(CAST(amount AS DOUBLE)) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
+    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(amount) AS part_1, var_pop(amount) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
     → edge 1 to oslo, lanes merged in order (~100 rows, 7.0 KiB)
 fragment 2 at bergen: reads table events
-    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(CAST(amount AS DOUBLE)) AS part_1, var_pop(CAST(amount AS DOUBLE)) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
+    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(amount) AS part_1, var_pop(amount) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
     → edge 1 to oslo, lanes merged in order (~500 rows, 35.2 KiB)
 fragment 3 at tromso: reads table events
-    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(CAST(amount AS DOUBLE)) AS part_1, var_pop(CAST(amount AS DOUBLE)) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
+    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(amount) AS part_1, var_pop(amount) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
     → edge 1 to oslo, lanes merged in order (~300 rows, 21.1 KiB)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */
@@ -38,14 +38,14 @@ SELECT avg(amount) AS mean FROM events GROUP BY kind, id > 5
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
-    → edge 1 to oslo, lanes merged in order (~200 rows, 9.6 KiB)
+    SELECT avg(amount) AS mean, count(amount) AS part_0, kind AS part_1, id > 5 AS part_2 FROM events AS events GROUP BY kind, id > 5 SORT BY 3, 4
+    → edge 1 to oslo, lanes merged in order (~200 rows, 8.0 KiB)
 fragment 2 at bergen: reads table events
-    SELECT avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 47.9 KiB)
+    SELECT avg(amount) AS mean, count(amount) AS part_0, kind AS part_1, id > 5 AS part_2 FROM events AS events GROUP BY kind, id > 5 SORT BY 3, 4
+    → edge 1 to oslo, lanes merged in order (~1000 rows, 40.0 KiB)
 fragment 3 at tromso: reads table events
-    SELECT avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
-    → edge 1 to oslo, lanes merged in order (~600 rows, 28.7 KiB)
+    SELECT avg(amount) AS mean, count(amount) AS part_0, kind AS part_1, id > 5 AS part_2 FROM events AS events GROUP BY kind, id > 5 SORT BY 3, 4
+    → edge 1 to oslo, lanes merged in order (~600 rows, 24.0 KiB)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */
 
@@ -89,16 +89,16 @@ finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
 SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC LIMIT 3
 /*
 plan, result at oslo
-fragment 1 at oslo: reads table events
+fragment 1 at bergen: reads table events
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~100 rows, 3.1 KiB)
+    → edge 1 to oslo (~500 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~300 rows, 9.4 KiB)
-fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    → edge 1 to oslo (~300 rows, 9.4 KiB)
+fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     SELECT part_0 AS `kind`, coalesce(sum(part_1), 0) AS n FROM (SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0 ORDER BY n DESC LIMIT 3
     → edge 2 to oslo, in order, through the driver
-finish at oslo: gather edge 2 from bergen
+finish at oslo: gather edge 2 from oslo
 */
 
 -- case: HAVING and computed aggregates are Spark's
@@ -108,7 +108,7 @@ SELECT kind AS k, 100.0 * sum(s_price) / sum(s_id) AS share FROM (SELECT s_cust 
 plan, result at oslo
 fragment 1 at bergen: reads table sales
     SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
-    → edge 1 to oslo (~33 rows, 1.3 KiB)
+    → edge 1 to oslo (~10 rows, 400 B)
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND max(part_4) < 100 ORDER BY share
     → edge 2 to oslo, in order
@@ -121,13 +121,13 @@ SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM events GROUP BY kind ORDER
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~100 rows, 5.5 KiB)
 fragment 2 at tromso: reads table events
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~300 rows, 16.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
-    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
+    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3 * part_4) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     → edge 2 to oslo, in order, through the driver
 finish at oslo: gather edge 2 from bergen
 */
@@ -185,13 +185,16 @@ finish at oslo: gather edge 2 from oslo
 SELECT c_name, n FROM customer JOIN (SELECT s_cust % 100 AS c, count(*) AS n FROM sales GROUP BY s_cust % 100) AS s ON c = c_id
 /*
 plan, result at oslo
-fragment 1 at oslo: reads table sales
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
+    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+fragment 2 at bergen: reads table sales
     SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100
-    → edge 1 to bergen (~100 rows, 1.6 KiB)
-fragment 2 at bergen: reads table customer; table sales; edge 1 from oslo
-    SELECT c_name, n FROM customer AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0) AS s ON c = c_id
-    → edge 2 to oslo
-finish at oslo: gather edge 2 from bergen
+    → edge 2 to oslo (~100 rows, 1.6 KiB)
+fragment 3 at oslo: reads edge 1 from bergen; table sales; edge 2 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ c_name, n FROM edge_1 AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0) AS s ON c = c_id
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
 */
 
 -- case: what has no partial form stays whole
@@ -200,10 +203,10 @@ SELECT kind, percentile(amount, 0.5) AS p FROM events GROUP BY kind
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT `kind`, `amount` FROM events
+    SELECT events.`kind`, events.`amount` FROM events AS events
     → edge 1 to bergen (~1000 rows, 31.2 KiB)
 fragment 2 at tromso: reads table events
-    SELECT `kind`, `amount` FROM events
+    SELECT events.`kind`, events.`amount` FROM events AS events
     → edge 1 to bergen (~3000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT kind, percentile(amount, 0.5) AS p FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events GROUP BY kind
@@ -234,10 +237,10 @@ SELECT upper(kind) AS kind, count(*) AS n FROM events GROUP BY kind ORDER BY kin
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT `kind` FROM events
+    SELECT events.`kind` FROM events AS events
     → edge 1 to bergen (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
-    SELECT `kind` FROM events
+    SELECT events.`kind` FROM events AS events
     → edge 1 to bergen (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT upper(kind) AS kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind SORT BY kind
@@ -254,17 +257,17 @@ fragment 1 at bergen: reads table nation
     SELECT `n_id`, `n_name` FROM nation
     → edge 2 to oslo (~25 rows, 700 B)
 fragment 2 at oslo: reads table events; edge 2 from bergen
-    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
-    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, count(amount) AS part_0 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 96 B)
 fragment 3 at bergen: reads table events; table nation
-    SELECT n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
-    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+    SELECT n_name, count(*) AS n, avg(amount) AS mean, count(amount) AS part_0 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 96 B)
 fragment 4 at bergen: reads table nation
     SELECT `n_id`, `n_name` FROM nation
     → edge 3 to tromso (~25 rows, 700 B)
 fragment 5 at tromso: reads table events; edge 3 from bergen
-    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
-    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, count(amount) AS part_0 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 96 B)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */
 
@@ -291,10 +294,10 @@ SELECT n_name, count(id) AS n FROM nation LEFT JOIN events ON id = n_id GROUP BY
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
-    SELECT `id` FROM events
+    SELECT events.`id` FROM events AS events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
-    SELECT `id` FROM events
+    SELECT events.`id` FROM events AS events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
     SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name

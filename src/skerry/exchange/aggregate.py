@@ -5,7 +5,7 @@ Because its input is sorted, it holds a batch and one group, however many groups
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,43 @@ class Aggregate:
     """Rows that are equal in `keys` become one, made by `steps`: one step a column of the result.
 
     `source` is sorted by `keys`; without keys all its rows are one group. No rows are no group.
+    `count_state` is told how the bytes change that the open group holds.
     """
 
-    def __init__(self, source: Input, keys: Sequence[SortKey], steps: Sequence[MergeStep], schema: pa.Schema) -> None:
+    def __init__(
+        self,
+        source: Input,
+        keys: Sequence[SortKey],
+        steps: Sequence[MergeStep],
+        schema: pa.Schema,
+        count_state: Callable[[int], None] | None = None,
+    ) -> None:
         self._source = source
         self._steps = tuple(steps)
         self._order = Order(schema, keys) if keys else None
         # Rows of the group that may go on; a site sends each group once, so they are few.
         self._open: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+        self._count_state = count_state
         self._names = [schema.names[step.index] for step in steps]
         self._types = [schema.types[step.index] for step in steps]
 
     def poll(self) -> Polled:
+        polled = self._next()
+        self._count_held(sum(batch.get_total_buffer_size() for batch in self._open))
+        return polled
+
+    def close(self) -> None:
+        """No more rows are asked for."""
+        self._open = []
+        self._count_held(0)
+
+    def _count_held(self, held_bytes: int) -> None:
+        change_bytes, self._held_bytes = held_bytes - self._held_bytes, held_bytes
+        if self._count_state is not None and change_bytes:
+            self._count_state(change_bytes)
+
+    def _next(self) -> Polled:
         while True:
             batch = self._source.poll()
             if isinstance(batch, Signal):

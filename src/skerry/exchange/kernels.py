@@ -87,15 +87,20 @@ def _bitwise(ufunc: np.ufunc, neutral: int) -> Kernel:
     return kernel
 
 
-def _average(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+def _decimal_average(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
     """Of the columns (sum, count)."""
     sums, counted = columns
     counts, _ = _int64_sums(counted, starts)
-    if pa.types.is_decimal128(type):
-        return _decimal_averages(_decimal_sums(sums, starts, sums.type), counts, type)
-    totals, nulls = _float_sums(sums, starts)
+    return _decimal_averages(_decimal_sums(sums, starts, sums.type), counts, type)
+
+
+def _mean(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    """Of the columns (mean, count)."""
+    means, has_mean = _filled(columns[0], 0.0)
+    counts, _ = _filled(columns[1], 0)
+    total = np.add.reduceat(counts, starts)
     with np.errstate(all="ignore"):
-        return pa.array(totals / counts, type, mask=nulls | (counts == 0))
+        return pa.array(np.add.reduceat(np.where(has_mean, means * counts, 0.0), starts) / total, type, mask=total == 0)
 
 
 def _variance(is_sample: bool, is_root: bool) -> Kernel:
@@ -128,7 +133,8 @@ KERNELS: dict[str, Kernel] = {
     "bit_and": _bitwise(np.bitwise_and, -1),
     "bit_or": _bitwise(np.bitwise_or, 0),
     "bit_xor": _bitwise(np.bitwise_xor, 0),
-    "avg": _average,  # (sum, count)
+    "avg": _decimal_average,  # (sum, count)
+    "mean": _mean,  # (mean, count)
     "var_pop": _variance(False, False),  # (count, mean, population variance), and so for the next three
     "var_samp": _variance(True, False),
     "stddev_pop": _variance(False, True),

@@ -32,22 +32,22 @@ class Result:
         self._feeds: dict[str, Feed] = {}
         self._entries: EntryInput | None = None
         self._error: SkerryError | None = None
-        self._merge: Merge | None = None
-        self._budget: Budget | None = None
         self._arriving: pa.Schema | None = None
+        self._holding: list[Merge | Aggregate] = []
+        self._budget: Budget | None = None
         self.schema: Schema | None = None
         self.pages = Pages(self)
 
     def count_in(self, budget: Budget) -> None:
-        """What pages and a merge hold is the query's, as its spools are."""
+        """What pages and merges hold is the query's, as its spools are."""
         self._budget = budget
         self.pages.count_in(budget, self._limits)
 
     def close(self) -> None:
         """The query is over: nothing of this counts any more, and no more rows are made."""
         self.pages.close()
-        if self._merge is not None:
-            self._merge.close()
+        for each in self._holding:
+            each.close()
         self._budget = None
 
     def attach(self, sender: str, spool: ReadableSpool, on_consumed: Callable[[int], None]) -> None:
@@ -105,11 +105,13 @@ class Result:
         if finish.keys:
             limits = self._limits
             size_bytes = min(limits.batch_bytes, limits.piece_bytes)
-            rows = self._merge = Merge(inputs, finish.keys, schema, limits.batch_rows, size_bytes, self._count_state)
+            rows = merge = Merge(inputs, finish.keys, schema, limits.batch_rows, size_bytes, self._count_state)
+            self._holding.append(merge)
         else:
             rows = Gather(inputs)
         if finish.aggregate:
-            rows = Aggregate(rows, finish.keys, finish.aggregate, schema)
+            rows = aggregate = Aggregate(rows, finish.keys, finish.aggregate, schema, self._count_state)
+            self._holding.append(aggregate)
         if finish.offset or finish.limit is not None:
             rows = Limit(rows, finish.offset, finish.limit)
         return EncodedInput(rows, encode_batch, decoded_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -23,11 +23,13 @@ Types = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Seen:
-    """A relation of FROM: its scan, its name in lower case, and its columns' types."""
+    """A relation of FROM: its scan, its name in lower case, its columns' types, and what computes them, if that is
+    not the table itself."""
 
     scan: str
     alias: str
     types: Types
+    values: Mapping[str, exp.Expr] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class Block:
 def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
     """The block, if it has the one shape that partial aggregates are for, and everything in it is known.
 
-    `sizes` has the bytes of the scans whose tables have parts at several members; the largest is cut.
+    `sizes` has the rows of the scans whose tables have parts at several members; the largest is cut.
     """
     if not isinstance(select, exp.Select) or _said(select) - _CLAUSES or select.args.get("from_") is None:
         return None
@@ -232,7 +234,9 @@ def _relation(node: exp.Expr, scans: Mapping[str, TableRef]) -> Seen | None:
     if below is None or not _is_plain(inner) or any(_calls(inner)):
         return None
     types = _projected(inner, Block(inner, below.scan, (below,)))
-    return Seen(below.scan, name, types) if types is not None else None
+    # Of a query in brackets inside another one nobody asks how its columns are computed.
+    values = {item.alias_or_name.lower(): item.unalias() for item in inner.expressions} if not below.values else {}
+    return Seen(below.scan, name, types, values) if types is not None else None
 
 
 def _projected(inner: exp.Select, below: Block) -> Types | None:

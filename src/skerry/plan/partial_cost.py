@@ -32,7 +32,15 @@ def group_rows(
         columns |= found.columns
         rows = found.rows if seen.scan == block.scan else rows
     relation = Estimate(rows, columns, rows)
-    return max(1, int(min(math.prod(_values(key, relation) for key in keys), rows)))
+    return max(1, int(min(math.prod(_values(_computed(key, block), relation) for key in keys), rows)))
+
+
+def _computed(key: exp.Expr, block: Block) -> exp.Expr:
+    """The key with columns of a query in brackets replaced by what they are computed from."""
+    if isinstance(key, exp.Column):
+        found = block.owner(key)
+        return found[0].values.get(key.name.lower(), key) if found is not None else key
+    return key
 
 
 def _values(key: exp.Expr, relation: Estimate) -> float:

@@ -43,7 +43,8 @@ class AtSite:
 def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits) -> InMember | None:
     """`parts` are those of each scan."""
     scans = {scan.node_name: scan for scan in query.tables}
-    block = _block(query.tree, scans, parts)
+    sizes = _strewn(parts)
+    block = block_of(query.tree, {name: scan.table for name, scan in scans.items()}, sizes) if sizes else None
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
         return None
@@ -60,10 +61,13 @@ def at_sites(query: Query, parts: PartsOf, shape: Shape) -> tuple[Query, list[At
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
+    sizes = _strewn(parts)
+    if not sizes:
+        return query, []
     root = query.tree.copy()
     found: list[AtSite] = []
     for select in list(root.find_all(exp.Select)):
-        block = _block(select, scans, parts)
+        block = block_of(select, tables, sizes)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
         if block is None or merge is None:
             continue
@@ -77,13 +81,13 @@ def at_sites(query: Query, parts: PartsOf, shape: Shape) -> tuple[Query, list[At
     return (dataclasses.replace(query, tree=root, tables=left) if found else query), found
 
 
-def _block(select: exp.Expr, scans: Mapping[str, Scan], parts: PartsOf) -> Block | None:
-    sizes = {
+def _strewn(parts: PartsOf) -> dict[str, int]:
+    """The rows of the scans whose tables have parts at several members."""
+    return {
         name: sum(part_rows(part) for part in each)
         for name, each in parts.items()
         if len({part.member for part in each}) > 1
     }
-    return block_of(select, {name: scan.table for name, scan in scans.items()}, sizes)
 
 
 def _replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:

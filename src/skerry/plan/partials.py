@@ -36,7 +36,6 @@ _VARIANCES = {
     "stddev": "stddev_samp",
     "std": "stddev_samp",
 }
-_BY = frozenset(("min_by", "max_by"))
 _LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _REAL = frozenset(("float", "double"))
@@ -132,8 +131,11 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
     if call.name in _BITS and type_ in _WHOLE:
         return Kernel(call.name)
     if call.name in _AVERAGES:
-        return Kernel("avg", (call.like("sum", _summed(argument, type_)), call.like("count", argument)))
-    return Kernel(_VARIANCES[call.name], _moments(call)) if call.name in _VARIANCES else None
+        counted = call.like("count", argument)
+        if decimal_of(type_) is not None:
+            return Kernel("avg", (call.like("sum", argument), counted))
+        return Kernel("mean", (call.like(call.name, argument), counted))
+    return Kernel(_VARIANCES[call.name], _moments(call, type_)) if call.name in _VARIANCES else None
 
 
 def split_of(call: Call, type_of: TypeOf) -> Split | None:
@@ -150,9 +152,6 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     own = call.like(call.name, *call.arguments)
     if call.name in _LEAST and len(types) == 1:
         return Split(((own, type_),), lambda c: called(call.name, c[0]))
-    if call.name in _BY and len(types) == 2 and types[1] is not None:
-        greatest = call.like(call.name.removesuffix("_by"), call.arguments[1])
-        return Split(((own, type_), (greatest, types[1])), lambda c: called(call.name, *c))
     if len(types) != 1:
         return None
     if call.name in _BITS and type_ in _WHOLE:
@@ -165,7 +164,7 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if call.name == "collect_set" and (type_ in _EXACT or decimal_of(type_) is not None):
         return Split(((own, f"array<{type_}>"),), lambda c: _set(c[0]))
     if call.name in _VARIANCES and _is_number(type_):
-        count, mean, variance = _moments(call)
+        count, mean, variance = _moments(call, type_)
         partials = ((count, "bigint"), (mean, "double"), (variance, "double"))
         return Split(partials, lambda c: _spread(_VARIANCES[call.name], c))
     return _average(call, type_, type_of) if call.name in _AVERAGES else None
@@ -184,10 +183,11 @@ def _is_number(type_: str | None) -> bool:
     return type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
 
 
-def _moments(call: Call) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     """Count, mean and population variance: Spark computes them of doubles."""
-    argument, as_double = call.arguments[0], cast(call.arguments[0], "double")
-    return call.like("count", argument), call.like("avg", as_double), call.like("var_pop", as_double)
+    argument = call.arguments[0]
+    averaged = cast(argument, "double") if decimal_of(type_) is not None else argument
+    return call.like("count", argument), call.like("avg", averaged), call.like("var_pop", argument)
 
 
 def _spread(kind: str, columns: Sequence[exp.Expr]) -> exp.Expr:
@@ -209,11 +209,6 @@ def _set(column: exp.Expr) -> exp.Expr:
     return called("array_distinct", called("flatten", called("collect_list", column)))
 
 
-def _summed(argument: exp.Expr, type_: str | None) -> exp.Expr:
-    """What Spark's avg adds up: decimals as they are, all else as doubles."""
-    return argument if decimal_of(type_) is not None else cast(argument, "double")
-
-
 def _sum(column: exp.Expr, type_: str) -> exp.Expr:
     """The sum of sums has more digits than the sum: it is brought back, or is the overflow that it would have been."""
     summed = called("sum", column)
@@ -224,13 +219,8 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
     argument = call.arguments[0]
     counted = call.like("count", argument), "bigint"
     if type_ in _WHOLE or type_ in _REAL:
-        summed = call.like("sum", cast(argument, "double")), "double"
-        return Split(
-            (summed, counted),
-            lambda c: exp.Div(
-                this=called("sum", c[0]), expression=called("nullif", called("sum", c[1]), exp.Literal.number(0))
-            ),
-        )
+        # Spark divides a sum of doubles; a mean times its count is that sum, but for its last digits.
+        return Split(((call.like("avg", argument), "double"), counted), lambda c: _mean(c[0], c[1]))
     digits, result = decimal_of(type_), type_of(called("avg", argument))
     sum_type = type_of(called("sum", argument))
     if digits is None or result is None or sum_type is None:
@@ -242,6 +232,11 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
     assert sum_type is not None
     whole: tuple[str, str, int, int] = (sum_type, result, scale, count_digits)
     return Split(((call.like("sum", argument), sum_type), counted), lambda c: _decimal_average(c[0], c[1], *whole))
+
+
+def _mean(means: exp.Expr, counts: exp.Expr) -> exp.Expr:
+    total = called("sum", exp.Mul(this=means, expression=counts))
+    return exp.Div(this=total, expression=called("nullif", called("sum", counts.copy()), exp.Literal.number(0)))
 
 
 def _decimal_average(

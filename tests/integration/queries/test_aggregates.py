@@ -54,8 +54,17 @@ def test_with_one_row_a_batch(entry: Entry, tiny_cluster: LocalCluster, oracle: 
     check(entry, tiny_cluster, oracle, "all")
 
 
-# Not as Spark does it, or not at all, with the rule or without.
-UNKNOWN_TO_SAIL: frozenset[str] = frozenset()
+# Sail's own ways, with the rule or without.
+UNKNOWN_TO_SAIL = {
+    # it cannot run them at all
+    *("by_all", "order_by_unlisted_aggregate", "correlated_block", "lateral_alias"),
+    # its least and greatest of NaN depend on the order of the rows, and so do its sums of infinities
+    *("by_string", "nasty_ends", "nasty_ends_by_group", "joined_with_small"),
+    # its averages of decimals are cut off, and it wraps where Spark has an error
+    *("derived_table", "nasty_decimals", "nasty_overflow", "nasty_decimal_overflow"),
+    # it tells -0.0 from 0.0
+    *("nasty_distinct", "nasty_distinct_rows", "nasty_doubles_as_keys", "nasty_keys_in_order"),
+}
 
 
 @pytest.mark.sail

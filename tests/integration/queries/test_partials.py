@@ -28,7 +28,8 @@ from skerry.testing.oracle import SparkOracle
 pytestmark = pytest.mark.spark
 
 ROWS, GROUPS, PARTS = 1500, 120, 3
-FLOATS = (0.0, -0.0, 1.5, -2.25, 1e-9, 12345.678, 1e15)
+# Of one sign: a sum that cancels depends on its order, in Spark too.
+FLOATS = (0.0, -0.0, 1.5, 2.25, 1e-9, 12345.678, 1e15)
 
 
 def decimals(precision: int, scale: int) -> Callable[[Random], Decimal]:
@@ -66,8 +67,6 @@ CALLS = [
     "sum(d15 * d5)",
     "max(DISTINCT d18)",
 ]
-# Only Spark merges these.
-ALSO = ["max_by(s, i32)", "min_by(d15, i32)"]
 
 
 @pytest.fixture(scope="module")
@@ -135,8 +134,7 @@ def test_the_members_kernels(keys: tuple[str, ...], oracle: SparkOracle, resolve
 @pytest.mark.parametrize("keys", [(), ("g",)], ids=["all", "by g"])
 def test_merging_in_sql(keys: tuple[str, ...], oracle: SparkOracle, resolve: Callable[..., str | None]) -> None:
     listed, merged = [*keys], [f"p{place} AS c{place}" for place in range(len(keys))]
-    calls = [*CALLS, *ALSO]
-    for place, text in enumerate(calls, len(keys)):
+    for place, text in enumerate(CALLS, len(keys)):
         call = call_of(expression(text))
         assert call is not None
         split = split_of(call, lambda node: infer(node, resolve))
@@ -149,6 +147,6 @@ def test_merging_in_sql(keys: tuple[str, ...], oracle: SparkOracle, resolve: Cal
     oracle.session.sql(f"SELECT {named} FROM t GROUP BY {group}").createOrReplaceTempView("partial")
     again = f" GROUP BY {', '.join(f'p{place}' for place in range(len(keys)))}" if keys else ""
     found = oracle.run(f"SELECT {', '.join(merged)} FROM partial{again}")
-    shown = ", ".join(f"{text} AS c{place}" for place, text in enumerate([*keys, *calls]))
+    shown = ", ".join(f"{text} AS c{place}" for place, text in enumerate([*keys, *CALLS]))
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     same_table(found, oracle.run(f"SELECT {shown} FROM t{grouped}"), ordered=False)

@@ -11,7 +11,7 @@ import pytest
 from skerry.catalog.table import Column
 from skerry.errors import Cancelled, SiteError, SkerryError, SqlError
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import Spool
+from skerry.exchange.spool import Budget, Spool
 from skerry.limits import Limits
 from skerry.member.result import Result
 from skerry.plan.fragment import Finish, MergeStep, SortKey
@@ -166,7 +166,7 @@ def test_pages_come_from_the_result(tmp_path: Path) -> None:
 
 
 PARTIAL = pa.schema([("k", pa.string()), ("avg(v)", pa.float64()), ("s", pa.float64()), ("c", pa.int64())])
-AVERAGE = (MergeStep(0, "any"), MergeStep(1, "avg", (2, 3)))
+AVERAGE = (MergeStep(0, "any"), MergeStep(1, "mean", (2, 3)))
 WIDE = Schema(
     (Column("k", "string"), Column("avg(v)", "double"), Column("s", "double"), Column("c", "bigint")),
     encode_schema(PARTIAL),
@@ -183,14 +183,28 @@ def partial_result(tmp_path: Path, finish: Finish, *rows: list[tuple[Any, ...]])
 
 @pytest.mark.parametrize(("offset", "limit"), [(0, None), (1, None), (0, 2), (1, 1)])
 def test_groups_are_merged_and_hidden_columns_are_not_shown(tmp_path: Path, offset: int, limit: int | None) -> None:
-    left = [(None, 1.0, 1.0, 1), ("a", 2.0, 4.0, 2), ("c", None, None, 0)]
-    right = [("a", 7.0, 7.0, 1), ("b", 1.0, 3.0, 3)]
+    left = [(None, 1.0, 1.0, 1), ("a", 2.0, 2.0, 2), ("c", None, None, 0)]
+    right = [("a", 7.0, 7.0, 1), ("b", 1.0, 1.0, 3)]
     result = partial_result(tmp_path, Finish(1, SENDERS, KEYS, offset, limit, AVERAGE), left, right)
     assert result.schema is not None
     assert [column.name for column in result.schema.columns] == ["k", "avg(v)"]
     shown = decode_schema(result.schema.arrow)
     merged = [(None, 1.0), ("a", 11 / 3), ("b", 1.0), ("c", None)]
     assert drain(result, shown) == merged[offset:][:limit]
+
+
+def test_what_an_open_group_holds_counts_and_is_given_back(tmp_path: Path) -> None:
+    budget = Budget(1 << 20, 1 << 20)
+    left, right = [("a", 2.0, 4.0, 2), ("c", None, None, 0)], [("a", 7.0, 7.0, 1), ("b", 1.0, 3.0, 3)]
+    result = Result(Finish(1, SENDERS, KEYS, 0, None, AVERAGE), LIMITS, Wakeups())
+    result.count_in(budget)
+    for sender, rows in zip(SENDERS, (left, right), strict=True):
+        result.attach(sender, spool_of(tmp_path, rows, schema=PARTIAL), lambda _: None)
+    result.schema_known(WIDE)
+    result.poll()
+    assert budget.memory_used > 0
+    result.close()
+    assert budget.memory_used == 0
 
 
 def test_a_sum_that_overflows_is_an_error_of_the_statement(tmp_path: Path) -> None:

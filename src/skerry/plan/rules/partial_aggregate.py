@@ -94,9 +94,10 @@ class _Listed:
 
     def hide(self, value: exp.Expr) -> int:
         """The place of a column that is there for the merge only."""
-        for index, hidden in enumerate(self.hidden):
-            if alike(hidden.this, value):
-                return len(self.values) + index
+        plain = self._block.plain(value)
+        for index, known in enumerate([*self.values, *(hidden.this for hidden in self.hidden)]):
+            if alike(self._block.plain(known), plain):
+                return index
         self.hidden.append(exp.alias_(value.copy(), f"{self._prefix}{len(self.hidden)}"))
         return len(self.values) + len(self.hidden) - 1
 
@@ -171,7 +172,7 @@ class _Splitter:
         for clause in ("having", "order", "limit", "offset"):
             if select.args.get(clause) is not None:
                 final.set(clause, self._above(select.args[clause]))
-        named = final if self._is_named() else self._with_names(final, shape)
+        named = final if self._is_named() or _is_operand(select) else self._with_names(final, shape)
         columns = tuple(Column(self._name(place), type_) for place, (_, type_) in enumerate(self._listed))
         return SiteMerge(block.scan, block.others, self._partial(), columns, named)
 
@@ -307,6 +308,15 @@ class _Splitter:
             empty = exp.Select(expressions=items, where=exp.Where(this=exp.false()))
             node.replace(exp.Subquery(this=empty, alias=node.args["alias"].copy()))
         return names
+
+
+def _is_operand(select: exp.Expr) -> bool:
+    """Does the block stand in an expression (IN, EXISTS, a scalar), where nobody sees its columns' names?"""
+    around = select.parent
+    if isinstance(around, exp.Subquery):
+        around = around.parent
+        return around is not None and not isinstance(around, exp.From | exp.Join | exp.CTE | exp.Query | exp.Lateral)
+    return isinstance(around, exp.In | exp.Exists)
 
 
 def _as_said(value: exp.Expr, type_: str) -> exp.Expr:
