@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 import skerry
+from skerry.cli.main import main
 from skerry.config import Leaves, MemberConfig
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
@@ -52,6 +56,18 @@ def test_a_failure_while_it_is_tried_is_the_querys_own(members: LocalCluster) ->
 
 def test_explain_analyze_on_sail(start_sail: StartCluster) -> None:
     check_analyze(start_sail())
+
+
+def test_the_command_draws_and_tells(start_sail: StartCluster, tmp_path: Path) -> None:
+    cluster = start_sail()
+    url, picture = f"skerry://{cluster.config.member('oslo').address}", tmp_path / "plan.svg"
+    ran = CliRunner().invoke(main, ["explain", "--analyze", "--json", "--svg", str(picture), url, JOIN])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["rows"] == FEW
+    assert "bergen" in ElementTree.parse(picture).getroot().itertext()
+    ran = CliRunner().invoke(main, ["explain", url, JOIN])
+    assert ran.stdout.startswith("plan ")
+    assert CliRunner().invoke(main, ["explain", url, "SELECT nope FROM few"]).exit_code == 1
 
 
 def test_rows_that_may_not_leave_do_not(start_sail: StartCluster) -> None:
