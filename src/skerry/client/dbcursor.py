@@ -81,13 +81,14 @@ class Cursor:
         timeout_s: float | None = None,
         detach: bool = False,
         lease_s: float | None = None,
+        planning: Mapping[str, str] | None = None,
     ) -> Cursor:
         """Run a statement: `?` takes from a sequence, `:name` from a mapping. Returns the cursor itself.
 
         With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
-        `Connection.attach(cursor.query_id)`.
+        `Connection.attach(cursor.query_id)`. `planning` has options for the planner: `{"rules": "-semijoin"}`.
         """
-        options = {DETACH: "1"} if detach else {}
+        options = dict(planning or {}) | ({DETACH: "1"} if detach else {})
         if lease_s is not None:
             if not detach:
                 raise InterfaceError("lease_s is for queries that are detached")

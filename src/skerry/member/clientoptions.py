@@ -11,8 +11,9 @@ from skerry.config import FaultPolicy
 from skerry.errors import UserError
 from skerry.limits import Limits
 from skerry.member.cursors import Lease
+from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
-_KNOWN = ("fault_policy", "resume_s", "detach", "lease_s")
+_KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", "root", "baseline")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -20,6 +21,7 @@ class Options(msgspec.Struct, frozen=True):
 
     fault_policy: FaultPolicy | None = None
     lease: Lease = Lease()
+    rules: Rules = Rules()
 
 
 def read_options(given: Mapping[str, str], limits: Limits) -> Options:
@@ -30,7 +32,18 @@ def read_options(given: Mapping[str, str], limits: Limits) -> Options:
     policy = FaultPolicy.named(given["fault_policy"]) if "fault_policy" in given else None
     is_detached = given.get("detach", "") not in ("", "0")
     kind, default_s = ("lease_s", limits.cursor_lease_s) if is_detached else ("resume_s", 0.0)
-    return Options(policy, Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached))
+    lease = Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached)
+    return Options(policy, lease, plan_rules(given))
+
+
+def plan_rules(given: Mapping[str, str]) -> Rules:
+    """How the client wants its query planned; all rules, by cost, if it says nothing."""
+    return Rules(
+        read_rules(given.get("rules", "all")),
+        one_of("strategy", given.get("strategy", "cost"), STRATEGIES),
+        one_of("root", given.get("root", "anywhere"), ROOTS),
+        one_of("baseline", given.get("baseline", "scans"), BASELINES),
+    )
 
 
 def _seconds(given: Mapping[str, str], name: str, default_s: float, most_s: float) -> float:

@@ -29,7 +29,7 @@ from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
-from skerry.member.planning import Explained, Planned, Tried, plan_statement
+from skerry.member.planning import Explained, Planned, Tried, plan_statement, prepare_statement
 from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
 from skerry.testing.points import reach
@@ -43,6 +43,8 @@ from skerry.wire.messages import (
     ClientMembers,
     ClientMembersReply,
     ClientPage,
+    ClientPrepare,
+    ClientPrepared,
     ClientQueries,
     ClientQueriesReply,
     ClientResult,
@@ -152,6 +154,7 @@ class Clients:
             ClientStatus: self._status,
             ClientMembers: self._members,
             ClientQueries: self._queries,
+            ClientPrepare: self._prepare,
         }
         handler = handlers.get(type(message))
         if handler is None and not isinstance(message, ClientFetch):
@@ -432,6 +435,12 @@ class Clients:
     async def _queries(self, _connection: Connection, message: ClientQueries) -> ClientQueriesReply:
         running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
         return ClientQueriesReply(message.request, (*self._history.infos(besides=self._open), *running))
+
+    async def _prepare(self, _connection: Connection, message: ClientPrepare) -> ClientPrepared:
+        try:
+            return ClientPrepared(message.request, await prepare_statement(self._member, message))
+        except SkerryError as error:
+            return ClientPrepared(message.request, error=failure_of(error, self._member.name))
 
     async def _members(self, _connection: Connection, message: ClientMembers) -> ClientMembersReply:
         states = []

@@ -142,7 +142,7 @@ class Participant:
             )
         me = self._around.identity.member
         sent: dict[str, LinkBytes] = {}
-        for channel in (*self._channels, *self._relays.channels):
+        for channel in self._leaving:
             so_far = sent.get(channel.to, LinkBytes(me, channel.to, 0, 0))
             sent[channel.to] = LinkBytes(
                 me,
@@ -154,6 +154,16 @@ class Participant:
         links = tuple(sent.values())
         memory = self._around.resources.memory(self.query, me)
         return Progress(self.query, me, tuple(fragments), links, memory)
+
+    def peer_back(self, peer: str, heard_at: float) -> None:
+        """The control connection to a peer is there again: rows for it need not wait for their next dial."""
+        for channel in self._leaving:
+            if channel.to == peer:
+                channel.peer_is_back(heard_at)
+
+    @property
+    def _leaving(self) -> tuple[ChannelOut, ...]:
+        return (*self._channels, *self._relays.channels)
 
     async def wait_ended(self) -> None:
         await self._released.wait()

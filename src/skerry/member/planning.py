@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
 from skerry.errors import SiteError, SqlError, UserError
+from skerry.member.clientoptions import plan_rules
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import check_egress
 from skerry.plan.explain import Actual
 from skerry.plan.fragment import Plan
+from skerry.sql.expected import BOUND
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
+from skerry.sql.parameters import Unbound
 from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
-from skerry.wire.messages import ClientExecute, Value
+from skerry.wire.messages import ClientExecute, ClientPrepare, Parameter, Value
 from skerry.wire.values import from_value, to_value
 
 if TYPE_CHECKING:
     from skerry.member.server import Member
+
+
+M = TypeVar("M", ClientExecute, ClientPrepare)
+T = TypeVar("T")
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -64,10 +72,19 @@ async def plan_statement(
     member: Member, message: ClientExecute
 ) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    return await _with_fresh_tables(member, _plan, message)
+
+
+async def prepare_statement(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+    """The statement's markers and what is known of their types; errors as in `plan_statement`."""
+    return await _with_fresh_tables(member, _prepare, message)
+
+
+async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         try:
-            return await member.workers.run(_plan, member, message)
+            return await member.workers.run(work, member, message)
         except SiteError as error:
             # Sites are learned one by one, as the statement needs them.
             if not error.member or error.member in asked:
@@ -99,11 +116,11 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            plan = _cut(member, statement)
+            plan = _cut(member, statement, message)
             check_egress(plan, member.egress)
             return Planned(plan, _values(statement))
         case Explain():
-            return _explain(member, statement)
+            return _explain(member, statement, message)
         case AnalyzeTable(ref, columns):
             plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
             check_egress(plan, member.egress)
@@ -111,8 +128,8 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained
     return statement
 
 
-def _explain(member: Member, statement: Explain) -> Explained | Tried:
-    plan = _cut(member, statement.query)
+def _explain(member: Member, statement: Explain, message: ClientExecute) -> Explained | Tried:
+    plan = _cut(member, statement.query, message)
     try:
         check_egress(plan, member.egress)
     except UserError as error:
@@ -124,9 +141,22 @@ def _explain(member: Member, statement: Explain) -> Explained | Tried:
     return Explained(plan, statement.is_json)
 
 
-def _cut(member: Member, query: Query) -> Plan:
+def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+    catalog = _SchemaCatalog(member.catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, member.limits)
+    if isinstance(statement, Explain):
+        statement = statement.query
+    if not isinstance(statement, Query):
+        return ()
+    names, types = statement.parameters, {**statement.expected}
+    types |= {name: "int" for name, kind in types.items() if kind == BOUND}
+    return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
+
+
+def _cut(member: Member, query: Query, message: ClientExecute) -> Plan:
     data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
-    plan = make_plan(query, member.catalog, Site(member.name, data_members), member.limits)
+    site = Site(member.name, data_members, plan_rules(message.options), member.topology)
+    plan = make_plan(query, member.catalog, site, member.limits)
     return member.observed.estimate(plan, member.catalog.files_version)
 
 

@@ -112,6 +112,7 @@ class Member:
             on_message=self._receive,
             on_peer_lost=self._peer_lost,
             on_peer_up=self._peer_up,
+            on_peer_back=self._peer_back,
             random=self.random,
             tls=self.tls,
         )
@@ -350,6 +351,10 @@ class Member:
     def _peer_up(self, peer: str, epoch: int) -> None:
         log.info("member %s: connected to %s", self.name, peer)
         self.peer_tables.ask(peer)
+
+    def _peer_back(self, peer: str, heard_at: float) -> None:
+        for participant in list(self.participants.values()):
+            participant.peer_back(peer, heard_at)
 
     def _peer_lost(self, peer: str, error: SiteError) -> None:
         log.warning("member %s: %s", self.name, error.message)

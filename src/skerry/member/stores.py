@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from skerry.errors import SiteError
 from skerry.exchange.intake import Attempt
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry, Spool
+from skerry.exchange.spool import Budget, Entry, Spool
+from skerry.limits import ENTRY_BYTES
 
 
 class DirectStore:

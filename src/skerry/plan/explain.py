@@ -163,6 +163,8 @@ def operators(sql: str) -> list[str]:
 def finish_steps(plan: Plan) -> list[str]:
     finish = plan.finish
     steps = ["merge" if finish.keys else "gather"]
+    if finish.aggregate:
+        steps.append("aggregate")
     if finish.offset:
         steps.append(f"offset {finish.offset}")
     if finish.limit is not None:

@@ -71,14 +71,29 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     analyzes: str = ""
 
 
+class MergeStep(msgspec.Struct, frozen=True, array_like=True):
+    """How the column at `index` of the partial rows becomes one of the result (kinds: `exchange/kernels.py`).
+
+    inputs: the columns it is made from, where they are others than its own: avg of a sum and a count.
+    """
+
+    index: int
+    kind: str
+    inputs: tuple[int, ...] = ()
+
+
 class Finish(msgspec.Struct, frozen=True, array_like=True):
-    """What the initiator does with the result edge: gather or merge, then offset and limit."""
+    """What the initiator does with the result edge: gather or merge, then offset and limit.
+
+    aggregate: the rows are partial aggregates, sorted by `keys`, which are the groups; a step a column of the result.
+    """
 
     edge: int
     senders: tuple[str, ...]
     keys: tuple[SortKey, ...] = ()
     offset: int = 0
     limit: int | None = None
+    aggregate: tuple[MergeStep, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

@@ -15,14 +15,14 @@ def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple
     for scope in scopes.all:
         if not scope.plain:
             continue
-        for conjunct, allowed in _conjuncts(scope):
-            source = _owner(conjunct, scope)
+        for conjunct, allowed in conjuncts(scope):
+            source = owner(conjunct, scope)
             if source is not None and source in allowed:
-                found[names[id(source)]].append(_unqualified(conjunct))
+                found[names[id(source)]].append(unqualified(conjunct))
     return {name: tuple(filters) for name, filters in found.items()}
 
 
-def _conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
+def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins."""
     joins = scope.select.args.get("joins") or []
     by_node = {id(source.node): source for source in scope.sources}
@@ -77,9 +77,9 @@ def split(condition: exp.Expr) -> list[exp.Expr]:
     return found
 
 
-def _owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
+def owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
     """The one base table that all columns of the conjunct surely are of; None when anything is in doubt."""
-    owner: Source | None = None
+    found_owner: Source | None = None
     for node in conjunct.walk():
         if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Filter | exp.WithinGroup | exp.Dot):
             return None
@@ -89,14 +89,14 @@ def _owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
             if function is None or function.kind != "scalar" or not function.deterministic:
                 return None
         if isinstance(node, exp.Column):
-            found = _resolve(node, scope)
-            if found is None or (owner is not None and found is not owner):
+            found = resolve(node, scope)
+            if found is None or (found_owner is not None and found is not found_owner):
                 return None
-            owner = found
-    return owner
+            found_owner = found
+    return found_owner
 
 
-def _resolve(column: exp.Column, scope: Scope) -> Source | None:
+def resolve(column: exp.Column, scope: Scope) -> Source | None:
     """Spark looks for `alias.column` first, so a qualifier decides; a bare name must be of one source alone."""
     parts = [part.name.lower() for part in column.parts]
     if len(parts) == 1:
@@ -113,7 +113,7 @@ def _resolve(column: exp.Column, scope: Scope) -> Source | None:
     return holders[0] if columns.count(parts[-1]) == 1 else None
 
 
-def _unqualified(conjunct: exp.Expr) -> exp.Expr:
+def unqualified(conjunct: exp.Expr) -> exp.Expr:
     """A copy without qualifiers and outer brackets: Spark reads `FROM t WHERE (a)` as t with the alias WHERE(a)."""
     while isinstance(conjunct, exp.Paren):
         conjunct = conjunct.this

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from skerry.errors import SqlError
 from skerry.limits import Limits
-from skerry.sql import bind, columns, gate, parameters
+from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import Catalog, TableRef, did_you_mean
@@ -46,6 +46,8 @@ class Query:
     tables: tuple[Scan, ...]
     parameters: dict[str, Any] = field(default_factory=dict)
     uses_now: bool = False
+    expected: dict[str, str] = field(default_factory=dict)  # types of markers, where they are known
+    is_named: bool = False  # the markers are :name, not ?
 
 
 @dataclass(frozen=True)
@@ -205,6 +207,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     tree = parse_query(tokens, text)
     gate.check_gate(tree, text)
     check_roundtrip(tree, tokens, text)
+    is_named = any(marker.this for marker in tree.find_all(exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
     defined = columns.defined_names(tree, tables)
@@ -215,6 +218,8 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bind.check_aliases(scopes, text)
     bind.shorten_names(scopes)
     columns.check_columns(tree, scopes, tables, text)
+    places = expected.expected_places(tree, scopes)
+    expected.check_values(places, bound, text)
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
     needed = needed_columns(tree, scopes, sources)
@@ -223,4 +228,5 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     for name, source in sources.items():
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
-    return Query(tree, tuple(scans), bound, uses_now)
+    types = {name: known[0].type for name, known in places.items()}
+    return Query(tree, tuple(scans), bound, uses_now, types, is_named)

@@ -324,7 +324,7 @@ class SourceEnd(Message, frozen=True):
 
 # --- 5. client connections -----------------------------------------------------------------------
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count". options: `fault_policy`, `resume_s`, `detach`, `lease_s` (5.4)."""
+    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4."""
 
     request: int
     query: QueryId
@@ -457,6 +457,29 @@ class ClientMembersReply(Message, frozen=True):
     members: tuple[MemberState, ...]
 
 
+class ClientPrepare(Message, frozen=True):
+    """Which parameters has this statement? It is analysed, and not run."""
+
+    request: int
+    sql: str
+    schema_name: str = ""
+
+
+class Parameter(msgspec.Struct, frozen=True, array_like=True):
+    """A marker: `name` is empty for `?`; `type` is that of the column it is compared with, empty where unknown."""
+
+    name: str
+    type: str
+
+
+class ClientPrepared(Message, frozen=True):
+    """The statement's parameters: each `?` in order, each `:name` once."""
+
+    request: int
+    parameters: tuple[Parameter, ...] = ()
+    error: Failure | None = None
+
+
 # A frame's kind byte. Numbers are never used again for something else.
 KINDS: dict[int, type[Message]] = {
     1: Hello,
@@ -503,5 +526,7 @@ KINDS: dict[int, type[Message]] = {
     90: ClientAttach,
     91: ClientQueries,
     92: ClientQueriesReply,
+    93: ClientPrepare,
+    94: ClientPrepared,
 }
 KIND_OF: dict[type[Message], int] = {message: kind for kind, message in KINDS.items()}

@@ -1,0 +1,55 @@
+"""Which rules a plan may use, and how it is placed. One rule a file beside this one."""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.errors import UserError
+
+# In the order of docs/planning.md; a rule that is not named here cannot be switched.
+NAMES = ("filters", "disjunctions", "subqueries", "semijoin", "blocks", "aggregates", "joins")
+STRATEGIES = ("cost", "bottom-up")
+ROOTS = ("anywhere", "initiator")
+BASELINES = ("scans", "tables")
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """`on` are the rules that may fire. `root` and `baseline` serve comparisons: see docs/planning.md.
+
+    baseline: "scans" (columns and filters are pushed to the tables) or "tables" (whole tables travel).
+    """
+
+    on: frozenset[str] = frozenset(NAMES)
+    strategy: str = "cost"
+    root: str = "anywhere"
+    baseline: str = "scans"
+
+    def has(self, name: str) -> bool:
+        assert name in NAMES, f"no rule {name}"
+        return name in self.on
+
+
+NO_RULES = Rules(frozenset())
+
+
+def read_rules(given: str) -> frozenset[str]:
+    """`all`, `none`, `-semijoin,-joins` (all but these) or `filters,semijoin` (these alone)."""
+    words = [word.strip() for word in given.split(",") if word.strip()]
+    if words in (["all"], []):
+        return frozenset(NAMES)
+    if words == ["none"]:
+        return frozenset()
+    unknown = [word for word in words if word.lstrip("-") not in NAMES]
+    if unknown:
+        raise UserError(f"no rule {unknown[0][:100]!r}: there are {', '.join(NAMES)}, and all and none")
+    without = {word[1:] for word in words if word.startswith("-")}
+    if without and len(without) < len(words):
+        raise UserError("rules are either all but some (-semijoin) or some alone (filters,semijoin), not both")
+    return frozenset(NAMES) - without if without else frozenset(words)
+
+
+def one_of(option: str, given: str, known: tuple[str, ...]) -> str:
+    """The word, if it is known."""
+    if given not in known:
+        raise UserError(f"{option} is one of {', '.join(known)}, not {given[:100]!r}")
+    return given
