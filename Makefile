@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim properties chaos bench mutants fuzz docs lock clean
+.PHONY: help setup demo test lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -20,6 +20,7 @@ export PYTHON
 
 NAME ?=
 SEEDS ?= 2000
+N ?= 300
 # Not from the shell's environment: bash counts its own SECONDS.
 SECONDS_ := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 export SEEDS
@@ -53,6 +54,9 @@ sim: setup ## SEEDS simulated clusters (ARGS="--seed 7" replays one)
 
 properties: setup ## the property tests with SEEDS examples each
 	$(PYTEST) tests/property --hypothesis-profile=sim --timeout=3600 $(ARGS)
+
+metamorphic: setup ## N generated queries on four clusters, then TPC-H on six (ARGS="--seed 7" replays one)
+	@$(JAVA) $(BIN)/python -m metamorphic --queries $(N) $(ARGS)
 
 chaos: setup ## members killed, stopped and cut off from each other, in network namespaces (root)
 	@$(JAVA) $(BIN)/python -m chaos $(ARGS)

@@ -47,6 +47,7 @@ class Options:
     scale: float = 1.0
     rounds: int = 7
     heap: str = "2g"
+    shaped: bool = False
 
 
 @dataclass(frozen=True)

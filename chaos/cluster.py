@@ -181,7 +181,7 @@ def _shown(address: str) -> str:
 
 
 class Cluster:
-    """The members of one run. `sparks` gives a site another engine than Sail."""
+    """The members of one run. `sparks` gives a site another engine than Sail; `limits` others than LIMITS."""
 
     def __init__(
         self,
@@ -189,6 +189,7 @@ class Cluster:
         folder: Path,
         tables: Mapping[str, Mapping[str, Path]],
         sparks: Mapping[str, Mapping[str, Any]] | None = None,
+        limits: Mapping[str, int | float] | None = None,
     ) -> None:
         self.net = net
         self.folder = folder
@@ -199,7 +200,7 @@ class Cluster:
             self._temps[name] = folder / name[0]  # short: it holds a Unix socket
             self._temps[name].mkdir(parents=True)
         self.file = folder / "skerry.yaml"
-        _write_config(self.file, net, tables, sparks or {})
+        _write_config(self.file, net, tables, sparks or {}, LIMITS if limits is None else limits)
 
     def __enter__(self) -> Cluster:
         try:
@@ -265,7 +266,11 @@ class Cluster:
 
 
 def _write_config(
-    path: Path, net: Net, tables: Mapping[str, Mapping[str, Path]], sparks: Mapping[str, Mapping[str, Any]]
+    path: Path,
+    net: Net,
+    tables: Mapping[str, Mapping[str, Path]],
+    sparks: Mapping[str, Mapping[str, Any]],
+    limits: Mapping[str, int | float],
 ) -> None:
     root = os.path.commonpath([folder for placed in tables.values() for folder in placed.values()])
     members = {
@@ -280,7 +285,7 @@ def _write_config(
         for name in net.names
     }
     # Nobody but the members and the runner's clients is in these networks.
-    text = {"cluster": "chaos", "insecure": True, "data_root": root, "members": members, "limits": LIMITS}
+    text = {"cluster": "chaos", "insecure": True, "data_root": root, "members": members, "limits": dict(limits)}
     path.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
 
 

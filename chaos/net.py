@@ -114,7 +114,9 @@ class Net:
 
     def slow(self, name: str, mbit: float) -> None:
         """What the member sends goes out at this rate."""
-        shape = ("tbf", "rate", f"{mbit * 1000:.0f}kbit", "burst", "16kb", "latency", "200ms")
+        # The bucket must last from one tick of the kernel's clock to the next, or the rate is never reached.
+        burst_kb = max(16, mbit)
+        shape = ("tbf", "rate", f"{mbit * 1000:.0f}kbit", "burst", f"{burst_kb:.0f}kb", "latency", "200ms")
         _run(*self.command(name, "tc", "qdisc", "replace", "dev", "eth0", "root", *shape))
 
     def full_speed(self, name: str) -> None:

@@ -36,16 +36,23 @@ def write_config(
     sites: Sequence[str] = SITES,
     spark: Mapping[str, Any] | None = None,
     limits: Mapping[str, int | float] | None = None,
+    lite: Sequence[str] = (),
+    links: Sequence[Mapping[str, Any]] = (),
 ) -> Path:
-    """The configuration of a cluster of these sites; returns `path`."""
+    """The configuration of a cluster of these sites; `lite` are members beside them. Returns `path`."""
     members: dict[str, Any] = {
         # LocalCluster moves members to ports that are free.
         site: {"address": f"127.0.0.1:{7101 + index}", "spark": dict(spark or {"master": "local[*]"}), "tables": {}}
         for index, site in enumerate(sites)
     }
+    for index, name in enumerate(lite, len(sites)):
+        members[name] = {"address": f"127.0.0.1:{7101 + index}", "role": "lite"}
     for table in tables:
         members[table.site]["tables"][table.name] = _table(table, data_root)
-    text = {"cluster": "sample", "data_root": str(data_root), "members": members, "limits": dict(limits or {})}
+    text: dict[str, Any] = {"cluster": "sample", "data_root": str(data_root), "members": members}
+    text["limits"] = dict(limits or {})
+    if links:
+        text["links"] = [dict(link) for link in links]
     path.write_text(yaml.safe_dump(text, sort_keys=False, allow_unicode=True), encoding="utf-8")
     return path
 

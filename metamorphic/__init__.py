@@ -1,0 +1,1 @@
+"""Generated queries that must have one answer, however the tables lie and whichever rules plan them."""

@@ -1,0 +1,116 @@
+"""`python -m metamorphic`: generated queries on four clusters, then TPC-H on six. `--seed 7` replays one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+from random import Random
+
+from metamorphic.check import PLANNINGS, SCALE, Outcome, World, check, check_partition, query_of, world
+from metamorphic.planned import CHOICES, planner
+from metamorphic.tables import read_tables
+from metamorphic.tpch import check_all
+from skerry.spark import SparkSettings, start_engine
+from skerry.testing.topologies import SHAPES, make_files
+
+# Of a hundred generated queries so many may be none of Spark's; more would mean that the grammar is wrong.
+REFUSED_MAX = 0.05
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m metamorphic", description=__doc__)
+    parser.add_argument("--queries", type=int, default=300, help="how many (default 300)")
+    parser.add_argument("--first", type=int, default=0, help="the first one's seed (default 0)")
+    parser.add_argument("--seed", type=int, help="run this seed alone and show its plans")
+    parser.add_argument(
+        "--tpch", type=float, default=0.1, help="TPC-H at this scale on six clusters; 0: not (default 0.1)"
+    )
+    parser.add_argument("--plans", type=int, help="only plan so many queries, by every choice of rules: needs no Spark")
+    options = parser.parse_args(arguments)
+    if options.plans:
+        return _plan(range(options.first, options.first + options.plans))
+    # Spark must start this very interpreter, also where its virtual environment is not activated.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    engine = start_engine(SparkSettings(conf={"spark.driver.memory": "2g"}))
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            with world(root / "small", engine) as small:
+                if options.seed is not None:
+                    return _replay(small, options.seed)
+                is_wrong = _run(small, range(options.first, options.first + options.queries))
+            if options.tpch:
+                is_wrong |= bool(check_all(root / "tpch", options.tpch, engine, print))
+    finally:
+        engine.stop()
+    return int(is_wrong)
+
+
+def _plan(seeds: range) -> int:
+    """Every plan must be sound; an error of any kind is none of the user's."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as folder:
+        files = make_files(Path(folder), SCALE)
+        tables, planners = read_tables(files), {name: planner(files, shape) for name, shape in SHAPES.items()}
+        for seed in seeds:
+            sql = query_of(tables, seed).sql
+            for name, planned in planners.items():
+                at = Random(f"initiator {seed} {name}").choice(list(planned.config.members))
+                for rules in CHOICES:
+                    try:
+                        trouble = "; ".join(planned.unsound(planned.plan(sql, at, rules), at))
+                    except Exception as error:
+                        trouble = f"{type(error).__name__}: {error}"
+                    if trouble:
+                        wrong += 1
+                        print(f"seed {seed}, {name} at {at}, {rules}: {trouble}\n  {sql}", flush=True)
+                        break
+    print(f"{len(seeds)} queries planned on {len(planners)} clusters by {len(CHOICES)} choices of rules: {wrong} wrong")
+    return int(wrong > 0)
+
+
+def _run(small: World, seeds: range) -> bool:
+    began = time.monotonic()
+    outcomes: list[Outcome] = []
+    for seed in seeds:
+        for found in (check(small, seed), check_partition(small, seed)):
+            outcomes.append(found)
+            if found.unlike:
+                print(f"seed {seed}: WRONG: {found.sql}\n  " + "\n  ".join(found.unlike), flush=True)
+            if found.refusal:
+                print(f"seed {seed}: refused: {found.refusal}\n  {found.sql}", flush=True)
+        if (seed - seeds.start) % 25 == 24:
+            print(f"… {seed - seeds.start + 1} of {len(seeds)}, {time.monotonic() - began:.0f} s", flush=True)
+    wrong = sorted({each.seed for each in outcomes if each.unlike})
+    refused = sum(1 for each in outcomes if each.refusal)
+    print(
+        f"{len(seeds)} queries and as many partitions: {sum(each.runs for each in outcomes)} runs,"
+        f" {sum(each.plans for each in outcomes)} plans, {sum(1 for each in outcomes if each.rows)} with rows,"
+        f" {refused} refused, {len(wrong)} wrong{f' (seeds {wrong})' if wrong else ''},"
+        f" {time.monotonic() - began:.0f} s"
+    )
+    return bool(wrong) or refused > REFUSED_MAX * len(outcomes)
+
+
+def _replay(small: World, seed: int) -> int:
+    sql = query_of(small.tables, seed).sql
+    print(sql)
+    for name, cluster in small.clusters.items():
+        with cluster.connect() as connection, connection.cursor() as cursor:
+            for how, planning in PLANNINGS.items():
+                print(f"--- {name}, {how}")
+                for (line,) in cursor.execute(f"EXPLAIN {sql}", planning=planning).fetchall():
+                    print(f"  {line}")
+    outcomes = [check(small, seed), check_partition(small, seed)]
+    for found in outcomes:
+        print(f"{found.rows} rows, {found.runs} runs, {found.plans} plans {found.refusal}")
+        print("\n".join(found.unlike))
+    return int(any(found.unlike for found in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

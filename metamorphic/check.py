@@ -1,0 +1,136 @@
+"""Runs generated queries on several clusters, with rules and without, and compares with one plain Spark session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+
+import skerry
+from metamorphic.grammar import Grammar, Query
+from metamorphic.tables import Table, read_tables
+from skerry.client.dbapi import Cursor
+from skerry.spark.engine import Engine
+from skerry.testing.checkers import same_table
+from skerry.testing.cluster import LocalCluster
+from skerry.testing.oracle import SparkOracle
+from skerry.testing.topologies import CHAIN, FIVE, STAR, THREE, Files, Shape, clusters, make_files
+
+SCALE = 0.001
+SHAPES: tuple[Shape, ...] = (THREE, FIVE, CHAIN, STAR)
+PLANNINGS: dict[str, dict[str, str]] = {
+    "all rules": {},
+    "no rules": {"rules": "none"},
+    "bottom-up": {"strategy": "bottom-up"},
+}
+
+
+@dataclass(frozen=True)
+class World:
+    tables: Mapping[str, Table]
+    oracle: SparkOracle
+    clusters: Mapping[str, LocalCluster]
+
+
+@dataclass
+class Outcome:
+    """`runs` were compared; `unlike` tells of those that gave another answer. `refusal`: why nobody answers it."""
+
+    seed: int
+    sql: str
+    rows: int = 0
+    runs: int = 0
+    plans: int = 0
+    seconds: float = 0.0
+    refusal: str = ""
+    unlike: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES) -> Iterator[World]:
+    """Files below `root`; the oracle is a session of the same Spark that runs the fragments."""
+    files = make_files(root, SCALE)
+    with clusters(files, shapes, engine) as found:
+        yield World(read_tables(files), oracle_of(engine, files), found)
+
+
+def oracle_of(engine: Any, files: Files) -> SparkOracle:
+    oracle = SparkOracle(engine.session)
+    files.add_to(oracle)
+    return oracle
+
+
+def query_of(tables: Mapping[str, Table], seed: int) -> Query:
+    return Grammar(tables, Random(f"query {seed}")).query()
+
+
+def check(world: World, seed: int) -> Outcome:
+    """The seed's query everywhere; the member that is asked is the seed's choice too."""
+    query = query_of(world.tables, seed)
+    outcome = Outcome(seed, query.sql)
+    began = time.monotonic()
+    try:
+        expected = world.oracle.run(query.sql)
+    except Exception as error:
+        outcome.refusal = f"Spark: {type(error).__name__}: {first_line(error)}"
+        return outcome
+    outcome.rows = expected.num_rows
+    for name, cluster in world.clusters.items():
+        at = Random(f"initiator {seed} {name}").choice(list(cluster.members))
+        with cluster.connect(at) as connection, connection.cursor() as cursor:
+            _compare(outcome, f"{name}, asked at {at}", cursor, query, expected)
+    outcome.seconds = time.monotonic() - began
+    return outcome
+
+
+def _compare(outcome: Outcome, where: str, cursor: Cursor, query: Query, expected: pa.Table) -> None:
+    """Plans that are the same are run once."""
+    seen: set[str] = set()
+    for how, planning in PLANNINGS.items():
+        try:
+            plan = str(cursor.execute(f"EXPLAIN {query.sql}", planning=planning).fetchall())
+            if plan in seen:
+                continue
+            seen.add(plan)
+            rows = cursor.execute(query.sql, planning=planning).fetch_arrow_table()
+            same_table(rows, expected, ordered=False, keys=query.keys)
+        except (AssertionError, skerry.Error) as error:
+            outcome.unlike.append(f"{where}, {how}: {type(error).__name__}: {error}")
+        outcome.runs += 1
+    outcome.plans += len(seen)
+
+
+def check_partition(world: World, seed: int) -> Outcome:
+    """Rows where a predicate is true, false and NULL are together all rows, in one statement or in three."""
+    random = Random(f"partition {seed}")
+    partition = Grammar(world.tables, random).partition()
+    outcome = Outcome(seed, f"{partition.whole}\n  parted by {partition.parts[0]}")
+    try:
+        world.oracle.run(partition.parts[0])
+    except Exception as error:
+        outcome.refusal = f"Spark: {type(error).__name__}: {first_line(error)}"
+        return outcome
+    name = random.choice(list(world.clusters))
+    cluster = world.clusters[name]
+    at = random.choice(list(cluster.members))
+    statements = [" UNION ALL ".join(partition.parts)] if random.random() < 0.5 else partition.parts
+    with cluster.connect(at) as connection, connection.cursor() as cursor:
+        try:
+            whole = cursor.execute(partition.whole).fetch_arrow_table()
+            parts = [cursor.execute(statement).fetch_arrow_table() for statement in statements]
+            same_table(pa.concat_tables(parts), whole, ordered=False)
+            same_table(whole, world.oracle.run(partition.whole), ordered=False)
+        except (AssertionError, skerry.Error) as error:
+            outcome.unlike.append(f"{name}, asked at {at}: {type(error).__name__}: {error}")
+        outcome.rows, outcome.runs = whole.num_rows if not outcome.unlike else 0, 1 + len(statements)
+    return outcome
+
+
+def first_line(error: BaseException) -> str:
+    return str(error).partition("\n")[0][:300]
