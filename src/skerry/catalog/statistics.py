@@ -37,6 +37,8 @@ class _Range(msgspec.Struct):
     nulls_known: bool = True
 
     def add(self, statistics: Any, rows: int) -> None:
+        if not rows:
+            return
         if statistics is None:
             self.is_whole = self.nulls_known = False
             return
@@ -87,12 +89,15 @@ def _evenly(files: Sequence[str], count: int) -> list[str]:
 
 
 def _add_footer(metadata: Any, ranges: dict[str, _Range]) -> None:
-    """A column that a file lacks is NULL there."""
+    """A column that a file lacks is NULL there; of a nested one its leaves tell nothing."""
     names = {metadata.schema.column(index).path.lower(): index for index in range(metadata.num_columns)}
+    nested = {path.partition(".")[0] for path in names if "." in path}
     for name, known in ranges.items():
         index = names.get(name)
         if index is None:
             known.nulls += metadata.num_rows
+            if name in nested:
+                known.is_whole = known.nulls_known = False
             continue
         for group in range(metadata.num_row_groups):
             chunk = metadata.row_group(group).column(index)
