@@ -15,7 +15,7 @@ from skerry.cli.main import main
 from skerry.config import Leaves, MemberConfig
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
-from tests.integration.member.member_sites import FEW, TICKS
+from tests.integration.member.member_sites import FEW, TICKS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -56,6 +56,21 @@ def test_a_failure_while_it_is_tried_is_the_querys_own(members: LocalCluster) ->
 
 def test_explain_analyze_on_sail(start_sail: StartCluster) -> None:
     check_analyze(start_sail())
+
+
+def test_what_an_edge_carried_is_the_next_estimate(start_sail: StartCluster) -> None:
+    cluster = start_sail()
+    cursor = cluster.connect("oslo").cursor()
+    query = "SELECT t.id, f.name FROM oslo.ticks t JOIN bergen.few f ON t.id = f.id WHERE f.id % 10 = 3"
+
+    def estimated() -> int:
+        found = json.loads(cursor.execute(f"EXPLAIN FORMAT JSON {query}").fetchall()[0][0])
+        (few,) = [each for each in found["fragments"] if each["member"] == "bergen"]
+        return int(few["estimated"]["rows"])
+
+    assert estimated() != FEW // 10
+    assert len(cursor.execute(query).fetchall()) == FEW // 10
+    wait_until(lambda: estimated() == FEW // 10, "the estimate")
 
 
 def test_the_command_draws_and_tells(start_sail: StartCluster, tmp_path: Path) -> None:
