@@ -110,6 +110,16 @@ def test_work_is_bounded(tmp_path: Path) -> None:
     assert list(spots_of(spots[:2], 5000)) == [(spots[0], 1000), (spots[1], 1000)]
 
 
+def test_columns_of_directories_have_the_values_of_their_names(tmp_path: Path) -> None:
+    files = []
+    for year in (2023, 2024, 2025):
+        (tmp_path / f"Year={year}").mkdir()
+        files.append(written(tmp_path / f"Year={year}", "a", pa.table({"k": [1, 2]})))
+    found = by_name(gather(files, [Column("k", "bigint"), Column("year", "int")], LIMITS))
+    assert found["year"] == ColumnStats("year", ndv=3)
+    assert found["k"].nulls == 0
+
+
 def test_a_table_without_rows(tmp_path: Path) -> None:
     empty = written(tmp_path, "a", pa.table({"k": pa.array([], pa.int64())}))
     (only,) = gather([empty], [Column("k", "bigint")], LIMITS).columns
