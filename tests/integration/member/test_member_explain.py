@@ -58,6 +58,17 @@ def test_explain_analyze_on_sail(start_sail: StartCluster) -> None:
     check_analyze(start_sail())
 
 
+def test_a_detached_one_keeps_its_plan_for_who_attaches(start_sail: StartCluster) -> None:
+    connection = start_sail().connect("oslo")
+    cursor = connection.cursor()
+    cursor.execute(f"EXPLAIN ANALYZE {JOIN}", detach=True)
+    assert cursor.query_id is not None
+    with connection.attach(cursor.query_id) as attached:
+        lines = [line for (line,) in attached.fetchall()]
+    assert lines[0].startswith("plan ")
+    assert lines[-1].startswith(f"result: {FEW} rows in ")
+
+
 def test_what_an_edge_carried_is_the_next_estimate(start_sail: StartCluster) -> None:
     cluster = start_sail()
     cursor = cluster.connect("oslo").cursor()
