@@ -136,7 +136,9 @@ def cancel_bare(session: Any, jobs: Jobs) -> float:
 
 @contextmanager
 def _three_sites(options: Options, folder: Path) -> Iterator[tuple[LocalCluster, Any]]:
-    engine: Any = start_engine(SparkSettings(conf={"spark.driver.memory": options.heap}))
+    # Spark tells what runs at once, not when something else happens.
+    conf = {"spark.driver.memory": options.heap, "spark.ui.liveUpdate.period": "0"}
+    engine: Any = start_engine(SparkSettings(conf=conf))
     try:
         with tempfile.TemporaryDirectory() as scratch:
             tables = [SampleTable("lineitem", site, str(folder)) for site in SITES]

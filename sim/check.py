@@ -9,17 +9,19 @@ from sim.loop import Process
 from sim.queries import Query
 from skerry.config import FaultPolicy
 from skerry.errors import Cancelled
-from skerry.exchange.spool import ENTRY_BYTES
+from skerry.exchange.spool import Spool
+from skerry.limits import ENTRY_BYTES
 
 # Tasks that an idle member has: its clock, and its control connections.
 _IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
 
 
 def watch(cluster: Cluster) -> None:
-    """Memory and disk within the budget of each query, unread rows within the window of each channel."""
+    """Memory and disk within budgets, unread rows within windows, and what is over stays so."""
     for name, site in cluster.sites.items():
         _watch_windows(cluster, site)
         _watch_budgets(cluster, name, site)
+        _watch_ended(cluster, name, site)
 
 
 def _watch_windows(cluster: Cluster, site: Site) -> None:
@@ -27,7 +29,7 @@ def _watch_windows(cluster: Cluster, site: Site) -> None:
         for channel, arriving in channels.items():
             if not (arriving.channel.is_pending or arriving.channel._receiver.grant_on_consumption):
                 continue
-            sizes = [entry.decoded_bytes for entry in arriving.spool._entries.values()]
+            sizes = _sizes(arriving.spool)
             # The overdraft of one batch; and a merge or a limit keeps the batch that it is at.
             query = cluster.queries.get(channel.query)
             keeps_one = query is not None and bool(query.plan.finish.keys or query.limit is not None)
@@ -36,17 +38,37 @@ def _watch_windows(cluster: Cluster, site: Site) -> None:
                 cluster.violated(f"{channel}: {sum(sizes)} bytes wait in its spool, {most} are granted at most")
 
 
+def _sizes(spool: Spool) -> list[int]:
+    """What each entry of a spool takes: its rows, or what is kept of it, if that is more."""
+    in_memory = [(entry.decoded_bytes, len(entry.body)) for entry in spool._entries.values()]
+    found = (spool._index.get(at) for at in range(spool.first, spool.length) if at not in spool._entries)
+    on_disk = [(stored.decoded_bytes, stored.length) for stored in found if stored is not None]
+    return [max(decoded, length + ENTRY_BYTES) for decoded, length in in_memory + on_disk]
+
+
 def _watch_budgets(cluster: Cluster, name: str, site: Site) -> None:
     for query, held in site.member.resources._held.items():
         budget, initiated = held.budget, site.member.initiated.get(query)
         # The page that the client reads counts, but is never refused for want of room.
         pages = list(initiated.result.pages._kept.values()) if initiated is not None else []
         extra = sum(batch.nbytes for page in pages for batch in page.batches) + len(pages) * ENTRY_BYTES
-        if budget.memory_used > budget.memory_bytes + extra or budget.disk_peak > budget.disk_bytes:
+        is_over = budget.index_used > budget.index_bytes or budget.disk_peak > budget.disk_bytes
+        if is_over or budget.memory_used - budget.index_used - budget.state_used > budget.memory_bytes + extra:
             cluster.violated(
                 f"{name}: query {query}: {budget.memory_used} of {budget.memory_bytes} + {extra} bytes of memory, "
                 f"{budget.disk_peak} of {budget.disk_bytes} of disk"
             )
+
+
+def _watch_ended(cluster: Cluster, name: str, site: Site) -> None:
+    """A query that is over at a member has said so (its receipt): nothing of it begins there again, or is kept."""
+    inputs, now = site.member.inputs, cluster.loop.now
+    begun = set(inputs._halves)
+    site.over |= dict.fromkeys(site.begun - begun, now)
+    site.begun = begun
+    for query in (*begun, *inputs._arriving):
+        if now < site.over.get(query, -cluster.limits.marker_s) + cluster.limits.marker_s:
+            cluster.violated(f"{name}: query {query} is over here, and something of it has come back")
 
 
 def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
@@ -60,7 +82,7 @@ def judge(cluster: Cluster, query: Query, *, must_succeed: bool) -> None:
     quits = reader.quits_after_s is not None or reader.quits_after_pages is not None or reader.is_absent
     if query.error_code == Cancelled.code and not quits:
         cluster.violated(f"{name}: cancelled, and nobody did: {query.outcome}")
-    elif query.error_code == 500:
+    elif query.error_code // 100 in (2, 5):  # a peer broke the protocol, or we did something that cannot be
         cluster.violated(f"{name}: {query.outcome}")
     elif query.error_code == 401 and query.timeout_s > 100:
         cluster.violated(f"{name}: it hung until its timeout")

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 import traceback
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -17,15 +18,18 @@ from sim.network import Network, Weather
 from sim.queries import Query
 from sim.taps import Ledger, tap_maker
 from skerry.config import Config, Link, parse
-from skerry.errors import Cancelled, SkerryError
+from skerry.errors import Cancelled, SiteError, SkerryError
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.initiator import Initiated
+from skerry.member.inputs import Arriving
 from skerry.member.relay import relays_of
 from skerry.member.server import Member
 
 NAMES = ("oslo", "bergen", "tromso", "bodo", "molde")
 _PORT = 7100
+# Why a peer may be lost (docs/protocol.md, 3.3), between members that keep to the protocol.
+_LOSSES = ("connection refused at", "no connection for", "it restarted", "it gave up waiting", "is stopping")
 
 LinkOf = tuple[int, int, float]  # two members, by number, and Mbit/s
 
@@ -39,6 +43,8 @@ class Site:
         self.process = process
         self.epoch = epoch
         self.is_up = False
+        self.begun: set[QueryId] = set()  # here, when the checks last looked
+        self.over: dict[QueryId, float] = {}  # no longer here, since when
 
 
 class Cluster:
@@ -85,11 +91,19 @@ class Cluster:
         async def start() -> None:
             engine = SimEngine(self, spark, self.temper, self.limits, f"{self.seed} {name} {epoch}")
             random = Random(f"{self.seed} {name} {epoch}")
-            site = self.sites[name] = Site(Member(self.config, name, engine, random, epoch), engine, process, epoch)
+            member = Member(self.config, name, engine, random, epoch)
+            member.peers.on_peer_lost = functools.partial(self._lost, name, member.peers.on_peer_lost)
+            site = self.sites[name] = Site(member, engine, process, epoch)
             await site.member.start()
             site.is_up = True
 
         await self.loop.create_task(start(), context=process.context.copy())
+
+    def _lost(self, name: str, tell: Callable[[str, SiteError], None], peer: str, error: SiteError) -> None:
+        """Faults of links and hosts are what a peer may be lost to; that somebody broke the protocol is none."""
+        if not any(reason in error.message for reason in _LOSSES):
+            self.violated(f"{name} has lost {peer}: {error.message}")
+        tell(peer, error)
 
     def crash(self, name: str, *, silently: bool) -> None:
         """kill -9, or the host's power: everything of the member is gone at once."""
@@ -115,12 +129,11 @@ class Cluster:
         if name in self.sites:
             self.loop.resume(self.sites[name].process)
 
-    def kept(self, channel: ChannelId, process: Process) -> int | None:
-        """Batches in the receiver's spool, if it still has one."""
+    def arriving(self, channel: ChannelId, process: Process) -> Arriving | None:
+        """The channel as its receiver has it, if it still does."""
         for site in self.sites.values():
             if site.process is process:
-                arriving = site.member.inputs._arriving.get(channel.query, {}).get(channel)
-                return arriving.spool.length if arriving is not None else None
+                return site.member.inputs._arriving.get(channel.query, {}).get(channel)
         return None
 
     # --- queries ---------------------------------------------------------------------------------

@@ -139,6 +139,9 @@ class SimEngine:
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return sum(count for tag, count in self._queued.items() if tag not in besides)
 
+    def job_ids(self, tag: str) -> tuple[int, ...]:
+        return ()
+
     def leftovers(self, *_arguments: object) -> list[str]:
         return []
 

@@ -38,6 +38,8 @@ class Weather(msgspec.Struct):
     delay_s: float = 0.005
     slow_share: float = 0.1  # of the connections
     slow_s: float = 1.0
+    late_share: float = 0.02  # of the connections: their first bytes are lost, and sent again
+    late_s: float = 3.0
     window_bytes: int = 16384
     write_high_bytes: int = 16384
     bytes_per_s: float = 1e6
@@ -116,6 +118,8 @@ class Network:
         if dialling.host != listening.host and random.random() < weather.slow_share:
             base_s = weather.slow_s * random.random()
         mine, theirs = Endpoint(self, self._numbers, dialling, base_s), Endpoint(self, self._numbers, listening, base_s)
+        if dialling.host != listening.host and random.random() < weather.late_share:
+            mine._arrives = self.loop.now + weather.late_s * random.random()
         mine.peer, theirs.peer = theirs, mine
         mine.tap = theirs.tap = self.make_tap(mine, theirs)
         self.connections.append((mine, theirs))

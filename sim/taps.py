@@ -119,10 +119,14 @@ class DataTap:
             self._wrong(f"the ack went back from {ledger.acked_upto} to {grant.acked_upto}")
         ledger.acked_upto = max(ledger.acked_upto, grant.acked_upto)
         assert self._channel is not None
-        kept = self._cluster.kept(self._channel, self._listening.process)
-        ends = sum(1 for batch in ledger.batches[: grant.acked_upto] if batch[3])
-        if kept is not None and grant.acked_upto - ends > kept:
+        arriving = self._cluster.arriving(self._channel, self._listening.process)
+        if arriving is None:
+            return
+        kept, ends = arriving.spool.length, sum(1 for batch in ledger.batches[: grant.acked_upto] if batch[3])
+        if grant.acked_upto - ends > kept:
             self._wrong(f"batches up to {grant.acked_upto} were acked, {kept} are in the spool")
+        if grant.acked_upto and arriving.channel.is_pending:
+            self._wrong("rows were acked before their query began: a restart would lose them unseen")
 
     def _wrong(self, what: str) -> None:
         self._cluster.violated(f"{self._channel}: {what}")

@@ -23,11 +23,12 @@ import pyarrow as pa
 from skerry.client import dbapi
 from skerry.client.dbcursor import Parameters
 from skerry.client.pep249 import Description, Row
+from skerry.client.prepared import PreparedStatement as SyncStatement
 from skerry.client.status import QueryStatus
 from skerry.ids import QueryId
-from skerry.wire.messages import MemberState, QueryInfo
+from skerry.wire.messages import MemberState, Parameter, QueryInfo
 
-__all__ = ["Connection", "Cursor", "connect"]
+__all__ = ["Connection", "Cursor", "PreparedStatement", "connect"]
 
 # Calls of one connection that may wait at once, a thread each; threads are made when they are needed.
 CALLS_AT_ONCE = 64
@@ -133,6 +134,9 @@ class Connection:
     async def attach(self, query_id: QueryId | str) -> Cursor:
         return Cursor(await self._threads.run(lambda: self.sync.attach(query_id)), self._threads)
 
+    async def prepare(self, sql: str) -> PreparedStatement:
+        return PreparedStatement(await self._threads.run(lambda: self.sync.prepare(sql)), self)
+
     async def commit(self) -> None:
         self.sync.commit()
 
@@ -164,6 +168,23 @@ class Connection:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+
+class PreparedStatement:
+    """A `skerry` prepared statement with an awaitable `execute`."""
+
+    def __init__(self, statement: SyncStatement, connection: Connection) -> None:
+        self.sync = statement
+        self._connection = connection
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return self.sync.parameters
+
+    async def execute(self, parameters: Parameters | None = None, **options: Any) -> Cursor:
+        """Run it with these values; the cursor is a new one."""
+        self.sync.check(parameters)
+        return await self._connection.cursor().execute(self.sync.sql, parameters, **options)
 
 
 class Cursor:

@@ -8,6 +8,10 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 
+# What a member keeps of a batch beside its body (measured). Credits count it too: else a window of tiny batches would
+# hold more than its bytes, and empty ones would be free, and endless.
+ENTRY_BYTES = 512
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 
@@ -59,8 +63,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # what a client asks for when it wants the whole result as Arrow
     bulk_page_bytes: int = 8 * MIB
     bulk_pages_ahead: int = 4
-    # pages that one fetch may ask for at once
-    window_pages: int = 16
+    # pages that one fetch may ask for at once; each has a batch at least, which bounds batches (`piece_bytes`)
+    window_pages: int = 8
 
     # spools, per query and member
     spool_memory_bytes: int = 64 * MIB
@@ -78,7 +82,21 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     driver_bytes: int = 1 * MIB
     broadcast_bytes: int = 10 * MIB
     merge_groups: int = 100_000
+    observed_edges: int = 10_000
 
     # tables
     table_files: int = 100_000
     footers: int = 20_000
+    # statistics of a table, gathered in the background: footers read, rows of the sample, columns
+    stats_files: int = 1000
+    stats_sample_rows: int = 65_536
+    stats_columns: int = 256
+
+    @property
+    def piece_bytes(self) -> int:
+        """No batch is made larger, but for a single row: a window of pages takes half of a query's memory at most,
+        and half of that is kept for the one batch that each of its pages has.
+        """
+        return min(
+            4 * self.batch_bytes, self.frame_bytes - 4 * KIB, max(1, self.spool_memory_bytes // (4 * self.window_pages))
+        )

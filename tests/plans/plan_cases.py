@@ -19,6 +19,7 @@ from skerry.limits import Limits
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.explain import explain
 from skerry.plan.fragment import Plan
+from skerry.plan.rules import Rules, read_rules
 from skerry.sql.statement import Query, analyse
 
 FOLDER = Path(__file__).parent
@@ -56,9 +57,9 @@ def cluster() -> tuple[Config, Catalog]:
 CONFIG, CATALOG = cluster()
 
 
-def site(initiator: str) -> Site:
+def site(initiator: str, rules: str = "none") -> Site:
     data = tuple(name for name, member in CONFIG.members.items() if member.role is Role.DATA)
-    return Site(initiator, data)
+    return Site(initiator, data, Rules(read_rules(rules)))
 
 
 def bound(sql: str, parameters: Any = None) -> Query:
@@ -67,13 +68,13 @@ def bound(sql: str, parameters: Any = None) -> Query:
     return query
 
 
-def planned(sql: str, at: str = "oslo", parameters: Any = None, limits: Limits = LIMITS) -> Plan:
-    return make_plan(bound(sql, parameters), CATALOG, site(at), limits)
+def planned(sql: str, at: str = "oslo", parameters: Any = None, limits: Limits = LIMITS, rules: str = "none") -> Plan:
+    return make_plan(bound(sql, parameters), CATALOG, site(at, rules), limits)
 
 
 @dataclass
 class Case:
-    """`at` is the initiator; `expected` is empty until the plan is written down."""
+    """`at` is the initiator, `rules` those that are on; `expected` is empty until the plan is written down."""
 
     file: Path
     title: str
@@ -90,7 +91,7 @@ class Case:
         return self.planned_again()
 
     def planned_again(self) -> Plan:
-        return planned(self.sql, self.at, self.header.get("parameters"))
+        return planned(self.sql, self.at, self.header.get("parameters"), rules=str(self.header.get("rules", "none")))
 
     def explained(self) -> str:
         lines = explain(self.plan, self.at)

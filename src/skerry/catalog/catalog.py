@@ -115,6 +115,12 @@ class Catalog:
         holders = [ref.member.lower()] if ref.member else self._holders(ref.name)
         return tuple(self._part(member, ref.name) for member in holders)
 
+    def files_version(self, member: str, table: str) -> int | None:
+        """Of the part at that member, as it was last told."""
+        site = self._sites.get(member.lower())
+        part = site.parts.get(table.lower()) if site is not None else None
+        return part.files_version if part is not None else None
+
     def describe(self, ref: TableRef) -> tuple[tuple[str, str], ...]:
         """Rows (col_name, data_type)."""
         return tuple((column.name, column.type) for column in ref.columns)

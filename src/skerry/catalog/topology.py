@@ -28,6 +28,10 @@ class Topology:
             self.graph.add_node(member.name, role=member.role, capacity=member.capacity)
         for link in config.links:
             self.graph.add_edge(link.sender, link.receiver, link=link, cost=_cost(link))
+        # Bytes that one query may send over a link, where there is such a bound.
+        self.budgets = {
+            (link.sender, link.receiver): link.query_bytes for link in config.links if link.query_bytes is not None
+        }
         self._routes: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def link(self, sender: str, receiver: str) -> Link | None:

@@ -29,6 +29,7 @@ from skerry.wire.messages import (
     ClientClosed,
     ClientMembersReply,
     ClientPage,
+    ClientPrepared,
     ClientQueriesReply,
     ClientResult,
     ClientStatusReply,
@@ -45,7 +46,8 @@ from skerry.wire.values import error_of
 
 SIGNALS_S = 0.25
 
-Answer = TypeVar("Answer", ClientStatusReply, ClientMembersReply, ClientQueriesReply, ClientClosed)
+Answer = TypeVar("Answer", ClientStatusReply, ClientMembersReply, ClientQueriesReply, ClientPrepared, ClientClosed)
+_ANSWERS = (ClientStatusReply, ClientMembersReply, ClientQueriesReply, ClientPrepared, ClientClosed)
 
 
 class _Lost(Exception):
@@ -325,7 +327,7 @@ class MemberLink:
                 core = self._route(message.request)
                 if isinstance(core, CursorCore):
                     return self._receive_answer(core, message)
-            case ClientStatusReply() | ClientMembersReply() | ClientQueriesReply() | ClientClosed():
+            case _ if isinstance(message, _ANSWERS):
                 self._closes.pop(message.request, None)
                 question = self._route(message.request)
                 if isinstance(question, _Question):

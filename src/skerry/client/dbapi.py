@@ -14,6 +14,7 @@ from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
 from skerry.client.links import LOCAL_DIGITS, Links, parse_query_id
 from skerry.client.pep249 import InterfaceError, NotSupportedError, ProgrammingError
+from skerry.client.prepared import PreparedStatement
 from skerry.client.status import QueryStatus
 from skerry.client.url import parse_url, tls_files
 from skerry.errors import UserError
@@ -21,6 +22,8 @@ from skerry.ids import QueryId
 from skerry.wire.messages import (
     ClientClose,
     ClientClosed,
+    ClientPrepare,
+    ClientPrepared,
     ClientQueries,
     ClientQueriesReply,
     ClientStatus,
@@ -28,6 +31,7 @@ from skerry.wire.messages import (
     MemberState,
     QueryInfo,
 )
+from skerry.wire.values import error_of
 
 __all__ = ["Connection", "Cursor", "QueryStatus", "connect"]
 
@@ -138,6 +142,15 @@ class Connection:
         cursor = Cursor(self)
         cursor.attach_to(self._resolve(query_id))
         return cursor
+
+    @edge
+    def prepare(self, sql: str) -> PreparedStatement:
+        """Have a statement checked, and its parameters told, without running it."""
+        self._check()
+        reply = self._links.home.ask(lambda number: ClientPrepare(number, sql, self.schema_name), ClientPrepared)
+        if reply.error is not None:
+            raise error_of(reply.error)
+        return PreparedStatement(self, sql, reply.parameters)
 
     @edge
     def members(self) -> tuple[MemberState, ...]:

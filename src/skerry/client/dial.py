@@ -76,6 +76,10 @@ def _open_socket(target: Target, timeout_s: float, limits: Limits) -> socket.soc
     for option, value in KEEPALIVE.items():
         if hasattr(socket, option):  # not every system has all of them
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # The system of a member that is only busy takes our pings; that of one without power does not.
+        lost_ms = int(limits.heartbeats_missed * limits.heartbeat_s * 1000)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, lost_ms))
     return sock
 
 

@@ -1,11 +1,22 @@
 """skerry.yaml: the members of a cluster, their tables and sinks, the links between them, the limits."""
 
-from skerry.config.model import Config, FaultPolicy, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
+from skerry.config.model import (
+    Config,
+    FaultPolicy,
+    Leaves,
+    Link,
+    MemberConfig,
+    Role,
+    SinkConfig,
+    SparkConfig,
+    TableConfig,
+)
 from skerry.config.read import load, parse, read_file
 
 __all__ = [
     "Config",
     "FaultPolicy",
+    "Leaves",
     "Link",
     "MemberConfig",
     "Role",

@@ -20,6 +20,15 @@ class Role(StrEnum):
     LITE = "lite"
 
 
+class Leaves(StrEnum):
+    """How rows made from a table may go to other members, from the strictest on (plan/egress.py)."""
+
+    NEVER = "never"
+    AGGREGATED = "aggregated"
+    FILTERED = "filtered"
+    FREELY = "freely"
+
+
 class SparkConfig(msgspec.Struct, frozen=True):
     """A site's Spark: exactly one of `master` (Apache Spark), `remote` (Spark Connect) and `sail` is set."""
 
@@ -42,6 +51,7 @@ class TableConfig(msgspec.Struct, frozen=True):
     options: dict[str, str] = {}
     columns: tuple[Column, ...] = ()
     shown_path: str = ""
+    leaves: Leaves = Leaves.FREELY
 
     @property
     def key(self) -> str:
@@ -79,7 +89,10 @@ class MemberConfig(msgspec.Struct, frozen=True):
 
 
 class Link(msgspec.Struct, frozen=True):
-    """One direction between two members: bandwidth, delay one way, price, compression (see catalog/topology.py)."""
+    """One direction between two members: bandwidth, delay one way, price, compression (see catalog/topology.py).
+
+    `query_bytes`: what one query may send over it; None for any number.
+    """
 
     sender: str
     receiver: str
@@ -87,6 +100,7 @@ class Link(msgspec.Struct, frozen=True):
     ms: float = 0.0
     usd_per_gb: float = 0.0
     codec: str = "auto"
+    query_bytes: int | None = None
 
 
 class FaultPolicy(StrEnum):

@@ -12,7 +12,17 @@ import msgspec
 from skerry.catalog.columns import difference
 from skerry.catalog.table import Column
 from skerry.config import rules
-from skerry.config.model import Config, FaultPolicy, Link, MemberConfig, Role, SinkConfig, SparkConfig, TableConfig
+from skerry.config.model import (
+    Config,
+    FaultPolicy,
+    Leaves,
+    Link,
+    MemberConfig,
+    Role,
+    SinkConfig,
+    SparkConfig,
+    TableConfig,
+)
 from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.errors import ConfigError
@@ -23,9 +33,9 @@ TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tl
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "conf")
-TABLE = ("format", "path", "options", "columns")
+TABLE = ("format", "path", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
-LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec")
+LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
 CAPACITY = 16
 CAPACITY_MAX = 10_000
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
@@ -202,6 +212,7 @@ def _table(member: str, name: str, item: Item, data_root: str, written_root: str
         options=_options(fields),
         columns=_columns(fields),
         shown_path=os.path.normpath(os.path.join(written_root, path)),
+        leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
     )
 
 
@@ -283,10 +294,12 @@ def _links(items: list[Item], members: dict[str, MemberConfig]) -> tuple[Link, .
         delay = ms.number(0) if ms else 0.0
         price = usd.number(0) if usd else 0.0
         codec = fields.text("codec", rules.codec, "auto")
+        query_bytes = fields.get("query_bytes")
+        budget = _bytes(query_bytes, 0, 2**63 - 1) if query_bytes else None
         for sender, receiver in _ends(item, fields, members):
             if (sender, receiver) in found:
                 item.wrong(f"duplicate link from {sender} to {receiver}")
-            found[sender, receiver] = Link(sender, receiver, speed, delay, price, codec)
+            found[sender, receiver] = Link(sender, receiver, speed, delay, price, codec, budget)
     return tuple(found.values())
 
 
@@ -345,10 +358,15 @@ def _limit(item: Item, name: str, *, is_whole: bool) -> int | float:
     if not is_whole:
         return item.number(0, above=True)
     most = FRAME_BYTES_MAX if name.startswith("frame_bytes") else 2**63 - 1
-    text = item.scalar() if name.endswith("_bytes") and item.kind() == "text" else None
-    if text is not None:
-        value = item.text(rules.size, 1)
-        if value > most:
-            item.wrong(f"must be at most {most}, not {value}")
-        return value
-    return item.whole(0 if name in MAY_BE_ZERO else 1, most)
+    least = 0 if name in MAY_BE_ZERO else 1
+    return _bytes(item, least, most) if name.endswith("_bytes") else item.whole(least, most)
+
+
+def _bytes(item: Item, least: int, most: int) -> int:
+    """A number of bytes, or a size like 64 MiB."""
+    if item.kind() != "text" or item.scalar() is None:
+        return item.whole(least, most)
+    value = item.text(rules.size, 1)
+    if value > most:
+        item.wrong(f"must be at most {most}, not {value}")
+    return value

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 
 from skerry.catalog.columns import NAMES, NESTED, BadType, normal_type
-from skerry.config.model import FaultPolicy, Role
+from skerry.config.model import FaultPolicy, Leaves, Role
 from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Refused, shown
 from skerry.errors import UserError
@@ -153,6 +153,16 @@ def codec(text: str) -> str:
     if text not in CODECS:
         raise Refused(f"unknown codec {shown(text)}{did_you_mean(text, CODECS) or '; use ' + ', '.join(CODECS)}")
     return text
+
+
+def leaves(text: str) -> Leaves:
+    try:
+        return Leaves(text)
+    except ValueError:
+        known = tuple(each.value for each in Leaves)
+        raise Refused(
+            f"{shown(text)} is no way to leave{did_you_mean(text, known) or '; use ' + ', '.join(known)}"
+        ) from None
 
 
 def fault_policy(text: str) -> FaultPolicy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
@@ -18,13 +18,21 @@ _STEP_MAX = 1 << 31
 class Merge:
     """Rows of all inputs in the order of `keys`; equal rows in the order of the inputs, then as they came.
 
-    Holds about one batch an input, and a few batches of output. An input that turns out not to be sorted
-    is a SiteError: a wrong order is never passed on.
+    Holds about one batch an input, and a few batches of output: `count` is told by how many bytes that changes.
+    An input that turns out not to be sorted is a SiteError: a wrong order is never passed on.
     """
 
     def __init__(
-        self, inputs: Sequence[Input], keys: Sequence[SortKey], schema: pa.Schema, batch_rows: int, batch_bytes: int
+        self,
+        inputs: Sequence[Input],
+        keys: Sequence[SortKey],
+        schema: pa.Schema,
+        batch_rows: int,
+        batch_bytes: int,
+        count: Callable[[int], None] = lambda change_bytes: None,
     ) -> None:
+        self._count = count
+        self._counted_bytes = 0
         self._order = Order(schema, keys)
         self._lanes = [_Lane(number, source, self._order, schema) for number, source in enumerate(inputs)]
         self._schema = schema
@@ -36,6 +44,19 @@ class Merge:
         self._step = max(1, 2 * batch_rows // max(1, len(inputs)))
 
     def poll(self) -> Polled:
+        polled = self._poll()
+        self._count_held(sum(lane.size_bytes for lane in self._lanes) + self._output.size_bytes)
+        return polled
+
+    def close(self) -> None:
+        """Nobody will poll again: what is held goes with the merge."""
+        self._count_held(0)
+
+    def _count_held(self, held_bytes: int) -> None:
+        change_bytes, self._counted_bytes = held_bytes - self._counted_bytes, held_bytes
+        self._count(change_bytes)
+
+    def _poll(self) -> Polled:
         waiting = False
         while not self._output.full and not waiting:
             # Every lane is asked, also after one that waits: all those who feed them go on meanwhile.
@@ -93,6 +114,7 @@ class _Lane:
         self._start = 0
         self._last: RowKey | None = None
         self._ended = False
+        self.size_bytes = 0  # of the head, whole until its last row has left
 
     def fill(self, batch_rows: int, batch_bytes: int) -> Signal | None:
         """Get a new head if there is none: None when there is one now."""
@@ -141,6 +163,7 @@ class _Lane:
         self._start += count
         if self._start == self._rows.num_rows:
             self._rows = self._keys = None
+            self.size_bytes = 0
         return taken
 
     def _begin(self, rows: pa.RecordBatch) -> None:
@@ -150,6 +173,7 @@ class _Lane:
         if last < first or (self._last is not None and first < self._last):
             raise SiteError(f"lane {self.number} is not sorted: its rows cannot be merged in order")
         self._rows, self._keys, self._start, self._last = rows, keys, 0, last
+        self.size_bytes = rows.nbytes + keys.columns.nbytes
 
 
 class _Output:
@@ -160,16 +184,16 @@ class _Output:
         self._batch_bytes = batch_bytes
         self._pieces: deque[pa.RecordBatch] = deque()
         self.rows = 0
-        self._size_bytes = 0
+        self.size_bytes = 0
 
     @property
     def full(self) -> bool:
-        return self.rows >= self._batch_rows or self._size_bytes >= self._batch_bytes
+        return self.rows >= self._batch_rows or self.size_bytes >= self._batch_bytes
 
     def put(self, batch: pa.RecordBatch) -> None:
         self._pieces.append(batch)
         self.rows += batch.num_rows
-        self._size_bytes += batch.nbytes
+        self.size_bytes += batch.nbytes
 
     def take(self) -> pa.RecordBatch:
         """At most `batch_rows` rows and, unless one row has more, `batch_bytes`; half of it is enough."""
@@ -185,7 +209,7 @@ class _Output:
                 self._pieces.appendleft(rest)
         batch = parts[0] if len(parts) == 1 else pa.concat_batches(parts)
         self.rows -= batch.num_rows
-        self._size_bytes = sum(piece.nbytes for piece in self._pieces)
+        self.size_bytes = sum(piece.nbytes for piece in self._pieces)
         return batch
 
     @staticmethod

@@ -229,7 +229,7 @@ def _floats(column: pa.Array) -> list[Int64s]:
     return [np.where(bits < 0, bits ^ _MAGNITUDE, bits)]
 
 
-def _decimal_halves(column: pa.Array) -> npt.NDArray[np.int64]:
+def decimal_halves(column: pa.Array) -> npt.NDArray[np.int64]:
     """The low and the high half of each 128-bit integer."""
     values = column.buffers()[1]
     if values is None or column.null_count == len(column):
@@ -239,9 +239,9 @@ def _decimal_halves(column: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def _narrow_decimals(column: pa.Array) -> list[Int64s]:
-    return [_decimal_halves(column)[:, 0]]
+    return [decimal_halves(column)[:, 0]]
 
 
 def _wide_decimals(column: pa.Array) -> list[Int64s]:
-    halves = _decimal_halves(column)
+    halves = decimal_halves(column)
     return [halves[:, 1], halves[:, 0] ^ _LOWEST]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -10,8 +11,9 @@ import msgspec
 import pyarrow as pa
 
 from skerry.catalog.table import Column
+from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained
-from skerry.plan.explain import explain
+from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.sql.statement import DescribeTable, ShowTables
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.messages import Page, Schema
@@ -27,8 +29,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 def answer_statement(member: Member, statement: Explained | ShowTables | DescribeTable) -> Answer:
     match statement:
-        case Explained(plan):
-            return _answer({"plan": explain(plan, member.name)})
+        case Explained(plan, is_json, refused, ran):
+            if not is_json:
+                return _answer({"plan": explain(plan, member.name, member.topology, ran, refused)})
+            found = describe(plan, member.name, member.topology, ran, refused)
+            return _answer({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
         case ShowTables():
             lines = [line for line in member.catalog.show_tables() if _matches(line.table, statement.pattern)]
             return _answer(
@@ -44,6 +49,14 @@ def answer_statement(member: Member, statement: Explained | ShowTables | Describ
         case DescribeTable():
             rows = member.catalog.describe(statement.ref)
             return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
+
+
+def ran_as(initiated: Initiated, seconds: float) -> Actual:
+    """What a query that has ended did."""
+    fragments, links = initiated.core.progress()
+    ran = {each.fragment: Ran(each.rows, each.size_bytes, each.seconds, each.jobs) for each in fragments}
+    used = tuple(LinkUse(each.sender, each.receiver, each.size_bytes, each.rows, each.stalled_s) for each in links)
+    return Actual(ran, used, initiated.result.pages.rows, seconds)
 
 
 def _matches(table: str, pattern: str | None) -> bool:

@@ -24,12 +24,12 @@ from skerry.errors import (
     UserError,
 )
 from skerry.ids import QueryId
-from skerry.member.answers import Answer, answer_statement
+from skerry.member.answers import Answer, answer_statement, ran_as
 from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
-from skerry.member.planning import Explained, Planned, plan_statement
+from skerry.member.planning import Explained, Planned, Tried, plan_statement, prepare_statement
 from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
 from skerry.testing.points import reach
@@ -43,6 +43,8 @@ from skerry.wire.messages import (
     ClientMembers,
     ClientMembersReply,
     ClientPage,
+    ClientPrepare,
+    ClientPrepared,
     ClientQueries,
     ClientQueriesReply,
     ClientResult,
@@ -152,6 +154,7 @@ class Clients:
             ClientStatus: self._status,
             ClientMembers: self._members,
             ClientQueries: self._queries,
+            ClientPrepare: self._prepare,
         }
         handler = handlers.get(type(message))
         if handler is None and not isinstance(message, ClientFetch):
@@ -296,11 +299,13 @@ class Clients:
             planned = await plan_statement(self._member, message)
             if message.query not in self._open:
                 raise Cancelled(f"query {message.query} was closed")
-            if not isinstance(planned, Planned):
+            if not isinstance(planned, Planned | Tried):
                 if not isinstance(planned, Explained):
                     await self._member.peer_tables.refresh()
                 return self._answered(message, answer_statement(self._member, planned))
             try:
+                if isinstance(planned, Tried):
+                    return await self._try(message, planned, attempt)
                 return await self._run_planned(message, planned, attempt)
             except StaleSchema as error:
                 log.info("query %s: %s; planning again", message.query, error.message)
@@ -308,6 +313,29 @@ class Clients:
         raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
 
     async def _run_planned(self, message: ClientExecute, planned: Planned, attempt: int) -> ClientResult:
+        initiated = self._begin(message, planned, attempt)
+        schema = await initiated.schema()
+        reach("columns known")
+        page = await initiated.page(0, *self._page_size(message))
+        self._given(message.query, page)
+        return ClientResult(message.request, schema, page)
+
+    async def _try(self, message: ClientExecute, tried: Tried, attempt: int) -> ClientResult:
+        """EXPLAIN ANALYZE: all pages are thrown away as they come, and the plan is answered with what it did."""
+        initiated = self._begin(message, tried.planned, attempt, is_traced=True)
+        limits, number, is_last = self._member.limits, 0, False
+        await initiated.schema()
+        while not is_last:
+            is_last = (await initiated.page(number, limits.page_rows, limits.bulk_page_bytes)).is_last
+            number += 1
+            initiated.arrived(number)
+        seconds = clock.now() - initiated.core.started_at
+        await initiated.wait_ended()  # owner: the query's deadline; what links carried is known with the receipts
+        ran = ran_as(initiated, seconds)
+        explained = Explained(tried.planned.plan, tried.is_json, ran=ran)
+        return self._answered(message, answer_statement(self._member, explained))
+
+    def _begin(self, message: ClientExecute, planned: Planned, attempt: int, is_traced: bool = False) -> Initiated:
         member, query = self._member, message.query
         cursor = self._open[query]
         if attempt:
@@ -325,16 +353,14 @@ class Clients:
             member.initiated_ended,
             cursor.options.fault_policy or member.config.fault_policy,
             relays_of(planned.plan, query, member.topology),
+            member.topology.budgets,
+            is_traced,
         )
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         member.initiate(initiated)
         reach("execute sent")
-        schema = await initiated.schema()
-        reach("columns known")
-        page = await initiated.page(0, *self._page_size(message))
-        self._given(message.query, page)
-        return ClientResult(message.request, schema, page)
+        return initiated
 
     def _given(self, query: QueryId, page: Page) -> None:
         """The last page closes its cursor, unless it may have to be given again to a client that comes back."""
@@ -409,6 +435,12 @@ class Clients:
     async def _queries(self, _connection: Connection, message: ClientQueries) -> ClientQueriesReply:
         running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
         return ClientQueriesReply(message.request, (*self._history.infos(besides=self._open), *running))
+
+    async def _prepare(self, _connection: Connection, message: ClientPrepare) -> ClientPrepared:
+        try:
+            return ClientPrepared(message.request, await prepare_statement(self._member, message))
+        except SkerryError as error:
+            return ClientPrepared(message.request, error=failure_of(error, self._member.name))
 
     async def _members(self, _connection: Connection, message: ClientMembers) -> ClientMembersReply:
         states = []

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 
 from skerry import clock
 from skerry.config import FaultPolicy
-from skerry.errors import Cancelled, SkerryError
+from skerry.errors import Cancelled, SkerryError, SqlError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
-from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
+from skerry.member.query import TRACE_OPTION, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
 from skerry.plan.fragment import Plan
@@ -40,17 +40,22 @@ class Initiated:
         on_ended: Callable[[Initiated], None],
         policy: FaultPolicy = FaultPolicy.WAIT,
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
+        budgets: Mapping[tuple[str, str], int] | None = None,
+        is_traced: bool = False,
     ) -> None:
         self.query = query
         self.plan = plan
         options: dict[str, int | str] = {OPTION: policy.value}
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays)
+        if is_traced:
+            options[TRACE_OPTION] = 1
+        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets)
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send
         self._on_ended = on_ended
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
+        self._limits = limits
         self.result = Result(plan.finish, limits, self._wakeup)
         self.ended = asyncio.Event()
 
@@ -58,7 +63,7 @@ class Initiated:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
         finish, me = self.plan.finish, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
-        self.result.pages.count_in(self._inputs.budget(self.query))
+        self.result.count_in(self._inputs.budget(self.query))
         remote = tuple(sender for sender in finish.senders if sender != me)
         for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
             channel = arriving.channel
@@ -115,8 +120,9 @@ class Initiated:
         try:
             return self.result.pages.poll(number, rows_max, bytes_max)
         except SkerryError as error:
-            # A damaged or over-full spool is found when its rows are read.
-            if self.core.phase is Phase.RUNNING and error is not self.result.error and error.code >= 200:
+            # A damaged or over-full spool is found when its rows are read, and so is a sum that overflows.
+            is_fatal = error.code >= 200 or isinstance(error, SqlError)
+            if self.core.phase is Phase.RUNNING and error is not self.result.error and is_fatal:
                 self.cancel(error)
             raise
 
@@ -142,7 +148,7 @@ class Initiated:
             log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
         if left:
             log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
-        self.result.pages.close()
+        self.result.close()
         self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

@@ -26,6 +26,7 @@ class Arriving(msgspec.Struct):
 
     channel: ChannelIn
     spool: Spool
+    window_bytes: int = 0
 
 
 class Inputs:
@@ -148,6 +149,9 @@ class Inputs:
             found.channel.activate(grant_on_consumption=follows or None)
         if active:
             found.channel.wait_for(self._waits_s[channel.query])
+        if follows:
+            # Twice: a batch more than its credit may come, and files take more room than the rows still in them.
+            found.spool.promise(2 * found.window_bytes)
         return found
 
     def _hold(self, query: QueryId) -> Held:
@@ -187,7 +191,7 @@ class Inputs:
             pending=pending,
             peer=hop,
         )
-        return Arriving(receiving, spool)
+        return Arriving(receiving, spool, window)
 
 
 def _close(arriving: Arriving) -> None:

@@ -35,7 +35,7 @@ def fill_from_table(spool: Spool, table: pa.Table, limits: Limits) -> tuple[int,
     """Rows that came through Spark's driver, as batches of a spool; returns rows and bytes."""
     size = 0
     for whole in table.to_batches(max_chunksize=limits.batch_rows):
-        for batch in _pieces(whole, limits.batch_bytes):
+        for batch in _pieces(whole, min(limits.batch_bytes, limits.piece_bytes)):
             entry = Entry(encode_batch(batch), batch.num_rows, decoded_bytes(batch))
             size += entry.decoded_bytes
             spool.append(entry)
@@ -64,12 +64,15 @@ async def merge_lanes(lanes: list[Spool], output: Output, schema: Schema, run: S
         return decode_batch(body, schema, limits.frame_bytes * 4)
 
     inputs = [SpoolInput(lane, arrow, decode, release=True) for lane in lanes]
-    merged = EncodedInput(
-        Merge(inputs, output.keys, arrow, limits.batch_rows, limits.batch_bytes), encode_batch, decoded_bytes
-    )
-    while not isinstance(entry := merged.poll(), Signal):
-        run.append(entry)
-        await asyncio.sleep(0)
+    size_bytes = min(limits.batch_bytes, limits.piece_bytes)
+    merge = Merge(inputs, output.keys, arrow, limits.batch_rows, size_bytes, run.budget.change_state)
+    merged = EncodedInput(merge, encode_batch, decoded_bytes)
+    try:
+        while not isinstance(entry := merged.poll(), Signal):
+            run.append(entry)
+            await asyncio.sleep(0)
+    finally:
+        merge.close()
     assert entry is END, "lanes are complete before they are merged"
     run.finish()
     return run

@@ -9,6 +9,7 @@ from skerry.errors import UserError
 from skerry.exchange.entries import EntryInput
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Entry
+from skerry.limits import ENTRY_BYTES, Limits
 from skerry.wire.messages import Page
 
 
@@ -19,6 +20,7 @@ class Pages:
         self._source = source
         self._kept: OrderedDict[int, Page] = OrderedDict()
         self._budget: Budget | None = None
+        self._window_pages = self._piece_bytes = 0
         self._is_done = False
         self._held: list[Entry] = []  # of the page that is being made
         self._next: Entry | None = None  # did not fit the page before
@@ -26,9 +28,10 @@ class Pages:
         self.rows = 0
         self.size_bytes = 0
 
-    def count_in(self, budget: Budget) -> None:
+    def count_in(self, budget: Budget, limits: Limits) -> None:
         """Pages that are kept are held by the query, as its spools are; half of its memory is for them."""
         self._budget = budget
+        self._window_pages, self._piece_bytes = limits.window_pages, limits.piece_bytes
         budget.pages_bytes = budget.memory_bytes // 2
 
     def close(self) -> None:
@@ -96,10 +99,11 @@ class Pages:
         return page
 
     def _room(self) -> int:
-        """Bytes of the next page: half of what is left, so that a client may have many on their way, ever smaller."""
+        """Bytes of the next page: what is left but for a batch of each page that the client's window may still hold."""
         if self._budget is None:
             return 2**63
-        return max(0, self._budget.pages_bytes - self._budget.pages_used) // 2
+        later = max(0, self._window_pages - len(self._kept) - 1) * (self._piece_bytes + ENTRY_BYTES)
+        return max(0, self._budget.pages_bytes - self._budget.pages_used - later)
 
     def _uncount(self, page: Page) -> None:
         if self._budget is not None:

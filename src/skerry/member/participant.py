@@ -22,13 +22,14 @@ from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
 from skerry.member.outgoing import Outgoing
-from skerry.member.query import Send
+from skerry.member.query import TRACE_OPTION, Send
 from skerry.member.relay import Relay, Relays
 from skerry.member.resources import Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
+from skerry.plan.analyze import read_found
 from skerry.plan.bound import most_rows
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -76,6 +77,7 @@ class _Running:
         self.tag = ""
         self.in_spark = False
         self.is_stopped = False  # its receiver has enough
+        self.jobs: tuple[int, ...] = ()
         self.work: asyncio.Task[None] | None = None
         self.schema: Schema | None = None
 
@@ -138,15 +140,30 @@ class Participant:
             fragments.append(
                 FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
             )
-        sent: dict[str, list[int]] = {}
-        for channel in (*self._channels, *self._relays.channels):
-            total = sent.setdefault(channel.to, [0, 0])
-            total[0] += channel.sent_bytes
-            total[1] += channel.sent_rows
         me = self._around.identity.member
-        links = tuple(LinkBytes(me, receiver, size, rows) for receiver, (size, rows) in sent.items())
+        sent: dict[str, LinkBytes] = {}
+        for channel in self._leaving:
+            so_far = sent.get(channel.to, LinkBytes(me, channel.to, 0, 0))
+            sent[channel.to] = LinkBytes(
+                me,
+                channel.to,
+                so_far.size_bytes + channel.sent_bytes,
+                so_far.rows + channel.sent_rows,
+                so_far.stalled_s + channel.stalled_s,
+            )
+        links = tuple(sent.values())
         memory = self._around.resources.memory(self.query, me)
         return Progress(self.query, me, tuple(fragments), links, memory)
+
+    def peer_back(self, peer: str, heard_at: float) -> None:
+        """The control connection to a peer is there again: rows for it need not wait for their next dial."""
+        for channel in self._leaving:
+            if channel.to == peer:
+                channel.peer_is_back(heard_at)
+
+    @property
+    def _leaving(self) -> tuple[ChannelOut, ...]:
+        return (*self._channels, *self._relays.channels)
 
     async def wait_ended(self) -> None:
         await self._released.wait()
@@ -200,8 +217,20 @@ class Participant:
         finally:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
+        if self.core.execute.options.get(TRACE_OPTION):
+            running.jobs = await around.workers.run(around.engine.job_ids, job.tag)
         if self.core.phase is TaskPhase.RUNNING and not running.is_stopped:
+            if fragment.analyzes:
+                self._learn(fragment, tables, result)
             await self._settle(running, result)
+
+    def _learn(self, fragment: Fragment, tables: dict[str, TableFiles], result: JobResult) -> None:
+        """The fragment's row is what ANALYZE TABLE found: of the files that were read, no others."""
+        table = self._around.tables.find(fragment.analyzes).name
+        read = next((files for files in tables.values() if files.table == table), None)
+        if read is not None and result.table is not None and result.table.num_rows == 1:
+            found = read_found(str(result.table.column(result.table.num_columns - 1)[0].as_py()), read.columns)
+            self._around.tables.analyzed(table, read.version, found)
 
     def _stop_senders(self, fragment: Fragment) -> None:
         """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""
@@ -289,9 +318,10 @@ class Participant:
             is_narrow=fragment.is_narrow,
         )
 
-    def _spool(self, fragment: Fragment, what: str) -> Spool:
+    def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""
-        spool = self._around.resources.spool(self._held, f"query {self.query} fragment {fragment.id} {what}")
+        name = f"query {self.query} fragment {fragment.id} {what}"
+        spool = self._around.resources.spool(self._held, name, gives_way=gives_way)
         self._spools.append(spool)
         return spool
 
@@ -302,8 +332,10 @@ class Participant:
             store = LaneStore(self._held.budget, self._around.resources.directory, name)
             self._lane_stores.append(store)
             return store
-        to_initiator = fragment.output.receiver == self.query.initiator
-        return DirectStore(self._spool(fragment, "rows"), waits=to_initiator)
+        assert self.core.plan is not None
+        # An edge that Spark reads never makes its senders wait, wherever it goes (D7).
+        is_result = fragment.output.edge == self.core.plan.finish.edge
+        return DirectStore(self._spool(fragment, "rows", gives_way=is_result), waits=is_result)
 
     def _schema_known(self, running: _Running, schema: Schema) -> None:
         """Rows that may leave as they come can leave from now on."""
@@ -340,7 +372,7 @@ class Participant:
                 )
         running.state = "done"
         seconds = clock.now() - running.started_at
-        self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds))
+        self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
 
     def _send_rows(self, running: _Running, spool: ReadableSpool) -> None:
         output, me = running.fragment.output, self._around.identity.member

@@ -19,14 +19,25 @@ class PeerTables:
     def __init__(self, member: Member) -> None:
         self._member = member
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
+        # Who has asked for our tables, and is told when there is more to say of them.
+        self._askers: set[str] = set()
 
     async def learn_own(self) -> None:
         parts, broken = await self._member.tables.all()
         self._member.catalog.learn(self._member.name, parts, broken)
 
     async def answer(self, sender: str, message: Describe) -> None:
+        self._askers.add(sender)
         parts, broken = await self._member.tables.all()
         self._member.send(sender, Tables(message.request_id, self._member.name, parts, broken))
+
+    async def tell(self) -> None:
+        """There are new statistics: for the own catalog, and for all who asked before."""
+        parts, broken = await self._member.tables.all()
+        self._member.catalog.learn(self._member.name, parts, broken)
+        for peer in sorted(self._askers):
+            if self._member.peers.state(peer) == "up":
+                self._member.send(peer, Tables("", self._member.name, parts, broken))
 
     def ask(self, peer: str) -> None:
         self._member.send(peer, Describe(uuid.uuid4().hex))
@@ -38,6 +49,7 @@ class PeerTables:
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")
         self._member.catalog.lose(peer, reason)
+        self._askers.discard(peer)
         self._wake(peer)
 
     async def refresh(self, members: tuple[str, ...] = ()) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -11,16 +12,25 @@ from skerry.catalog.catalog import Catalog
 from skerry.config import Role
 from skerry.errors import SiteError, SqlError, UserError
 from skerry.member.clientoptions import plan_rules
+from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
+from skerry.plan.egress import check_egress
+from skerry.plan.explain import Actual
 from skerry.plan.fragment import Plan
+from skerry.sql.expected import BOUND
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
-from skerry.sql.statement import DescribeTable, Explain, Query, ShowTables, Statement, analyse
-from skerry.wire.messages import ClientExecute, Value
+from skerry.sql.parameters import Unbound
+from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
+from skerry.wire.messages import ClientExecute, ClientPrepare, Parameter, Value
 from skerry.wire.values import from_value, to_value
 
 if TYPE_CHECKING:
     from skerry.member.server import Member
+
+
+M = TypeVar("M", ClientExecute, ClientPrepare)
+T = TypeVar("T")
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -29,7 +39,19 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
+    """EXPLAIN. `refused`: the egress rule that the plan would break; `ran`: EXPLAIN ANALYZE, after the run."""
+
     plan: Plan
+    is_json: bool
+    refused: str = ""
+    ran: Actual | None = None
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """EXPLAIN ANALYZE: to be run, its rows to be thrown away."""
+
+    planned: Planned
+    is_json: bool
 
 
 class _SchemaCatalog:
@@ -46,12 +68,23 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
+async def plan_statement(
+    member: Member, message: ClientExecute
+) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    return await _with_fresh_tables(member, _plan, message)
+
+
+async def prepare_statement(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+    """The statement's markers and what is known of their types; errors as in `plan_statement`."""
+    return await _with_fresh_tables(member, _prepare, message)
+
+
+async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         try:
-            return await member.workers.run(_plan, member, message)
+            return await member.workers.run(work, member, message)
         except SiteError as error:
             # Sites are learned one by one, as the statement needs them.
             if not error.member or error.member in asked:
@@ -71,7 +104,7 @@ def _reachable(member: Member) -> tuple[str, ...]:
     return tuple(name for name in names if name == member.name or member.peers.state(name) == "up") or (member.name,)
 
 
-def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowTables | DescribeTable:
+def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -83,18 +116,48 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Explained | ShowT
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            return Planned(_cut(member, statement, message), _values(statement))
-        case Explain(analyze=True):
-            raise SqlError("EXPLAIN ANALYZE is not admitted yet; EXPLAIN shows the plan without running it")
+            plan = _cut(member, statement, message)
+            check_egress(plan, member.egress)
+            return Planned(plan, _values(statement))
         case Explain():
-            return Explained(_cut(member, statement.query, message))
+            return _explain(member, statement, message)
+        case AnalyzeTable(ref, columns):
+            plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
+            check_egress(plan, member.egress)
+            return Planned(plan, {})
     return statement
+
+
+def _explain(member: Member, statement: Explain, message: ClientExecute) -> Explained | Tried:
+    plan = _cut(member, statement.query, message)
+    try:
+        check_egress(plan, member.egress)
+    except UserError as error:
+        if statement.analyze:
+            raise
+        return Explained(plan, statement.is_json, error.message)
+    if statement.analyze:
+        return Tried(Planned(plan, _values(statement.query)), statement.is_json)
+    return Explained(plan, statement.is_json)
+
+
+def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+    catalog = _SchemaCatalog(member.catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, member.limits)
+    if isinstance(statement, Explain):
+        statement = statement.query
+    if not isinstance(statement, Query):
+        return ()
+    names, types = statement.parameters, {**statement.expected}
+    types |= {name: "int" for name, kind in types.items() if kind == BOUND}
+    return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
 def _cut(member: Member, query: Query, message: ClientExecute) -> Plan:
     data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
     site = Site(member.name, data_members, plan_rules(message.options), member.topology)
-    return make_plan(query, member.catalog, site, member.limits)
+    plan = make_plan(query, member.catalog, site, member.limits)
+    return member.observed.estimate(plan, member.catalog.files_version)
 
 
 def _values(query: Query) -> dict[str, Value]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from skerry.errors import PeerError, SiteError, SkerryError, TimedOut
+from skerry.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import Limits
 from skerry.plan.fragment import Fragment, Plan
@@ -32,6 +32,8 @@ from skerry.wire.values import error_of, failure_of
 
 # Code 0 in a Cancel: the result is complete, nothing failed.
 COMPLETE = Failure(0, "complete")
+# In Execute.options: participants are to tell what only EXPLAIN ANALYZE wants to know.
+TRACE_OPTION = "trace"
 
 
 class Phase(enum.Enum):
@@ -83,8 +85,12 @@ class QueryCore:
         now: float,
         options: dict[str, int | str] | None = None,
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
+        budgets: Mapping[tuple[str, str], int] | None = None,
     ) -> None:
-        """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other."""
+        """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other.
+
+        `budgets`: bytes that a query may send over a link, by sender and receiver.
+        """
         self.query = query
         self.plan = plan
         self.phase = Phase.RUNNING
@@ -97,6 +103,7 @@ class QueryCore:
         self._options = options or {}
         self._deadline = now + timeout_s
         self._relays = relays or {}
+        self._budgets = budgets or {}
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
@@ -154,8 +161,10 @@ class QueryCore:
                 return self._started(sender, message, now)
             case FragmentDone():
                 self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
+                self._tell(message)
             case Progress():
                 self._progress(sender, message)
+                return self._spent(now)
             case Receipt():
                 self._left += [f"{sender}: {what}" for what in message.left]
                 return self._receipt(sender, now)
@@ -248,6 +257,12 @@ class QueryCore:
             self._fragments[fragment] = FragmentProgress(fragment, sender, state, rows, size_bytes)
         return known
 
+    def _tell(self, done: FragmentDone) -> None:
+        known = self._fragments.get(done.fragment)
+        if known is not None and known.member == done.member and known.state == "done":
+            told = msgspec.structs.replace(known, seconds=done.seconds, jobs=done.jobs)
+            self._fragments[done.fragment] = told
+
     def _progress(self, sender: str, message: Progress) -> None:
         for seen in message.fragments:
             # Done is said by FragmentDone alone: the receipt is checked against it.
@@ -258,6 +273,15 @@ class QueryCore:
         for link in message.links:
             if link.sender == sender:
                 self._links[(link.sender, link.receiver)] = link
+
+    def _spent(self, now: float) -> list[Instruction]:
+        """End a query that has sent more over a link than it may."""
+        for hop, budget in self._budgets.items():
+            link = self._links.get(hop)
+            if link is not None and link.size_bytes > budget:
+                over = f"the query sent {link.size_bytes} bytes over the link from {hop[0]} to {hop[1]}"
+                return self.cancel(Overloaded(f"{over}, whose query_bytes is {budget}"), now)
+        return []
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:
         self.phase = Phase.ENDING

@@ -60,8 +60,8 @@ class Resources:
             if held.budget.memory_used or held.budget.disk_used:
                 log.error("query %s: %d bytes of spool were not given back", query, held.budget.memory_used)
 
-    def spool(self, held: Held, name: str) -> Spool:
-        return Spool(held.budget, self.directory, name)
+    def spool(self, held: Held, name: str, *, gives_way: bool = False) -> Spool:
+        return Spool(held.budget, self.directory, name, gives_way=gives_way)
 
     def memory(self, query: QueryId, member: str) -> Memory | None:
         """What the query holds here, as messages say it; None when it holds nothing any more."""

@@ -7,17 +7,18 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from skerry.errors import SkerryError
+from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.entries import EncodedInput, EntryInput, Feed, ReadableSpool, SpoolEntries
 from skerry.exchange.gather import Gather
 from skerry.exchange.input import WAIT, Input, Signal
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.exchange.reader import SpoolInput
-from skerry.exchange.spool import Body, Entry
+from skerry.exchange.spool import Body, Budget, Entry
 from skerry.limits import Limits
 from skerry.member.pages import Pages
 from skerry.plan.fragment import Finish
-from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
+from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.messages import Schema
 
 
@@ -31,8 +32,23 @@ class Result:
         self._feeds: dict[str, Feed] = {}
         self._entries: EntryInput | None = None
         self._error: SkerryError | None = None
+        self._merge: Merge | None = None
+        self._budget: Budget | None = None
+        self._arriving: pa.Schema | None = None
         self.schema: Schema | None = None
         self.pages = Pages(self)
+
+    def count_in(self, budget: Budget) -> None:
+        """What pages and a merge hold is the query's, as its spools are."""
+        self._budget = budget
+        self.pages.count_in(budget, self._limits)
+
+    def close(self) -> None:
+        """The query is over: nothing of this counts any more, and no more rows are made."""
+        self.pages.close()
+        if self._merge is not None:
+            self._merge.close()
+        self._budget = None
 
     def attach(self, sender: str, spool: ReadableSpool, on_consumed: Callable[[int], None]) -> None:
         """This sender's rows will be in this spool."""
@@ -42,6 +58,12 @@ class Result:
             self._wakeup()
 
     def schema_known(self, schema: Schema) -> None:
+        """What the senders send; of partial aggregates the client sees the first columns only."""
+        self._arriving = decode_schema(schema.arrow)
+        if self._finish.aggregate:
+            shown = [step.index for step in self._finish.aggregate]
+            arrow = pa.schema([self._arriving.field(index) for index in shown])
+            schema = Schema(tuple(schema.columns[index] for index in shown), encode_schema(arrow))
         self.schema = schema
         self._wakeup()
 
@@ -58,15 +80,19 @@ class Result:
         if self._error is not None:
             raise self._error
         if self._entries is None:
-            if self.schema is None or set(self._feeds) != set(self._finish.senders):
+            if self._arriving is None or set(self._feeds) != set(self._finish.senders):
                 return WAIT
-            self._entries = self._build(decode_schema(self.schema.arrow))
+            self._entries = self._build(self._arriving)
         return self._entries.poll()
+
+    def _count_state(self, change_bytes: int) -> None:
+        if self._budget is not None:
+            self._budget.change_state(change_bytes)
 
     def _build(self, schema: pa.Schema) -> EntryInput:
         finish = self._finish
         feeds = [self._feeds[sender] for sender in finish.senders]
-        if not (finish.keys or finish.offset) and finish.limit is None:
+        if not (finish.keys or finish.offset or finish.aggregate) and finish.limit is None:
             return SpoolEntries(feeds)  # nothing to do with the rows: they pass as they are
 
         def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:
@@ -77,9 +103,13 @@ class Result:
         ]
         rows: Input
         if finish.keys:
-            rows = Merge(inputs, finish.keys, schema, self._limits.batch_rows, self._limits.batch_bytes)
+            limits = self._limits
+            size_bytes = min(limits.batch_bytes, limits.piece_bytes)
+            rows = self._merge = Merge(inputs, finish.keys, schema, limits.batch_rows, size_bytes, self._count_state)
         else:
             rows = Gather(inputs)
+        if finish.aggregate:
+            rows = Aggregate(rows, finish.keys, finish.aggregate, schema)
         if finish.offset or finish.limit is not None:
             rows = Limit(rows, finish.offset, finish.limit)
         return EncodedInput(rows, encode_batch, decoded_bytes)

@@ -31,7 +31,9 @@ from skerry.member.resources import Resources, Workers
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
+from skerry.plan.egress import egress_rules
 from skerry.plan.fragment import Plan
+from skerry.plan.observed import Observed, Size
 from skerry.spark.engine import Engine
 from skerry.testing.points import reach
 from skerry.wire.channels import data_handler
@@ -85,15 +87,19 @@ class Member:
         # listings and cancels must not wait behind it.
         self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
         self.catalog = Catalog(config)
-        self.tables = LocalTables(config, config.member(self.name), engine, self.workers)
+        self.tables = LocalTables(
+            config, config.member(self.name), engine, self.workers, self.own, self._statistics_changed
+        )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
+        self.egress = egress_rules(config, self.topology)
         files = config.member(self.name).tls
         self.tls = Tls(files) if files is not None else None
         addresses = config.addresses()
         self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
         self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
         self.plans = PlanCache(self.limits)
+        self.observed = Observed(self.limits.observed_edges)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
         self.data_ports: DataPorts | None = None
@@ -106,6 +112,7 @@ class Member:
             on_message=self._receive,
             on_peer_lost=self._peer_lost,
             on_peer_up=self._peer_up,
+            on_peer_back=self._peer_back,
             random=self.random,
             tls=self.tls,
         )
@@ -184,6 +191,10 @@ class Member:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def _statistics_changed(self) -> None:
+        if not self.is_stopping:
+            self.own(self.peer_tables.tell(), "new statistics")
+
     def _sender_of(self, channel: ChannelId) -> str:
         return self.topology.previous_hop(self.name, channel.sender, channel.receiver)
 
@@ -207,6 +218,10 @@ class Member:
 
     def initiated_ended(self, initiated: Initiated) -> None:
         self.initiated.pop(initiated.query, None)
+        fragments = initiated.core.progress()[0]
+        if initiated.core.error is None and all(each.state == "done" for each in fragments):
+            sizes = {each.fragment: Size(each.rows, each.size_bytes) for each in fragments}
+            self.observed.learn(initiated.plan, sizes, self.catalog.files_version)
         self.clients.query_ended(initiated)
 
     # --- messages ----------------------------------------------------------------------------------
@@ -336,6 +351,10 @@ class Member:
     def _peer_up(self, peer: str, epoch: int) -> None:
         log.info("member %s: connected to %s", self.name, peer)
         self.peer_tables.ask(peer)
+
+    def _peer_back(self, peer: str, heard_at: float) -> None:
+        for participant in list(self.participants.values()):
+            participant.peer_back(peer, heard_at)
 
     def _peer_lost(self, peer: str, error: SiteError) -> None:
         log.warning("member %s: %s", self.name, error.message)

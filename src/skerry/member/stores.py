@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from skerry.errors import SiteError
 from skerry.exchange.intake import Attempt
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry, Spool
+from skerry.exchange.spool import Budget, Entry, Spool
+from skerry.limits import ENTRY_BYTES
 
 
 class DirectStore:
@@ -23,7 +24,7 @@ class DirectStore:
     def open(self, attempt: Attempt) -> None: ...
 
     def has_room(self, size_bytes: int) -> bool:
-        return not self._waits or self.spool.closed or _has_room(self.spool.budget, size_bytes)
+        return not self._waits or self.spool.closed or _has_room(self.spool, size_bytes)
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self.spool.budget.subscribe(callback)
@@ -82,7 +83,8 @@ class LaneStore:
             lane.close()
 
 
-def _has_room(budget: Budget, size_bytes: int) -> bool:
+def _has_room(spool: Spool, size_bytes: int) -> bool:
     """Also true for a batch that can never fit: waiting would not end, the append says what is wrong."""
+    budget = spool.budget
     can_ever = size_bytes + ENTRY_BYTES <= max(budget.memory_bytes, budget.disk_bytes)
-    return not can_ever or budget.has_room(size_bytes)
+    return not can_ever or spool.has_room(size_bytes)

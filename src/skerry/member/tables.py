@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 
 import msgspec
 import xxhash
 
 from skerry.catalog.footers import count_rows
 from skerry.catalog.listing import Listing, list_table
-from skerry.catalog.table import Column, TablePart
-from skerry.config import Config, MemberConfig, TableConfig
+from skerry.catalog.statistics import ANALYZED, gather
+from skerry.catalog.table import Column, PartStats, TablePart
+from skerry.config import Config, Leaves, MemberConfig, TableConfig
 from skerry.errors import SiteError, SkerryError
 from skerry.member.resources import Workers
 from skerry.spark.engine import Engine, TableFiles
 
 log = logging.getLogger("skerry.catalog")
+
+# A table that changes faster than its statistics can be gathered goes without, until it changes again.
+_GATHER_AGAIN = 3
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -32,14 +37,30 @@ def schema_version(columns: tuple[Column, ...]) -> int:
 
 
 class LocalTables:
-    """Every call lists the files anew; Spark is asked only when the listing has changed."""
+    """Every call lists the files anew; Spark is asked only when the listing has changed.
 
-    def __init__(self, config: Config, member: MemberConfig, engine: Engine | None, workers: Workers) -> None:
+    Statistics of values follow in the background: `own` runs that, and `on_stats` is called when there are new ones.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        member: MemberConfig,
+        engine: Engine | None,
+        workers: Workers,
+        own: Callable[[Awaitable[None], str], None],
+        on_stats: Callable[[], None],
+    ) -> None:
         self._config = config
         self._member = member
         self._engine = engine
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
+        self._own = own
+        self._on_stats = on_stats
+        # Tables whose statistics are being gathered, one after the other: queries need the threads more.
+        self._gathering: set[str] = set()
+        self._turn = asyncio.Lock()
         self._locks: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in member.tables}
 
     def find(self, name: str) -> TableConfig:
@@ -60,6 +81,9 @@ class LocalTables:
                 return known
             learned = await self._learn(table, listing)
             self._known[table.name] = learned
+            if table.format == "parquet" and table.name not in self._gathering:
+                self._gathering.add(table.name)
+                self._own(self._gather(table.name), f"statistics of {table.name}")
             return learned
 
     async def all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
@@ -77,6 +101,41 @@ class LocalTables:
                 case BaseException():
                     raise answer
         return tuple(parts), broken
+
+    def analyzed(self, name: str, files_version: int, stats: PartStats) -> None:
+        """What somebody found out about that version of the table; other columns stay as they are known."""
+        if self._learn_stats(name, files_version, stats):
+            self._on_stats()
+
+    async def _gather(self, name: str) -> None:
+        try:
+            async with self._turn:
+                for _ in range(_GATHER_AGAIN):
+                    files, limits = self._known[name].files, self._config.limits
+                    stats = await self._workers.run(gather, files.files, files.columns, limits)
+                    if self._learn_stats(name, files.version, stats):
+                        break
+        finally:
+            self._gathering.discard(name)
+            # Told once for many tables.
+            if not self._gathering:
+                self._on_stats()
+
+    def _learn_stats(self, name: str, files_version: int, stats: PartStats) -> bool:
+        """False when the table has changed since. What ANALYZE found stays, whatever a sample says."""
+        known = self._known.get(name)
+        if known is None or known.files.version != files_version:
+            return False
+        if self.find(name).leaves is Leaves.NEVER:  # and neither do its values
+            stats = PartStats(
+                tuple(msgspec.structs.replace(c, low=None, high=None) for c in stats.columns), stats.source
+            )
+        before = known.part.stats or PartStats(())
+        older, newer = (stats, before) if before.source == ANALYZED != stats.source else (before, stats)
+        columns = {column.name: column for column in (*older.columns, *newer.columns)}
+        merged = PartStats(tuple(columns.values()), newer.source)
+        self._known[name] = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, stats=merged))
+        return True
 
     async def _learn(self, table: TableConfig, listing: Listing) -> Snapshot:
         assert self._engine is not None, "lite members have no tables"

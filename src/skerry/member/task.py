@@ -97,11 +97,13 @@ class TaskCore:
             return []
         return [Send(self.query.initiator, Started(self.query, self._member, fragment, schema))]
 
-    def fragment_done(self, fragment: int, rows: int, size_bytes: int, seconds: float) -> list[TaskInstruction]:
+    def fragment_done(
+        self, fragment: int, rows: int, size_bytes: int, seconds: float, jobs: tuple[int, ...] = ()
+    ) -> list[TaskInstruction]:
         if self.phase is not TaskPhase.RUNNING:
             return []
         self._running.discard(fragment)
-        done = FragmentDone(self.query, self._member, fragment, rows, size_bytes, seconds)
+        done = FragmentDone(self.query, self._member, fragment, rows, size_bytes, seconds, jobs)
         return [Send(self.query.initiator, done), *self._maybe_release()]
 
     def output_taken(self, fragment: int) -> list[TaskInstruction]:

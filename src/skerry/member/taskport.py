@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 import msgspec
@@ -20,6 +21,7 @@ from skerry.exchange.spool import Entry, Spool
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.spark.engine import EdgeInput
+from skerry.spark.inside import Delivery, Door, Handover, open_door
 from skerry.testing.points import reach
 from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
@@ -41,6 +43,14 @@ class Store(Protocol):
     def drop(self, attempt: Attempt) -> None: ...
 
 
+class SinkStream(Protocol):
+    """A sink task's batches as they come, over a socket or from a thread of this process."""
+
+    async def receive(self) -> Delivery | SinkEnd: ...
+    def taken(self, batches: int) -> None: ...
+    def abort(self) -> None: ...
+
+
 class _Sink(msgspec.Struct):
     token: str
     intake: Intake
@@ -58,9 +68,23 @@ class _Query:
     def __init__(self) -> None:
         self.sinks: dict[int, _Sink] = {}
         self.edges: dict[int, _Edge] = {}
-        self.tasks: dict[asyncio.Task[None], Connection] = {}
+        self.tasks: dict[asyncio.Task[None], Connection | SinkStream] = {}
         self.parts: dict[asyncio.Task[None], tuple[str, int]] = {}  # what each one serves: ("edge", 3), ("sink", 1)
-        self.waiting: dict[Connection, float] = {}  # sinks that wait for room, since when
+        self.waiting: dict[SinkStream, float] = {}  # sinks that wait for room, since when
+
+    @contextmanager
+    def serving(self, line: Connection | SinkStream, part: tuple[str, int]) -> Iterator[None]:
+        """The running asyncio task serves this Spark task: `forget` and `close` end both."""
+        task = asyncio.current_task()
+        assert task is not None
+        self.tasks[task], self.parts[task] = line, part
+        try:
+            yield
+        finally:
+            self.tasks.pop(task, None)
+            self.parts.pop(task, None)
+            # A task that was cancelled keeps this frame, and so itself, and all batches that wait in the connection.
+            del task
 
 
 class TaskPort:
@@ -69,11 +93,15 @@ class TaskPort:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._queries: dict[QueryId, _Query] = {}
+        self._door: Door | None = None
 
     async def listen(self, address: str, identity: Identity) -> Listener:
         """A listener of its own, for the Unix socket: a task may rightly not read for as long as a query lasts."""
         patient = msgspec.structs.replace(self._limits, wait_s=self._limits.query_timeout_s)
-        return await Listener.start(address, patient, identity, {"task": self.serve})
+        listener = await Listener.start(address, patient, identity, {"task": self.serve})
+        self._door = Door(self.serve_inside)
+        open_door(listener.address, self._door)
+        return listener
 
     def register_sink(self, query: QueryId, fragment: int, token: str, intake: Intake, store: Store) -> None:
         """Let the tasks of a fragment deliver."""
@@ -128,31 +156,32 @@ class TaskPort:
             case SinkOpen():
                 known = self._known(opening.query)
                 sink = known.sinks.get(opening.fragment)
-                _authorise(sink, hello, f"fragment {opening.fragment} of query {opening.query}")
+                _authorise(sink, hello.credentials, f"fragment {opening.fragment} of query {opening.query}")
             case SourceOpen():
                 known = self._known(opening.query)
                 edge = known.edges.get(opening.edge)
-                _authorise(edge, hello, f"edge {opening.edge} of query {opening.query}")
+                _authorise(edge, hello.credentials, f"edge {opening.edge} of query {opening.query}")
             case _:
                 raise PeerError(f"SinkOpen or SourceOpen was due from a task, {type(opening).__name__} came")
-        task = asyncio.current_task()
-        assert task is not None
-        known.tasks[task] = connection
-        try:
-            if isinstance(opening, SinkOpen):
-                assert sink is not None
-                known.parts[task] = ("sink", opening.fragment)
-                await _SinkServer(connection, sink, known).serve(Attempt(opening.partition, opening.attempt))
-            else:
-                assert edge is not None
-                known.parts[task] = ("edge", opening.edge)
+        if isinstance(opening, SinkOpen):
+            assert sink is not None
+            await self._serve_sink(_SocketSink(connection), opening, sink, known)
+        else:
+            assert edge is not None
+            with known.serving(connection, ("edge", opening.edge)):
                 await _serve_source(connection, edge.spools, opening)
-        finally:
-            known.tasks.pop(task, None)
-            known.waiting.pop(connection, None)
-            known.parts.pop(task, None)
-            # A task that was cancelled keeps this frame, and so itself, and all batches that wait in the connection.
-            del task
+
+    async def serve_inside(self, handover: Handover, opening: SinkOpen, token: str) -> None:
+        """A sink task of this process; what it raises is told to the task."""
+        known = self._known(opening.query)
+        sink = known.sinks.get(opening.fragment)
+        _authorise(sink, token, f"fragment {opening.fragment} of query {opening.query}")
+        assert sink is not None
+        await self._serve_sink(handover, opening, sink, known)
+
+    async def _serve_sink(self, stream: SinkStream, opening: SinkOpen, sink: _Sink, known: _Query) -> None:
+        with known.serving(stream, ("sink", opening.fragment)):
+            await _SinkServer(stream, sink, known).serve(Attempt(opening.partition, opening.attempt))
 
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)
@@ -161,17 +190,40 @@ class TaskPort:
         return known
 
 
-def _authorise(registered: _Sink | _Edge | None, hello: Hello, what: str) -> None:
+def _authorise(registered: _Sink | _Edge | None, token: str, what: str) -> None:
     # One answer for both: a task that guesses learns nothing.
-    if registered is None or not hmac.compare_digest(registered.token.encode(), hello.credentials.encode()):
+    if registered is None or not hmac.compare_digest(registered.token.encode(), token.encode()):
         raise PeerError(f"{what} is not open to this task")
+
+
+class _SocketSink:
+    """A sink task that came over a socket."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self.abort = connection.abort
+
+    async def receive(self) -> Delivery | SinkEnd:
+        frame = await self._connection.receive()
+        if frame is None:
+            raise ConnectionLost("a sink's connection ended without its end mark")
+        if frame.kind == BATCH:
+            header, body = split_batch(frame)
+            return Delivery(header, body, body_hash(body))
+        end = decode(frame)
+        if not isinstance(end, SinkEnd):
+            raise PeerError(f"Batch or SinkEnd was due from a sink, {type(end).__name__} came")
+        return end
+
+    def taken(self, batches: int) -> None:
+        self._connection.send(SinkTaken(batches))
 
 
 class _SinkServer:
     """One sink task's connection."""
 
-    def __init__(self, connection: Connection, sink: _Sink, known: _Query) -> None:
-        self._connection = connection
+    def __init__(self, stream: SinkStream, sink: _Sink, known: _Query) -> None:
+        self._stream = stream
         self._intake = sink.intake
         self._store = sink.store
         self._known = known
@@ -188,17 +240,12 @@ class _SinkServer:
             self._lost(attempt)
             raise
         self._store.end(attempt)
-        self._connection.send(SinkTaken(end.batches))
+        self._stream.taken(end.batches)
 
     async def _take(self, attempt: Attempt) -> SinkEnd:
         seq = 0
-        while (frame := await self._connection.receive()) is not None:
-            if frame.kind != BATCH:
-                end = decode(frame)
-                if not isinstance(end, SinkEnd):
-                    raise PeerError(f"Batch or SinkEnd was due from a sink, {type(end).__name__} came")
-                return end
-            header, body = split_batch(frame)
+        while not isinstance(came := await self._stream.receive(), SinkEnd):
+            header, body, batch_hash = came
             if header.seq != seq:
                 raise PeerError(f"batch {seq} was due from a sink, {header.seq} came")
             seq += 1
@@ -206,21 +253,21 @@ class _SinkServer:
                 await self._room(len(body))
             self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
             reach("job running")
-            self._intake.batch(attempt, header.rows, len(body), body_hash(body))
-        raise ConnectionLost("a sink's connection ended without its end mark")
+            self._intake.batch(attempt, header.rows, len(body), batch_hash)
+        return came
 
     async def _room(self, size_bytes: int) -> None:
         """Not reading on is the back pressure: the task blocks in its write."""
         changed = asyncio.Event()
         unsubscribe = self._store.subscribe_room(changed.set)
-        self._known.waiting[self._connection] = asyncio.get_running_loop().time()
+        self._known.waiting[self._stream] = asyncio.get_running_loop().time()
         try:
             while not self._store.has_room(size_bytes):
                 changed.clear()
                 await changed.wait()
         finally:
             unsubscribe()
-            self._known.waiting.pop(self._connection, None)
+            self._known.waiting.pop(self._stream, None)
 
     def _lost(self, attempt: Attempt) -> None:
         """In direct mode the intake keeps the loss as the fragment's error; here the first error is what counts."""

@@ -25,8 +25,10 @@ from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import held_row_bytes, row_bytes, scan_rows
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
+from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import fewest_arriving
 from skerry.plan.rules import NO_RULES, Rules
+from skerry.plan.rules.partial_aggregate import by_place
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape, result_shape, with_sort_by, without_limit
@@ -60,16 +62,23 @@ class Site(msgspec.Struct, frozen=True):
 
 
 class _Source(msgspec.Struct, frozen=True):
-    """One table as the query needs it; every mention with the same filters shares it."""
+    """One table as the query needs it; every mention with the same filters shares it.
+
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member;
+    all rows of the `joined` sources go to each part for it.
+    """
 
     mentions: tuple[str, ...]
     table: TableRef
     columns: tuple[Column, ...]
     filters: tuple[exp.Expr, ...]
     parts: tuple[TablePart, ...]
+    partial: exp.Select | None = None
+    partial_rows: dict[str, int] = {}
+    joined: tuple[_Source, ...] = ()
 
     def estimated_rows(self, part: TablePart) -> int:
-        return scan_rows(part, bool(self.filters))
+        return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
 
     def widest_row(self) -> float:
         """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
@@ -92,7 +101,15 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         builder.add_rest(query, sources, next(iter(holders), at_home))
     elif _runs_at_every_part(sources, shape, mergeable):
         builder.add_parts(query, sources[0])
+    elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
+        scans = {scan.node_name: scan for scan in query.tables}
+        cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merged.scan, *merged.others))
+        builder.add_merged(merged, cut, joined)
     else:
+        if site.rules.has("aggregates"):
+            scans = {scan.node_name: scan for scan in query.tables}
+            query, partials = at_sites(query, _parts_of(sources), shape)
+            sources = [*_sources(query.tables, catalog), *(_partial_source(each, scans, catalog) for each in partials)]
         builder.add_rest(query, sources, _rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters))
 
@@ -144,6 +161,22 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
     return sources
 
 
+def _parts_of(sources: Sequence[_Source]) -> dict[str, tuple[TablePart, ...]]:
+    return {mention: source.parts for source in sources for mention in source.mentions}
+
+
+def _in_member(query: Query, sources: Sequence[_Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
+    if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > _LIMIT_MAX:
+        return None
+    return in_member(query, _parts_of(sources), shape, limits)
+
+
+def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> _Source:
+    merge = each.merge
+    cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merge.scan, *merge.others))
+    return _Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
+
+
 def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[_Source]:
     """Every table as it is, all columns and rows: what a query costs without any push-down."""
     tables = {(scan.table.name, scan.table.member): scan.table for scan in scans}
@@ -185,7 +218,8 @@ class _Builder:
 
     def plan(self, sources: Sequence[_Source], parameters: tuple[str, ...]) -> Plan:
         assert self._finish is not None
-        info = {f"{part.member}.{part.table}": part.schema_version for source in sources for part in source.parts}
+        every = [each for source in sources for each in (source, *source.joined)]
+        info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
         plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
@@ -194,7 +228,7 @@ class _Builder:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
-        names: dict[str, list[str]] = {}
+        names: dict[str, list[str | exp.Query]] = {}
         small: set[str] = set()
         for source in sources:
             source_names = self._source_leaves(source, member, leaves)
@@ -219,31 +253,55 @@ class _Builder:
         self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
         self._finish = Finish(edge, (member,))
 
-    def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> list[str]:
-        """The placeholders whose rows together are the source's."""
-        names = []
+    def _source_leaves(self, source: _Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
+        """The placeholders, or queries, whose rows together are the source's."""
+        names: list[str | exp.Query] = []
         local = [part for part in source.parts if part.member == member]
         remote = [part for part in source.parts if part.member != member]
         for part in local:
-            names.append(self._placeholder())
-            leaves.append(TableLeaf(names[-1], part.table))
+            if source.partial is not None:
+                names.append(self._at_part(source.partial, source, source.joined, part, leaves))
+                continue
+            leaf = TableLeaf(self._placeholder(), part.table)
+            names.append(leaf.placeholder)
+            leaves.append(leaf)
         if remote:
             edge = self._edge()
             for part in remote:
                 self._add_scan(source, part, edge, member)
-            names.append(self._placeholder())
-            leaves.append(EdgeLeaf(names[-1], edge, source.columns, tuple(part.member for part in remote)))
+            placeholder = self._placeholder()
+            names.append(placeholder)
+            leaves.append(EdgeLeaf(placeholder, edge, source.columns, tuple(part.member for part in remote)))
         return names
 
     def _add_scan(self, source: _Source, part: TablePart, edge: int, receiver: str) -> None:
-        leaf = TableLeaf(self._placeholder(), part.table)
-        tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
-            exp.to_table(leaf.placeholder)
-        )
-        if source.filters:
-            tree = tree.where(*source.filters)
+        leaves: list[Leaf] = []
+        if source.partial is not None:
+            tree = self._at_part(source.partial, source, source.joined, part, leaves)
+        else:
+            leaves.append(TableLeaf(self._placeholder(), part.table))
+            tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
+                exp.to_table(leaves[0].placeholder)
+            )
+            tree = tree.where(*source.filters) if source.filters else tree
         rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
-        self._add(part.member, tree, (leaf,), Output(edge, receiver), rows, rows * row_bytes(source.columns), is_narrow)
+        is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
+        size_bytes = rows * row_bytes(source.columns)
+        self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow)
+
+    def _at_part(
+        self, tree: exp.Select, cut: _Source, joined: Sequence[_Source], part: TablePart, leaves: list[Leaf]
+    ) -> exp.Select:
+        """The tree over one part of `cut`, and over all rows of the sources that it is joined with."""
+        leaf = TableLeaf(self._placeholder(), part.table)
+        leaves.append(leaf)
+        names: dict[str, list[str | exp.Query]] = {cut.mentions[0]: [leaf.placeholder]}
+        for source in joined:
+            names[source.mentions[0]] = self._source_leaves(source, part.member, leaves)
+        own = tree.copy()
+        _hint_broadcasts(own, {source.mentions[0] for source in joined if self._is_small(source, part.member)})
+        _replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
+        return own
 
     def _is_small(self, source: _Source, member: str) -> bool:
         """Should Spark be told that the source is small? An edge reports no size; a table of the site does."""
@@ -277,6 +335,30 @@ class _Builder:
             self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns), self._is_narrow)
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
+
+    # --- groups of every part, merged by the initiator -----------------------------------------------
+    def add_merged(self, merged: InMember, cut: _Source, joined: Sequence[_Source]) -> None:
+        """Each part's groups, sorted, the first of them only if there is a limit; the initiator merges them."""
+        shape, merge = self._shape, merged.merge
+        # A part's first groups hold all groups that can be among the first of all.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(merge.tree)
+        assert isinstance(tree, exp.Select)
+        order, clause = ("merge", "sort") if wanted is None else ("lanes", "order")
+        if merge.keys:
+            kind = exp.Sort if clause == "sort" else exp.Order
+            tree.set(clause, kind(expressions=[by_place(key) for key in merge.keys]))
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+        edge, keys = self._edge(), merge.keys if order == "merge" else ()
+        output = Output(edge, self._site.initiator, order if merge.keys else "any", keys, self._is_bounded(wanted))
+        for part in cut.parts:
+            leaves: list[Leaf] = []
+            own = self._at_part(tree, cut, joined, part, leaves)
+            rows = merged.rows[part.member]
+            self._add(part.member, own, tuple(leaves), output, rows, rows * merged.row_bytes, self._is_narrow)
+        senders = tuple(part.member for part in cut.parts)
+        self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
 
     # --- pieces ------------------------------------------------------------------------------------
     def _is_bounded(self, limit: int | None) -> bool:
@@ -335,23 +417,23 @@ def _is_one_row(tree: exp.Expr) -> bool:
 
 
 def _replace_tables(
-    tree: exp.Expr, names: Mapping[str, Sequence[str]], columns: Mapping[str, tuple[Column, ...]]
+    tree: exp.Expr, names: Mapping[str, Sequence[str | exp.Query]], columns: Mapping[str, tuple[Column, ...]]
 ) -> None:
-    """Put placeholders where the bound tree names its scans."""
+    """Put placeholders, or queries, where the bound tree names its scans."""
     nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
     # Every scan stands once; a second node of its name would be something else that the user named so.
     assert sorted(node.name for node in nodes) == sorted(names)
     for node in nodes:
-        placeholders = names[node.name]
-        if len(placeholders) == 1:
-            node.set("this", exp.to_identifier(placeholders[0]))
+        standing = names[node.name]
+        if len(standing) == 1 and isinstance(standing[0], str):
+            node.set("this", exp.to_identifier(standing[0]))
             continue
         # A local part and parts that arrive: their union stands where the table stood.
         wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
-        selects = [exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) for each in placeholders]
-        union: exp.Query = selects[0]
-        for select in selects[1:]:
-            union = exp.union(union, select, distinct=False, copy=False)
+        union: exp.Query | None = None
+        for each in standing:
+            query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
+            union = query if union is None else exp.union(union, query, distinct=False, copy=False)
         node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 
 

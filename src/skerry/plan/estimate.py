@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from skerry.catalog.table import Column, ColumnStats, TablePart
 from skerry.plan.constant import bound_place
+from skerry.plan.observed import Observed
 from skerry.plan.selectivity import ColumnEstimate, Columns, distinct, keeps
 
 _FIXED = {
@@ -98,8 +99,12 @@ class Estimate(msgspec.Struct, frozen=True):
 class Estimator:
     """Rows, bytes and distinct values of relations, from the statistics that parts carry.
 
-    Deterministic, and blind to the values of parameters: one statement has one plan.
+    Deterministic, and blind to the values of parameters: one statement has one plan. `observed` knows what the same
+    scans gave before.
     """
+
+    def __init__(self, observed: Observed | None = None) -> None:
+        self._observed = observed
 
     def scan(
         self,
@@ -113,6 +118,9 @@ class Estimator:
         rows = float(sum(part_rows(part) for part in parts))
         found = {prefix + name: column for name, column in merged_columns(parts).items()}
         whole = self.filter(Estimate(rows, found, rows), filters)
+        seen = self._observed.scan_rows(parts, filters) if self._observed is not None and filters else None
+        if seen is not None:
+            whole = _with_rows(whole, float(seen))
         return whole if columns is None else self.keep(whole, [prefix + name.lower() for name in columns])
 
     def filter(self, relation: Estimate, conditions: Sequence[exp.Expr]) -> Estimate:
@@ -191,12 +199,15 @@ class Estimator:
         return Estimate(rows, first.columns, sum(each.base_rows for each in relations), first.extra_bytes)
 
     def limit(self, relation: Estimate, rows: float) -> Estimate:
-        kept = min(relation.rows, rows)
-        columns = {
-            name: msgspec.structs.replace(column, ndv=max(1.0, min(column.ndv, kept)))
-            for name, column in relation.columns.items()
-        }
-        return Estimate(kept, columns, relation.base_rows, relation.extra_bytes)
+        return _with_rows(relation, min(relation.rows, rows))
+
+
+def _with_rows(relation: Estimate, rows: float) -> Estimate:
+    columns = {
+        name: msgspec.structs.replace(column, ndv=max(1.0, min(column.ndv, rows)))
+        for name, column in relation.columns.items()
+    }
+    return Estimate(rows, columns, relation.base_rows, relation.extra_bytes)
 
 
 def part_rows(part: TablePart) -> int:
@@ -226,7 +237,7 @@ def _column(column: Column, stats: ColumnStats | None, rows: float) -> ColumnEst
     nulls = min(1.0, (stats.nulls or 0) / rows) if rows else 0.0
     ndv = max(1.0, min(stats.ndv if stats.ndv is not None else guessed_ndv(column.type, low, high, rows), rows))
     width = stats.width_bytes if stats.width_bytes is not None else float(width_bytes(column.type))
-    return ColumnEstimate(column.type, width, ndv, ndv, low, high, nulls)
+    return ColumnEstimate(column.type, width, ndv, ndv, low, high, nulls, stats.ndv is None and low is None)
 
 
 def guessed_ndv(column_type: str, low: float | None, high: float | None, rows: float) -> float:
@@ -255,6 +266,7 @@ def _both(one: ColumnEstimate, one_rows: float, other: ColumnEstimate, other_row
         min(a, c) if known else None,  # type: ignore[type-var]
         max(b, d) if known else None,  # type: ignore[type-var]
         (one.nulls * one_rows + other.nulls * other_rows) / rows,
+        one.is_guessed or other.is_guessed,
     )
 
 
@@ -271,12 +283,13 @@ def _key_values(left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]
     """How many values the keys range over: the larger side's, as the smaller's are among them.
 
     Several columns together have no more values than a table has rows; where that bounds them, the lesser side is
-    the one that the other refers to.
+    the one that the other refers to. Not so where one of the columns is a key by itself: the others are conditions.
     """
     sides = []
     for side, names in ((left, [a for a, _ in keys]), (right, [b for _, b in keys])):
-        values = math.prod(side.columns[name].domain if name in side.columns else 1.0 for name in names)
-        bound = max(1.0, side.base_rows)
-        sides.append((min(values, bound), values > bound and len(names) > 1))
+        domains = [side.columns[name].domain if name in side.columns else 1.0 for name in names]
+        values, bound = math.prod(domains), max(1.0, side.base_rows)
+        is_bounded = values > bound and len(names) > 1 and max(domains) < 0.9 * bound
+        sides.append((min(values, bound) if is_bounded else values, is_bounded))
     (a, a_bounded), (b, b_bounded) = sides
     return max(1.0, min(a, b) if a_bounded or b_bounded else max(a, b))

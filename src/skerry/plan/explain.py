@@ -1,10 +1,52 @@
-"""A plan as text: which fragment runs where, what it reads, where its rows go."""
+"""A plan for people and for programs: which fragment runs where and why, what it reads, where its rows go.
+
+`describe` makes plain dictionaries of it, `explain` lines of text of those.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+from sqlglot import exp
+
+from skerry.catalog.topology import Topology
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.plan.reading import parse_fragment
+from skerry.sql.functions import is_aggregate
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+_ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """What a fragment did."""
+
+    rows: int
+    size_bytes: int
+    seconds: float
+    jobs: tuple[int, ...] = ()
+
+
+class LinkUse(msgspec.Struct, frozen=True):
+    """What crossed a link, in one direction, as sent; and how long rows waited for credit."""
+
+    sender: str
+    receiver: str
+    size_bytes: int
+    rows: int
+    stalled_s: float
+
+
+class Actual(msgspec.Struct, frozen=True):
+    """A run of the plan: `fragments` by id, the rows of the result and the seconds it took."""
+
+    fragments: Mapping[int, Ran]
+    links: tuple[LinkUse, ...]
+    rows: int
+    seconds: float
 
 
 def size_text(size_bytes: float) -> str:
@@ -16,44 +58,171 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.0f} {_UNITS[unit]}" if unit == 0 else f"{size_bytes:.1f} {_UNITS[unit]}"
 
 
-def explain(plan: Plan, initiator: str) -> list[str]:
-    """Lines for people; fragments in the order in which their rows flow."""
-    lines = [f"plan {plan.plan_id[:12]}, result at {initiator}"]
-    for fragment in plan.fragments:
-        lines += _fragment_lines(fragment)
-    lines.append(_finish_line(plan, initiator))
-    return lines
+# --- as dictionaries -------------------------------------------------------------------------------
+def describe(
+    plan: Plan, initiator: str, topology: Topology | None = None, actual: Actual | None = None, refused: str = ""
+) -> dict[str, Any]:
+    """The plan as JSON has it (docs/sql.md). `refused`: the egress rule that it would break."""
+    found: dict[str, Any] = {"plan_id": plan.plan_id, "initiator": initiator}
+    if topology is not None:
+        found |= _topology(topology)
+    found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
+    steps = finish_steps(plan)
+    found["finish"] = {
+        "member": initiator,
+        "edge": plan.finish.edge,
+        "from": list(plan.finish.senders),
+        "operators": steps,
+    }
+    if actual is not None:
+        found["links_used"] = [
+            {
+                "from": link.sender,
+                "to": link.receiver,
+                "bytes": link.size_bytes,
+                "rows": link.rows,
+                "stalled_s": round(link.stalled_s, 3),
+            }
+            for link in actual.links
+        ]
+        found["rows"], found["seconds"] = actual.rows, round(actual.seconds, 3)
+    if refused:
+        found["refused"] = refused
+    return found
 
 
-def _fragment_lines(fragment: Fragment) -> list[str]:
+def _topology(topology: Topology) -> dict[str, Any]:
+    links = [data["link"] for _, _, data in topology.graph.edges(data=True)]
+    return {
+        "members": [{"name": name, "role": str(data["role"])} for name, data in topology.graph.nodes(data=True)],
+        "links": [{"from": each.sender, "to": each.receiver, "mbit": each.mbit, "ms": each.ms} for each in links],
+    }
+
+
+def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | None) -> dict[str, Any]:
     sql = fragment.sql
-    reads = []
+    reads: list[dict[str, Any]] = []
     for leaf in fragment.leaves:
         match leaf:
             case TableLeaf(placeholder, table):
                 sql = sql.replace(placeholder, table)
-                reads.append(f"table {table}")
+                reads.append({"table": table})
             case EdgeLeaf(placeholder, edge, _, senders):
                 sql = sql.replace(placeholder, f"edge_{edge}")
-                reads.append(f"edge {edge} from {', '.join(senders)}")
+                reads.append({"edge": edge, "from": list(senders)})
+    found: dict[str, Any] = {"id": fragment.id, "member": fragment.member, "reads": reads}
+    found |= {"operators": operators(fragment.sql), "sql": sql}
+    if fragment.reason:
+        found["reason"] = fragment.reason
+    found["output"] = _output(fragment, topology)
+    if fragment.estimated_rows:
+        found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
+    ran = actual.fragments.get(fragment.id) if actual is not None else None
+    if ran is not None:
+        found["actual"] = {
+            "rows": ran.rows,
+            "bytes": ran.size_bytes,
+            "seconds": round(ran.seconds, 3),
+            "spark_jobs": list(ran.jobs),
+        }
+    return found
+
+
+def _output(fragment: Fragment, topology: Topology | None) -> dict[str, Any]:
     output = fragment.output
-    how = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}[output.order]
-    through = ", through the driver" if output.through_driver else ""
-    estimate = (
-        f"~{fragment.estimated_rows} rows, {size_text(fragment.estimated_bytes)}" if fragment.estimated_rows else ""
-    )
-    return [
-        f"fragment {fragment.id} at {fragment.member}: reads {'; '.join(reads) or 'nothing'}",
-        f"    {sql}",
-        f"    → edge {output.edge} to {output.receiver}{how}{through}" + (f" ({estimate})" if estimate else ""),
-    ]
+    found: dict[str, Any] = {"edge": output.edge, "to": output.receiver, "order": output.order}
+    if output.through_driver:
+        found["through_driver"] = True
+    if topology is not None and output.receiver != fragment.member:
+        route = topology.route(fragment.member, output.receiver)
+        found["route"] = list(route)
+        found["codecs"] = [topology.codec(*hop) or "none" for hop in pairwise(route)]
+    return found
 
 
-def _finish_line(plan: Plan, initiator: str) -> str:
+def operators(sql: str) -> list[str]:
+    """What kinds of work a fragment's text has, in the order in which rows meet them."""
+    tree = parse_fragment(sql)
+    if tree is None:
+        return ["query"]
+    selects = list(tree.find_all(exp.Select))
+    has = {
+        "scan": any(True for _ in tree.find_all(exp.Table)),
+        "filter": any(True for _ in tree.find_all(exp.Where, exp.Having)),
+        "join": any(True for _ in tree.find_all(exp.Join)),
+        "union": any(True for _ in tree.find_all(exp.SetOperation)),
+        "aggregate": any(s.args.get("group") for s in selects) or any(is_aggregate(n) for n in tree.walk()),
+        "window": any(True for _ in tree.find_all(exp.Window)),
+        "distinct": any(s.args.get("distinct") for s in selects),
+        "sort": any(True for _ in tree.find_all(exp.Order, exp.Sort)),
+        "limit": any(True for _ in tree.find_all(exp.Limit)),
+    }
+    return [name for name, is_there in has.items() if is_there] or ["values"]
+
+
+def finish_steps(plan: Plan) -> list[str]:
     finish = plan.finish
     steps = ["merge" if finish.keys else "gather"]
+    if finish.aggregate:
+        steps.append("aggregate")
     if finish.offset:
         steps.append(f"offset {finish.offset}")
     if finish.limit is not None:
         steps.append(f"limit {finish.limit}")
-    return f"finish at {initiator}: {', '.join(steps)} edge {finish.edge} from {', '.join(finish.senders)}"
+    return steps
+
+
+# --- as text ---------------------------------------------------------------------------------------
+def explain(
+    plan: Plan, initiator: str, topology: Topology | None = None, actual: Actual | None = None, refused: str = ""
+) -> list[str]:
+    """Lines for people; fragments in the order in which their rows flow."""
+    found = describe(plan, initiator, topology, actual, refused)
+    lines = [f"plan {plan.plan_id[:12]}, result at {initiator}"]
+    for fragment in found["fragments"]:
+        lines += _fragment_lines(fragment)
+    finish = found["finish"]
+    steps = ", ".join(finish["operators"])
+    lines.append(f"finish at {initiator}: {steps} edge {finish['edge']} from {', '.join(finish['from'])}")
+    for link in found.get("links_used", ()):
+        size, stalled = size_text(link["bytes"]), f", {link['stalled_s']:.3f} s without credit"
+        lines.append(f"link {link['from']} → {link['to']}: {link['rows']} rows, {size} sent{stalled}")
+    if actual is not None:
+        lines.append(f"result: {actual.rows} rows in {actual.seconds:.3f} s")
+    if refused:
+        lines.append(f"refused: {refused}")
+    return lines
+
+
+def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
+    reads = [
+        f"table {each['table']}" if "table" in each else f"edge {each['edge']} from {', '.join(each['from'])}"
+        for each in fragment["reads"]
+    ]
+    lines = [
+        f"fragment {fragment['id']} at {fragment['member']}: reads {'; '.join(reads) or 'nothing'}",
+        f"    {fragment['sql']}",
+    ]
+    if "reason" in fragment:
+        lines.append(f"    because {fragment['reason']}")
+    output = fragment["output"]
+    how = _ORDERS[output["order"]] + (", through the driver" if output.get("through_driver") else "")
+    route = output.get("route", [])
+    if len(route) > 2:
+        how += f", by way of {', '.join(route[1:-1])}"
+    codecs = [codec for codec in output.get("codecs", ()) if codec != "none"]
+    if codecs:
+        how += f", {'/'.join(dict.fromkeys(codecs))}"
+    estimate = ""
+    if "estimated" in fragment:
+        estimate = f" (~{fragment['estimated']['rows']} rows, {size_text(fragment['estimated']['bytes'])})"
+    lines.append(f"    → edge {output['edge']} to {output['to']}{how}{estimate}")
+    if "actual" in fragment:
+        lines.append(f"      {_actual_text(fragment['actual'])}")
+    return lines
+
+
+def _actual_text(actual: Mapping[str, Any]) -> str:
+    jobs = actual["spark_jobs"]
+    which = f", Spark job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}" if jobs else ""
+    return f"in fact {actual['rows']} rows, {size_text(actual['bytes'])}, {actual['seconds']:.3f} s{which}"

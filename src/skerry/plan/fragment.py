@@ -55,6 +55,8 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     """A part of the plan that one member runs as one Spark job.
 
     is_narrow: its rows are copies of what its tables hold, and those have been seen to be short.
+    reason: why it runs at that member, for EXPLAIN.
+    analyzes: the table whose statistics its one row holds, for the member to keep (see analyze.py); else "".
     """
 
     id: int
@@ -65,16 +67,33 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     estimated_rows: int = 0
     estimated_bytes: int = 0
     is_narrow: bool = False
+    reason: str = ""
+    analyzes: str = ""
+
+
+class MergeStep(msgspec.Struct, frozen=True, array_like=True):
+    """How the column at `index` of the partial rows becomes one of the result (kinds: `exchange/kernels.py`).
+
+    inputs: the columns it is made from, where they are others than its own: avg of a sum and a count.
+    """
+
+    index: int
+    kind: str
+    inputs: tuple[int, ...] = ()
 
 
 class Finish(msgspec.Struct, frozen=True, array_like=True):
-    """What the initiator does with the result edge: gather or merge, then offset and limit."""
+    """What the initiator does with the result edge: gather or merge, then offset and limit.
+
+    aggregate: the rows are partial aggregates, sorted by `keys`, which are the groups; a step a column of the result.
+    """
 
     edge: int
     senders: tuple[str, ...]
     keys: tuple[SortKey, ...] = ()
     offset: int = 0
     limit: int | None = None
+    aggregate: tuple[MergeStep, ...] = ()
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):

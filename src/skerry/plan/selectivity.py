@@ -12,11 +12,19 @@ from skerry.sql.functions import call_name
 from skerry.sql.nodes import DistinctFrom
 from skerry.sql.push import split
 
-# Without anything better a condition is taken to keep a third of the rows, an equality a tenth, a pattern likewise.
+# Without anything better a condition is taken to keep a third of the rows, a comparison of two columns half of them,
+# an equality a tenth, a pattern less.
 KEEPS = 1 / 3
+COMPARED_KEEPS = 0.5
 EQUAL_KEEPS = 0.1
-PATTERN_KEEPS = 0.1
-PREFIX_KEEPS = 0.05
+# A condition on values that nobody has counted must not look sharper than one of so many.
+GUESSED_VALUES = 100.0
+PATTERN_KEEPS = 0.05
+# A pattern fits more of a few words than of many texts; each further piece between % fits less of them.
+FEW_WORDS = 1000
+WORD_KEEPS = 0.15
+NEXT_PIECE_KEEPS = 0.2
+PREFIX_KEEPS = 0.02
 _DISCRETE = frozenset(("tinyint", "smallint", "int", "bigint", "date"))
 _SWAPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ}
 
@@ -25,7 +33,7 @@ class ColumnEstimate(msgspec.Struct, frozen=True):
     """A column of a relation. `low` and `high` are places on a line (constant.py), None when nobody knows.
 
     `ndv`: distinct values here; `domain`: those before conditions on *other* columns dropped rows, which is what
-    a join's keys are compared by. `nulls`: their share of the rows.
+    a join's keys are compared by. `nulls`: their share of the rows. `is_guessed`: nobody has counted the values.
     """
 
     type: str
@@ -35,6 +43,7 @@ class ColumnEstimate(msgspec.Struct, frozen=True):
     low: float | None = None
     high: float | None = None
     nulls: float = 0.0
+    is_guessed: bool = False
 
 
 class _Range(msgspec.Struct):
@@ -173,8 +182,9 @@ def _range_share(asked: _Range, column: ColumnEstimate) -> float:
     known = 1.0 - column.nulls
     inside = _inside(asked, column)
     if asked.points is not None:
+        ndv = max(1.0, min(column.ndv, GUESSED_VALUES) if column.is_guessed else column.ndv)
         # A value outside the known range is not there at all, if the range is still true; one row may have come.
-        return known * min(1.0, asked.points / max(1.0, column.ndv)) if inside != 0.0 else 0.5 / max(1.0, column.ndv)
+        return known * min(1.0, asked.points / ndv) if inside != 0.0 else 0.5 / ndv
     return known * (KEEPS if inside is None else inside)
 
 
@@ -182,12 +192,14 @@ def _inside(asked: _Range, column: ColumnEstimate) -> float | None:
     """Which part of the column's values is inside the range; None when nobody knows the ends."""
     if column.low is None or column.high is None or (column.low >= column.high and column.ndv > 1):
         return None
-    step = 1.0 if column.type in _DISCRETE else 0.0
+    # Values are taken to lie at equal distances: a range with both of its ends has one more of them.
+    span = column.high - column.low
+    step = 1.0 if column.type in _DISCRETE else span / (column.ndv - 1) if column.ndv > 1 else 0.0
     low = column.low if asked.low is None else max(column.low, asked.low + step * asked.open_low)
     high = column.high if asked.high is None else min(column.high, asked.high - step * asked.open_high)
     if high < low:
         return 0.0
-    width = column.high - column.low + step
+    width = span + step
     return 1.0 if width <= 0 else min(1.0, max((high - low + step) / width, 1 / max(1.0, column.ndv)))
 
 
@@ -229,6 +241,9 @@ def _share(node: exp.Expr, columns: Columns) -> float:
             return 0.5
         case exp.In():
             return min(0.5, EQUAL_KEEPS * max(1, len(node.expressions))) if not node.args.get("query") else 0.5
+        case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            sides = [columns.key(side) for side in (node.this, node.args["expression"])]
+            return COMPARED_KEEPS if None not in sides else KEEPS
         case exp.RegexpLike():
             return PATTERN_KEEPS
     if call_name(node) in ("startswith", "endswith", "contains", "rlike", "regexp", "like"):
@@ -258,11 +273,14 @@ def _pattern(node: exp.Expr, columns: Columns) -> float:
     head = pattern.split("%")[0].split("_")[0]
     if head == pattern:
         return _equal(node, columns)
-    if not head:
-        return 1.0 if not pattern.strip("%") else PATTERN_KEEPS
     key = columns.key(node.this)
-    few = 1.0 / max(1.0, columns.by_key[key].ndv) if key is not None else 0.0
-    return max(PREFIX_KEEPS, few)
+    ndv = columns.by_key[key].ndv if key is not None else float("inf")
+    if head:
+        return max(PREFIX_KEEPS, 1.0 / max(1.0, ndv))
+    pieces = len([piece for piece in pattern.split("%") if piece])
+    if not pieces:
+        return 1.0
+    return (WORD_KEEPS if ndv <= FEW_WORDS else PATTERN_KEEPS) * float(NEXT_PIECE_KEEPS ** (pieces - 1))
 
 
 def distinct(node: exp.Expr, columns: Columns) -> float | None:

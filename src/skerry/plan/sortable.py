@@ -75,7 +75,7 @@ def _relations(root: exp.Select, query: Query) -> dict[str, _Kinds] | None:
         if alias.args.get("columns") or alias.name.lower() in found:
             return None
         found[alias.name.lower()] = {
-            column.name.lower(): _kind_of_type(column.type) for column in scans[table.name].columns
+            column.name.lower(): kind_of_type(column.type) for column in scans[table.name].columns
         }
     return found
 
@@ -97,7 +97,7 @@ def _output_kinds(root: exp.Select, relations: Mapping[str, _Kinds]) -> list[str
     return kinds
 
 
-def _kind_of_type(type_: str) -> str | None:
+def kind_of_type(type_: str) -> str | None:
     """The kind of a type as Spark writes it: `decimal(15,2)`, `string`."""
     name, bracket, _ = type_.lower().partition("(")
     return _KINDS.get(name) if not bracket or name == "decimal" else None

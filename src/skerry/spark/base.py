@@ -38,6 +38,7 @@ class SessionEngine(ABC):
 
     tasks_are_here = True
     retries_tasks = False
+    tasks_are_inside = False  # in threads of this very process
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -163,6 +164,9 @@ class SessionEngine(ABC):
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 
+    def job_ids(self, tag: str) -> tuple[int, ...]:
+        return ()
+
     def leftovers(self) -> list[str]:
         views = sorted(self._edge_views | self._views_in_use())
         return [*(f"job {tag}" for tag in self._tags.names()), *(f"view {name}" for name in views)]
@@ -184,7 +188,7 @@ class SessionEngine(ABC):
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
                 return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
-            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.tasks_are_inside)
             return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
 
     @contextmanager

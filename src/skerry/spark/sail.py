@@ -25,6 +25,7 @@ class SailEngine(ConnectEngine):
     """Runs tasks once, in threads of this process; has no task context, so partitions have no numbers."""
 
     tasks_are_here = True
+    tasks_are_inside = True
     retries_tasks = False
 
     def __init__(self, settings: SparkSettings) -> None:

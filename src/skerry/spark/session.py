@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from skerry.errors import SiteError
 from skerry.spark.base import SessionEngine
 from skerry.spark.engine import Job
+from skerry.spark.failures import SPARK_ERRORS
 from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
 from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
 from skerry.spark.shipping import package_zip
@@ -122,6 +123,12 @@ class ClassicEngine(SessionEngine):
             for stage in stages
             if stage is not None
         )
+
+    def job_ids(self, tag: str) -> tuple[int, ...]:
+        try:
+            return tuple(sorted(self._running().context._jsc.sc().statusTracker().getJobIdsForTag(tag)))
+        except SPARK_ERRORS:  # Spark ended meanwhile
+            return ()
 
     def leftovers(self) -> list[str]:
         if self._jvm is None:

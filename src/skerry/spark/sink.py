@@ -8,25 +8,28 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from skerry.errors import Overloaded, PeerError
-from skerry.exchange.intake import UNKNOWN_PARTITION, body_hash, combine
+from skerry.errors import Overloaded
+from skerry.exchange.intake import UNKNOWN_PARTITION, combine
 from skerry.limits import KIB, MIB, Limits
 from skerry.spark.engine import SinkOutput, SinkRow
 from skerry.spark.taskline import Outbox, TaskLine
-from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
-from skerry.wire.frames import encode_batch_frame
-from skerry.wire.messages import Batch, SinkEnd, SinkOpen, SinkTaken
+from skerry.wire.codec import decode_schema, decoded_bytes
+from skerry.wire.messages import Batch, SinkEnd, SinkOpen
 
 SINK_COLUMNS = "partition int, attempt long, batches long, rows long, checksum long"
 _SINK_SCHEMA = pa.schema(
     [("partition", pa.int32()), *((name, pa.int64()) for name in ("attempt", "batches", "rows", "checksum"))]
 )
 _HEADER_BYTES = 4 * KIB  # room in a frame for what precedes the Arrow message
+
+if TYPE_CHECKING:
+    from skerry.spark.inside import Handover
 
 Batches = Iterator[pa.RecordBatch]
 
@@ -37,6 +40,7 @@ class SinkSpec(msgspec.Struct, frozen=True):
     output: SinkOutput
     schema: bytes
     limits: Limits
+    is_inside: bool = False  # the task runs in its member's process, and may do without a socket
 
 
 def sink_function(spec: SinkSpec) -> Callable[[Batches], Batches]:
@@ -62,48 +66,55 @@ def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) ->
     """Send all batches to the member, and return what it took."""
     schema = decode_schema(spec.schema)
     count = rows = checksum = 0
-    output = spec.output
-    with TaskLine(output.address, output.cluster, output.token, spec.limits) as line:
-        line.send(SinkOpen(output.query, output.fragment, partition, attempt))
-        with Outbox(line) as outbox:
-            for batch in batches:
-                for piece in pieces(_as_agreed(batch, schema), spec.limits):
-                    body = encode_batch(piece)
-                    header = Batch(count, 0, False, piece.num_rows, decoded_bytes(piece), 0)
-                    outbox.put(encode_batch_frame(header, body))
-                    checksum = combine(checksum, body_hash(body))
-                    rows += piece.num_rows
-                    count += 1
-        line.send(SinkEnd(count, rows, checksum))
-        taken = line.receive(SinkTaken)
-        if taken.batches != count:
-            raise PeerError(f"the member took {taken.batches} of {count} batches")
+    with _way(spec, SinkOpen(spec.output.query, spec.output.fragment, partition, attempt)) as way:
+        types = schema.types
+        for batch in batches:
+            for piece, size in sized_pieces(_as_agreed(batch, schema, types), spec.limits):
+                body = piece.serialize()  # of the types agreed on, so no others need be looked for
+                batch_hash = way.hash_of(body)
+                way.put(Batch(count, 0, False, piece.num_rows, size, 0), body, batch_hash)
+                checksum = combine(checksum, batch_hash)
+                rows += piece.num_rows
+                count += 1
+        way.end(SinkEnd(count, rows, checksum))
     return SinkRow(partition, attempt, count, rows, checksum)
 
 
-def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+def _way(spec: SinkSpec, opening: SinkOpen) -> Handover | Outbox:
+    output = spec.output
+    if spec.is_inside:
+        from skerry.spark.inside import find_door  # asyncio with it, for which workers elsewhere need not wait
+
+        door = find_door(output.address)
+        if door is not None:
+            return door.enter(opening, output.token)
+    line = TaskLine(output.address, output.cluster, output.token, spec.limits)
+    line.send(opening)
+    return Outbox(line)
+
+
+def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema, types: list[pa.DataType]) -> pa.RecordBatch:
     """The batch with the types that were announced; names do not travel, and an Apache Spark's types agree."""
-    if batch.schema.types == schema.types:
+    if batch.schema.types == types:
         return batch
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def pieces(batch: pa.RecordBatch, limits: Limits) -> Batches:
-    """The batch in slices near `batch_bytes`, all of which fit a frame; batches without rows vanish."""
+def sized_pieces(batch: pa.RecordBatch, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """The batch in slices near `batch_bytes` and their decoded bytes; all fit a frame, none is without rows."""
     if batch.num_rows == 0:
         return
     size = decoded_bytes(batch)
-    fits = size <= min(4 * limits.batch_bytes, limits.frame_bytes - _HEADER_BYTES)
-    if fits:
-        yield batch
+    if size <= limits.piece_bytes:
+        yield batch, size
     elif batch.num_rows == 1:
-        yield _one_row(batch, size, limits)
+        yield _one_row(batch, size, limits), size
     else:
         # Rows may differ much in size: cut by number, then look at each slice again.
-        rows = max(1, min(batch.num_rows // 2, batch.num_rows * limits.batch_bytes // size))
+        rows = max(1, min(batch.num_rows // 2, batch.num_rows * min(limits.batch_bytes, limits.piece_bytes) // size))
         for offset in range(0, batch.num_rows, rows):
-            yield from pieces(batch.slice(offset, rows), limits)
+            yield from sized_pieces(batch.slice(offset, rows), limits)
 
 
 def _one_row(batch: pa.RecordBatch, size: int, limits: Limits) -> pa.RecordBatch:

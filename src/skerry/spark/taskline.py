@@ -9,10 +9,12 @@ from types import TracebackType
 from typing import TypeVar
 
 from skerry.errors import PeerError
+from skerry.exchange.intake import body_hash
+from skerry.exchange.spool import Body
 from skerry.limits import Limits
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import Buffer, ConnectionLost, Frame, decode
-from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Message, Refused
+from skerry.wire.frames import Buffer, ConnectionLost, Frame, decode, encode_batch_frame
+from skerry.wire.messages import PROTOCOL_VERSIONS, Batch, Hello, Message, Refused, SinkEnd, SinkTaken
 from skerry.wire.values import error_of
 
 M = TypeVar("M", bound=Message)
@@ -79,7 +81,7 @@ class Outbox:
     """Sends in a thread of its own, so that Spark makes the next batch while the member takes this one.
 
     Seen: a sink that sent by itself spent a fifth of its time in waiting for its member's loop. At most
-    `_AHEAD` batches wait here; an error of the thread is raised by the next `put`, or by the end.
+    `_AHEAD` batches wait here; an error of the thread is raised by the next `put`, or by `end`.
     """
 
     def __init__(self, line: TaskLine) -> None:
@@ -89,22 +91,36 @@ class Outbox:
         self._thread = Thread(target=self._send, name="skerry-sink", daemon=True)
         self._thread.start()
 
-    def put(self, parts: Sequence[Buffer]) -> None:
+    def hash_of(self, body: Body) -> int:
+        return body_hash(body)
+
+    def put(self, header: Batch, body: Body, batch_hash: int) -> None:
+        """The hash is not sent: the member makes its own, of what arrives."""
         if self._error is not None:
             raise self._error
-        self._queue.put(parts)
+        self._queue.put(encode_batch_frame(header, body))
+
+    def end(self, end: SinkEnd) -> None:
+        """Returns when the member has everything."""
+        self._stop()
+        if self._error is not None:
+            raise self._error
+        self._line.send(end)
+        taken = self._line.receive(SinkTaken)
+        if taken.batches != end.batches:
+            raise PeerError(f"the member took {taken.batches} of {end.batches} batches")
 
     def __enter__(self) -> Outbox:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Wait until everything is sent; when the task fails, what waits is dropped with the connection."""
-        if kind is not None:
-            self._line.close()
+        """When the task fails, what waits is dropped with the connection."""
+        self._line.close()
+        self._stop()
+
+    def _stop(self) -> None:
         self._queue.put(None)
         self._thread.join()
-        if kind is None and self._error is not None:
-            raise self._error
 
     def _send(self) -> None:
         # After an error the queue is emptied on, or `put` would wait for ever.

@@ -14,12 +14,18 @@ from skerry.sql.position import error_at
 RESERVED = "skerry_"
 
 
+class Unbound(tuple[Any, ...]):
+    """Instead of values: the statement is only prepared, and every marker is NULL meanwhile."""
+
+
 def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | None, text: str) -> dict[str, Any]:
     """The value of every marker in `tree`; markers and values must match one to one."""
     markers = sorted(tree.find_all(exp.Placeholder), key=lambda marker: int(marker.meta.get("start", 0)))
     named = [marker for marker in markers if marker.this]
     if named and len(named) != len(markers):
         raise error_at("use either ? or :name for parameters, not both", text, named[0])
+    if isinstance(values, Unbound):
+        values = dict.fromkeys((marker.name for marker in named), None) if named else [None] * len(markers)
     if isinstance(values, Mapping):
         return _by_name(markers, values, text)
     if isinstance(values, str | bytes):

@@ -235,8 +235,8 @@ def _index(key: exp.Expr, outputs: list[_Output]) -> int | None:
             return named[0] if len(named) == 1 else None
     if not is_deterministic(key) or _hides(key, outputs):
         return None
-    alike = [index for index, output in enumerate(outputs) if output.value is not None and _alike(output.value, key)]
-    return alike[0] if alike else None
+    same = [index for index, output in enumerate(outputs) if output.value is not None and alike(output.value, key)]
+    return same[0] if same else None
 
 
 def _hides(key: exp.Expr, outputs: list[_Output]) -> bool:
@@ -248,7 +248,7 @@ def _hides(key: exp.Expr, outputs: list[_Output]) -> bool:
     )
 
 
-def _alike(one: exp.Expr, other: exp.Expr) -> bool:
+def alike(one: exp.Expr, other: exp.Expr) -> bool:
     """The same expression; names in any case, quoted or not."""
     if type(one) is not type(other):
         return False
@@ -264,7 +264,7 @@ def _alike_values(one: object, other: object) -> bool:
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_alike_values, one, other))
     if isinstance(one, exp.Expr) and isinstance(other, exp.Expr):
-        return _alike(one, other)
+        return alike(one, other)
     if isinstance(one, str) and isinstance(other, str):
         return one.lower() == other.lower()
     return one == other

@@ -11,7 +11,7 @@ from sqlglot.tokens import Token, TokenType
 
 from skerry.errors import SqlError
 from skerry.limits import Limits
-from skerry.sql import bind, columns, gate, parameters
+from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import Catalog, TableRef, did_you_mean
@@ -23,7 +23,7 @@ from skerry.sql.push import pushed_filters
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
 
-__all__ = ["DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
+__all__ = ["AnalyzeTable", "DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
 
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
 
@@ -46,6 +46,8 @@ class Query:
     tables: tuple[Scan, ...]
     parameters: dict[str, Any] = field(default_factory=dict)
     uses_now: bool = False
+    expected: dict[str, str] = field(default_factory=dict)  # types of markers, where they are known
+    is_named: bool = False  # the markers are :name, not ?
 
 
 @dataclass(frozen=True)
@@ -64,9 +66,18 @@ class DescribeTable:
 class Explain:
     query: Query
     analyze: bool = False
+    is_json: bool = False
 
 
-Statement = Query | ShowTables | DescribeTable | Explain
+@dataclass(frozen=True)
+class AnalyzeTable:
+    """`columns` as the table spells them; all of them when empty."""
+
+    ref: TableRef
+    columns: tuple[str, ...]
+
+
+Statement = Query | ShowTables | DescribeTable | Explain | AnalyzeTable
 
 
 def analyse(
@@ -100,24 +111,37 @@ def _statement(
     if tokens[0].token_type in _QUERY_STARTS:
         return _query(tokens, text, values, catalog)
     if words[0] == "EXPLAIN":
-        analyze = words[1] == "ANALYZE"
-        rest = tokens[2:] if analyze else tokens[1:]
-        if not rest or rest[0].token_type not in _QUERY_STARTS:
-            raise sql_error("EXPLAIN [ANALYZE] takes a query", text, tokens[-1].start, tokens[-1].end)
-        return Explain(_query(rest, text, values, catalog), analyze)
+        return _explain(tokens, text, values, catalog)
     if values:
         raise SqlError(f"{words[0]} takes no parameters")
     if words[:2] == ["SHOW", "TABLES"]:
         return _show_tables(tokens[2:], text)
     if words[0] in ("DESCRIBE", "DESC"):
         return _describe(tokens[2:] if words[1] == "TABLE" else tokens[1:], text, catalog)
+    if words[:2] == ["ANALYZE", "TABLE"]:
+        return _analyze(tokens[2:], text, catalog)
     start = tokens[0]
+    admitted = "queries (SELECT …), SHOW TABLES, DESCRIBE, EXPLAIN and ANALYZE TABLE"
     raise sql_error(
-        f"{start.text.upper()[:40]} is not admitted: Skerry runs queries (SELECT …), SHOW TABLES, DESCRIBE and EXPLAIN",
+        f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
         text,
         start.start,
         start.end,
     )
+
+
+def _explain(
+    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
+) -> Explain:
+    rest = tokens[1:]
+    analyze = bool(rest) and rest[0].text.upper() == "ANALYZE"
+    rest = rest[1:] if analyze else rest
+    is_json = [token.text.upper() for token in rest[:2]] == ["FORMAT", "JSON"]
+    rest = rest[2:] if is_json else rest
+    if not rest or rest[0].token_type not in _QUERY_STARTS:
+        message = "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"
+        raise sql_error(message, text, tokens[-1].start, tokens[-1].end)
+    return Explain(_query(rest, text, values, catalog), analyze, is_json)
 
 
 def _show_tables(rest: list[Token], text: str) -> ShowTables:
@@ -131,23 +155,59 @@ def _show_tables(rest: list[Token], text: str) -> ShowTables:
 
 
 def _describe(rest: list[Token], text: str, catalog: Catalog) -> DescribeTable:
+    return DescribeTable(_table(rest, text, catalog, "DESCRIBE"))
+
+
+def _table(rest: list[Token], text: str, catalog: Catalog, statement: str) -> TableRef:
+    """The table that these tokens, all of them, name."""
     parts = tuple(token.text for token in rest[::2])
     dots = all(token.token_type == TokenType.DOT for token in rest[1::2])
-    names = all(token.token_type in (TokenType.VAR, TokenType.IDENTIFIER) for token in rest[::2])
+    names = all(_is_name(token) for token in rest[::2])
     if not rest or not dots or not names or len(rest) % 2 == 0:
-        raise sql_error("DESCRIBE takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
+        raise sql_error(f"{statement} takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
     ref = catalog.lookup(parts)
     if ref is None:
         name = ".".join(parts)
         message = f"unknown table {name}{did_you_mean(name, catalog.names())}"
         raise sql_error(message, text, rest[0].start, rest[-1].end)
-    return DescribeTable(ref)
+    return ref
+
+
+def _is_name(token: Token) -> bool:
+    return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+
+
+def _analyze(rest: list[Token], text: str, catalog: Catalog) -> AnalyzeTable:
+    """`name [COMPUTE STATISTICS] [FOR ALL COLUMNS | FOR COLUMNS a, b]`."""
+    words = [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in rest]
+    end = len(rest)
+    if "FOR" in words:
+        end = words.index("FOR")
+    asked = rest[end:]
+    if words[max(0, end - 2) : end] == ["COMPUTE", "STATISTICS"]:
+        end -= 2
+    ref = _table(rest[:end], text, catalog, "ANALYZE TABLE")
+    asked_words = words[len(rest) - len(asked) :]
+    if not asked or asked_words == ["FOR", "ALL", "COLUMNS"]:
+        return AnalyzeTable(ref, ())
+    names, commas = asked[2::2], asked[3::2]
+    is_list = len(names) == len(commas) + 1 and all(token.token_type == TokenType.COMMA for token in commas)
+    if asked_words[:2] != ["FOR", "COLUMNS"] or not is_list:
+        shown = "ANALYZE TABLE name [COMPUTE STATISTICS] [FOR ALL COLUMNS | FOR COLUMNS a, b, …]"
+        raise sql_error(f"write {shown}", text, asked[0].start, asked[-1].end)
+    spelled = {column.name.lower(): column.name for column in ref.columns}
+    for token in names:
+        if token.text.lower() not in spelled:
+            message = f"table {ref.name} has no column {token.text[:100]}{did_you_mean(token.text, spelled.values())}"
+            raise sql_error(message, text, token.start, token.end)
+    return AnalyzeTable(ref, tuple(dict.fromkeys(spelled[token.text.lower()] for token in names)))
 
 
 def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
     tree = parse_query(tokens, text)
     gate.check_gate(tree, text)
     check_roundtrip(tree, tokens, text)
+    is_named = any(marker.this for marker in tree.find_all(exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
     defined = columns.defined_names(tree, tables)
@@ -158,6 +218,8 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bind.check_aliases(scopes, text)
     bind.shorten_names(scopes)
     columns.check_columns(tree, scopes, tables, text)
+    places = expected.expected_places(tree, scopes)
+    expected.check_values(places, bound, text)
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
     needed = needed_columns(tree, scopes, sources)
@@ -166,4 +228,5 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     for name, source in sources.items():
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
-    return Query(tree, tuple(scans), bound, uses_now)
+    types = {name: known[0].type for name, known in places.items()}
+    return Query(tree, tuple(scans), bound, uses_now, types, is_named)

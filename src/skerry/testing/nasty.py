@@ -35,6 +35,7 @@ def make_nasty(directory: Path) -> tuple[SampleTable, ...]:
     """Writes all tables below `directory`, a folder per site and table."""
     return (
         _nasty(directory),
+        *_strewn(directory),
         _empty(directory),
         *_events(directory),
         _words(directory),
@@ -135,15 +136,32 @@ VALUES: dict[str, list[Any]] = {
 NASTY_ROWS = 60
 
 
-def _nasty(directory: Path) -> SampleTable:
+def _nasty_rows() -> pa.Table:
     columns: dict[str, list[Any]] = {"id": list(range(1, NASTY_ROWS + 1))}
     for name, values in VALUES.items():
         columns[name] = [values[index % len(values)] for index in range(NASTY_ROWS - 1)]
         columns[name].append(None)  # the last row is NULL in every column but its id
-    table = pa.table([pa.array(columns[field.name], field.type) for field in NASTY], schema=NASTY)
+    return pa.table([pa.array(columns[field.name], field.type) for field in NASTY], schema=NASTY)
+
+
+def _nasty(directory: Path) -> SampleTable:
     folder = _folder(directory, "bergen", "nasty")
-    pq.write_table(table, folder / "part-0.parquet", row_group_size=9)
+    pq.write_table(_nasty_rows(), folder / "part-0.parquet", row_group_size=9)
     return SampleTable("nasty", "bergen", str(folder))
+
+
+# Where the rows of `strewn` lie: one of its parts is empty.
+STREWN = {"oslo": (0, 35), "bergen": (35, 35), "tromso": (35, NASTY_ROWS)}
+
+
+def _strewn(directory: Path) -> list[SampleTable]:
+    """The nasty rows again, as one table with parts at all sites."""
+    parts = []
+    for site, (first, upto) in STREWN.items():
+        folder = _folder(directory, site, "strewn")
+        pq.write_table(_nasty_rows().slice(first, upto - first), folder / "part-0.parquet", row_group_size=9)
+        parts.append(SampleTable("strewn", site, str(folder)))
+    return parts
 
 
 def _empty(directory: Path) -> SampleTable:

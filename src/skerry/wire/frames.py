@@ -21,11 +21,14 @@ Buffer: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 HEADER = struct.Struct(">IBI")
 HEADER_BYTES = HEADER.size
 BATCH = KIND_OF[Batch]
+_PAGE = KIND_OF[ClientPage]
 # Control messages that are numbered, acked and resent: all of section 2 but the heartbeats.
 NUMBERED = frozenset(kind for kind in KINDS if 12 <= kind < 40)
 
 _SEQ = struct.Struct(">Q")
 _HEAD32 = struct.Struct(">BI")  # a msgpack type byte and a 32-bit length
+_PAGE_LEAD = 30  # bytes of a ClientPage before its first batch
+_PAGE_PAD = bytes(3)  # with the five of the next batch's head eight; Arrow does not look behind its message
 _BATCH_PREFIX = struct.Struct(">H")
 _SCRATCH_BYTES = 32 * 1024
 _JOIN_BYTES = 16 * 1024  # below this one copy is cheaper than one more buffer to write
@@ -84,12 +87,17 @@ def encode_message(message: Message) -> list[Buffer]:
 
 
 def _page_parts(request: int, page: Page) -> Iterator[Buffer]:
-    """What msgspec would write of a ClientPage, but the batches stay where they are: pages are most of the bytes."""
-    head = (b"\x93", _encoder.encode(request), b"\x94", _encoder.encode(page.number))
-    yield b"".join((*head, _HEAD32.pack(0xDD, len(page.batches))))
+    """What msgspec would write of a ClientPage, but the batches stay where they are: pages are most of the bytes.
+
+    Numbers have eight bytes here, and three follow each batch, so that all batches of a page lie as its first does
+    (`_PAGE_LEAD`): a receiver that places the payload well need not copy them.
+    """
+    yield b"".join((b"\x93\xcf", _SEQ.pack(request), b"\x94\xcf", _SEQ.pack(page.number)))
+    yield _HEAD32.pack(0xDD, len(page.batches))
     for batch in page.batches:
-        yield _HEAD32.pack(0xC6, size_of((batch,)))  # the head of msgpack's bin 32
+        yield _HEAD32.pack(0xC6, size_of((batch,)) + len(_PAGE_PAD))  # the head of msgpack's bin 32
         yield batch
+        yield _PAGE_PAD
     yield b"".join((_encoder.encode(page.rows), _encoder.encode(page.is_last), b"\xc0"))
 
 
@@ -218,11 +226,13 @@ class FrameReader:
         self._compact()
 
     def _allocate(self, kind: int, length: int, payload_at: int) -> memoryview:
-        """Memory for a large payload, placed so that a batch's Arrow body is aligned and needs no copy later."""
+        """Memory for a large payload, placed so that the Arrow bodies in it are aligned and need no copy later."""
         lead = 0
         if kind == BATCH:
             (head_bytes,) = _BATCH_PREFIX.unpack_from(self._scratch, payload_at)
             lead = -(_BATCH_PREFIX.size + head_bytes) % _ALIGNMENT_BYTES
+        elif kind == _PAGE:
+            lead = -_PAGE_LEAD % _ALIGNMENT_BYTES
         # Arrow's pool hands out memory without clearing it, and takes it back for the next frame.
         return memoryview(pa.allocate_buffer(lead + length)).cast("B")[lead:]
 

@@ -148,7 +148,7 @@ class Started(Message, frozen=True):
 
 
 class FragmentDone(Message, frozen=True):
-    """All of the fragment's rows are in the member's spool, and counted."""
+    """All of the fragment's rows are in the member's spool, and counted. `jobs`: Spark's own numbers, if asked for."""
 
     query: QueryId
     member: str
@@ -156,6 +156,7 @@ class FragmentDone(Message, frozen=True):
     rows: int
     size_bytes: int
     seconds: float
+    jobs: tuple[int, ...] = ()
 
 
 class Receipt(Message, frozen=True):
@@ -167,22 +168,25 @@ class Receipt(Message, frozen=True):
 
 
 class LinkBytes(msgspec.Struct, frozen=True, array_like=True):
-    """Bytes that crossed one link, as frames, and their rows."""
+    """Bytes that crossed one link, as frames, and their rows. `stalled_s`: how long channels waited for credit."""
 
     sender: str
     receiver: str
     size_bytes: int
     rows: int
+    stalled_s: float = 0.0
 
 
 class FragmentProgress(msgspec.Struct, frozen=True, array_like=True):
-    """state: "waiting", "running", "done" or "failed"."""
+    """state: "waiting", "running", "done" or "failed". What FragmentDone says stands in the last two."""
 
     fragment: int
     member: str
     state: str
     rows: int
     size_bytes: int
+    seconds: float = 0.0
+    jobs: tuple[int, ...] = ()
 
 
 class Memory(msgspec.Struct, frozen=True, array_like=True):
@@ -453,6 +457,29 @@ class ClientMembersReply(Message, frozen=True):
     members: tuple[MemberState, ...]
 
 
+class ClientPrepare(Message, frozen=True):
+    """Which parameters has this statement? It is analysed, and not run."""
+
+    request: int
+    sql: str
+    schema_name: str = ""
+
+
+class Parameter(msgspec.Struct, frozen=True, array_like=True):
+    """A marker: `name` is empty for `?`; `type` is that of the column it is compared with, empty where unknown."""
+
+    name: str
+    type: str
+
+
+class ClientPrepared(Message, frozen=True):
+    """The statement's parameters: each `?` in order, each `:name` once."""
+
+    request: int
+    parameters: tuple[Parameter, ...] = ()
+    error: Failure | None = None
+
+
 # A frame's kind byte. Numbers are never used again for something else.
 KINDS: dict[int, type[Message]] = {
     1: Hello,
@@ -499,5 +526,7 @@ KINDS: dict[int, type[Message]] = {
     90: ClientAttach,
     91: ClientQueries,
     92: ClientQueriesReply,
+    93: ClientPrepare,
+    94: ClientPrepared,
 }
 KIND_OF: dict[type[Message], int] = {message: kind for kind, message in KINDS.items()}

@@ -14,7 +14,18 @@ from skerry.limits import Limits
 from skerry.wire.address import parse_address
 from skerry.wire.frames import ConnectionLost, encode_message
 from skerry.wire.messages import Goodbye, Hello, Message
-from skerry.wire.session import Deliver, Identity, Instruction, LinkState, PeerLost, PeerUp, Session, Transmit, Unlink
+from skerry.wire.session import (
+    Deliver,
+    Identity,
+    Instruction,
+    LinkState,
+    PeerBack,
+    PeerLost,
+    PeerUp,
+    Session,
+    Transmit,
+    Unlink,
+)
 from skerry.wire.tcp import Connection, connect, login
 from skerry.wire.tls import Tls
 
@@ -43,6 +54,7 @@ class Peers:
         on_message: Callable[[str, Message], None],
         on_peer_lost: Callable[[str, SiteError], None],
         on_peer_up: Callable[[str, int], None],
+        on_peer_back: Callable[[str, float], None] = lambda peer, heard_at: None,
         random: Random,
         tls: Tls | None = None,
     ) -> None:
@@ -55,6 +67,7 @@ class Peers:
         self.on_message = on_message
         self.on_peer_lost = on_peer_lost
         self.on_peer_up = on_peer_up
+        self.on_peer_back = on_peer_back
         self._pairs: dict[str, _Pair] = {}
         self.is_stopping = False
 
@@ -185,6 +198,8 @@ class _Pair:
             case PeerUp(epoch):
                 log.info("%s: %s is up", self.owner.identity.member, self.peer)
                 self._call(self.owner.on_peer_up, epoch)
+            case PeerBack(heard_at):
+                self._call(self.owner.on_peer_back, heard_at)
             case Unlink(reason):
                 log.info("%s: %s: %s", self.owner.identity.member, self.peer, reason)
                 self._drop_link()

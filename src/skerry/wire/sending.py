@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.ids import ChannelId
-from skerry.limits import KIB, Limits
+from skerry.limits import ENTRY_BYTES, KIB, Limits
 from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
@@ -89,6 +89,7 @@ class ChannelOut:
         self.to = to or channel.receiver
         self.sent_bytes = 0  # as frames, resent ones included
         self.sent_rows = 0  # each row once
+        self.stalled_s = 0.0  # how long batches have waited for credit
         self._identity = identity
         self._address = address
         self._schema = schema
@@ -106,6 +107,9 @@ class ChannelOut:
         self._failures = 0  # dials in a row that came to nothing
         self._peer_epoch = 0
         self._tls = tls
+        self._dialling: asyncio.Timeout | None = None  # of the pause before a dial, and of the dial
+        self._connection: Connection | None = None
+        self._heard_at = 0.0  # over the present connection
 
     async def run(self) -> ChannelEnd:
         """Until the receiver has everything, or wants no more. Raises SiteError, or the error of the spool.
@@ -137,40 +141,65 @@ class ChannelOut:
         finally:
             unsubscribe()
 
+    def peer_is_back(self, heard_at: float) -> None:
+        """The control connection to the next member was lost and is there again: do not wait for what is dead.
+
+        A dial that waits, in a pause or for an answer to a packet that was lost, begins anew; so does a connection over
+        which nothing came after `heard_at`, the last sign over the old control connection, if that fell silent: TCP
+        would send again what was lost only after a pause as long as the silence.
+        """
+        now = asyncio.get_running_loop().time()
+        if self._dialling is not None and not self._dialling.expired():
+            self._failures = 0
+            self._dialling.reschedule(now)
+            return
+        is_silent = self._heard_at <= heard_at <= now - self._limits.heartbeat_s * self._limits.heartbeats_missed
+        if self._connection is not None and self._wait_s > 0 and is_silent:
+            self._connection.abort()
+
     # --- the link ----------------------------------------------------------------------------
     async def _dial(self) -> Connection:
         """A connection on which the channel is open, or ended."""
         main = parse_address(self._address)
-        address = main
-        where = main.where
+        address, tried = main, main
         while True:
+            pause_s = 0.0
             if self._failures and address == main:
                 pause_s = backoff_s(self._failures - 1, self._limits, self._random)
                 if asyncio.get_running_loop().time() + pause_s > self._lost_at + self._wait_s:
-                    raise self._down(f"no connection to {where} for {self._wait_s:g} s")
-                await asyncio.sleep(pause_s)
-            self._failures += address == main
-            where = address.where
+                    raise self._down(f"no connection to {tried.where} for {self._wait_s:g} s")
             try:
-                connection = await connect(str(address), self._limits, self._tls, self.to)
-                try:
-                    port = await self._open(connection, at_main=address == main)
-                except BaseException:
-                    connection.abort()
-                    raise
+                async with asyncio.timeout(None) as self._dialling:
+                    await asyncio.sleep(pause_s)
+                    self._failures += address == main
+                    tried = address
+                    connection, port = await self._try(str(address), at_main=address == main)
                 if port is None:
                     return connection
-                connection.abort()
                 assert isinstance(main, TcpAddress)
                 address = TcpAddress(main.host, port)
                 continue
             except (ConnectionRefusedError, FileNotFoundError):
                 # A port that was given back meanwhile is no member that is down: the main port knows.
                 if address == main:
-                    raise self._down(f"connection refused at {where}") from None
+                    raise self._down(f"connection refused at {main.where}") from None
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
                 log.debug("%s: %s", self.channel, error)
+            finally:
+                self._dialling = None
             address = main
+
+    async def _try(self, address: str, *, at_main: bool) -> tuple[Connection, int | None]:
+        """One dial: a connection on which the channel is open or ended; or the port where it is to be opened."""
+        connection = await connect(address, self._limits, self._tls, self.to)
+        try:
+            port = await self._open(connection, at_main=at_main)
+        except BaseException:
+            connection.abort()
+            raise
+        if port is not None:
+            connection.abort()
+        return connection, port
 
     async def _open(self, connection: Connection, *, at_main: bool) -> int | None:
         """None when the channel is open, or ended; else the port where it is to be opened."""
@@ -197,6 +226,7 @@ class ChannelOut:
     async def _use(self, connection: Connection) -> None:
         """Send and listen until the channel or the connection ends."""
         self._link_error = None
+        self._connection, self._heard_at = connection, asyncio.get_running_loop().time()
         listener = asyncio.create_task(self._listen(connection), name=f"grants of {self.channel}")
         try:
             while self._sender.phase is not Phase.ENDED:
@@ -208,14 +238,23 @@ class ChannelOut:
                     await connection.wait_closed()
                     raise self._spool.failed
                 if not await self._send_next(connection):
-                    await self._changed.wait()
+                    await self._wait()
             if not connection.is_closed:
                 connection.send(Goodbye())
                 connection.close()
                 await connection.wait_closed()
         finally:
+            self._connection = None
             listener.cancel()
             await asyncio.wait([listener])
+
+    async def _wait(self) -> None:
+        """Until there is a batch, or credit for the one that is there."""
+        loop = asyncio.get_running_loop()
+        is_stalled, since = self._sender.next_seq < self._spool.length, loop.time()
+        await self._changed.wait()
+        if is_stalled:
+            self.stalled_s += loop.time() - since
 
     async def _send_next(self, connection: Connection) -> bool:
         """One batch, or the end mark, if there is one and credit for it."""
@@ -225,13 +264,14 @@ class ChannelOut:
                 return False
             entry = spool.read(sender.next_seq)
             body, body_bytes = entry.body, size_of((entry.body,))
-            # A tiny batch is larger as a message than in memory: credits count what must be kept, so the larger.
             decoded_bytes = max(entry.decoded_bytes, body_bytes)
             if decoded_bytes > self._limits.frame_bytes - self._limits.frame_bytes_before_login:
                 raise Overloaded(
                     f"{self.channel}: a batch of {decoded_bytes} bytes is over the limit of a frame",
                     suggestion="are there single values of such a size? raise limits.frame_bytes at all members",
                 )
+            # A tiny batch takes more as a message, and to keep account of, than its rows do: credits count the larger.
+            decoded_bytes = max(decoded_bytes, body_bytes + ENTRY_BYTES)
             if self._codec and entry.rows:
                 body = await self._pack(body, body_bytes)
                 if self._link_error is not None or not sender.may_send(1):
@@ -268,6 +308,7 @@ class ChannelOut:
                 frame = await connection.receive()
                 if frame is None:
                     raise ConnectionLost(f"{connection.peer_name}: the connection ended")
+                self._heard_at = asyncio.get_running_loop().time()
                 self._receive(decode(frame))
                 self._changed.set()
         except SkerryError as error:

@@ -66,6 +66,12 @@ class PeerUp(msgspec.Struct, frozen=True):
     epoch: int
 
 
+class PeerBack(msgspec.Struct, frozen=True):
+    """The session has a link again; over the one before nothing came after `heard_at`."""
+
+    heard_at: float
+
+
 class Unlink(msgspec.Struct, frozen=True):
     """The present link is of no use: abort it and dial again."""
 
@@ -78,7 +84,7 @@ class PeerLost(msgspec.Struct, frozen=True):
     error: SiteError
 
 
-Instruction = Transmit | Deliver | PeerUp | Unlink | PeerLost
+Instruction = Transmit | Deliver | PeerUp | PeerBack | Unlink | PeerLost
 
 
 def make_hello(identity: Identity, kind: str, credentials: str = "") -> Hello:
@@ -219,7 +225,7 @@ class Session:
         return self._link(welcome.epoch, welcome.session, welcome.received_upto, now, mine=True)
 
     def _link(self, epoch: int, number: int, received_upto: int, now: float, *, mine: bool) -> list[Instruction]:
-        first = self.peer_epoch == 0
+        up: Instruction = PeerUp(epoch) if self.peer_epoch == 0 else PeerBack(self._heard)
         self.peer_epoch, self.peer_number = self.peer_seen = epoch, number
         self.is_linked, self.link_is_mine = True, mine
         self._since = self._heard = now
@@ -229,8 +235,7 @@ class Session:
         except PeerError as error:
             return self._lose(error.message)
         self._ack_told = self.received_upto
-        up: list[Instruction] = [PeerUp(epoch)] if first else []
-        return [*up, *(Transmit(parts) for parts in self._unacked)]
+        return [up, *(Transmit(parts) for parts in self._unacked)]
 
     # --- traffic -----------------------------------------------------------------------------
     def send(self, message: Message) -> list[Instruction]:

@@ -30,6 +30,14 @@ WRONG: list[tuple[str, Any, str]] = [
     ("SELECT id FROM few WHERE id = ?", [[1, "a"]], "parameter 1: a list must hold values of one type"),
     ("SELECT id FROM few WHERE id = ?", [Decimal("NaN")], "parameter 1: NaN is not a decimal"),
     ("SELECT id FROM few WHERE id = ?", [10**40], "parameter 1: 41 digits"),
+    ("SELECT id FROM few WHERE id = ?", ["abc"], "parameter 1: 'abc' has a wrong type: column id is a bigint"),
+    (
+        "SELECT id FROM few WHERE id BETWEEN :a AND :b",
+        {"a": 1, "b": datetime.date(2024, 2, 29)},
+        "parameter :b: .* bigint",
+    ),
+    ("SELECT f.id FROM few f JOIN ticks t ON f.id = t.id AND t.kind = ?", ["abc"], "column kind is an int"),
+    ("SELECT id FROM few LIMIT ?", ["3"], "LIMIT takes a number of rows"),
 ]
 
 
@@ -61,3 +69,26 @@ def test_one_statement_with_many_values(cluster: LocalCluster) -> None:
     with cluster.connect("oslo") as connection, connection.cursor() as cursor:
         found = [cursor.execute("SELECT name FROM oslo.few WHERE id = ?", [n]).fetchone() for n in range(5)]
     assert found == [(f"oslo {n}",) for n in range(5)]
+
+
+def test_a_prepared_statement_knows_its_parameters_and_checks_values_before_anything_is_sent(
+    cluster: LocalCluster,
+) -> None:
+    with cluster.connect("oslo") as connection:
+        before = len(connection.queries())
+        statement = connection.prepare("SELECT name FROM oslo.few WHERE id = ? AND upper(name) <> ? LIMIT ?")
+        assert [(each.name, each.type) for each in statement.parameters] == [("", "bigint"), ("", ""), ("", "int")]
+        for wrong in (None, [1], [1, "x", 1, 1], ["abc", "x", 1], {"a": 1}):
+            with pytest.raises(skerry.ProgrammingError):
+                statement.execute(wrong)
+        assert len(connection.queries()) == before  # neither preparing nor what was refused is a query
+        for number in (1, "2"):
+            with statement.execute([number, "x", 10]) as cursor:
+                assert cursor.fetchall() == [(f"oslo {number}",)]
+        named = connection.prepare("SELECT :n AS n FROM few WHERE id = :id AND id < :n")
+        assert [(each.name, each.type) for each in named.parameters] == [("n", "bigint"), ("id", "bigint")]
+        assert connection.prepare("SHOW TABLES").parameters == ()
+        with pytest.raises(skerry.ProgrammingError, match="unknown table nowhere"):
+            connection.prepare("SELECT * FROM nowhere WHERE a = ?")
+        with pytest.raises(skerry.ProgrammingError, match="not both"):
+            connection.prepare("SELECT ? + :a")

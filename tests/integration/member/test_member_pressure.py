@@ -81,6 +81,17 @@ def test_a_reader_that_stalls_does_not_hold_up_others(start_members: StartCluste
         nothing_left(members)
 
 
+def test_own_rows_leave_room_for_those_that_arrive(start_members: StartCluster, wide: Path) -> None:
+    limits = {"spool_memory_bytes": 8 * MIB, "spool_disk_bytes": 8 * MIB, "first_credits_bytes": MIB}
+    members = start_members(tables={"oslo": {"wide": wide}, "bergen": {"wide": wide}}, limits=limits)
+    with members.connect("oslo") as connection:
+        cursor = connection.cursor().execute("SELECT id, repeat(text, 10) FROM wide")
+        for name in ("oslo", "bergen"):
+            wait_until(lambda name=name: waits(members, name), f"the spool of {name} is full")  # type: ignore[misc]
+        ids = cursor.fetch_arrow_table().column("id").to_pylist()
+    assert sorted(ids) == sorted(2 * list(range(FILES * ROWS)))
+
+
 def test_more_sorted_lanes_than_slots(start_members: StartCluster, wide: Path, a_task_a_file: None) -> None:
     members = start_members(tables={"oslo": {"wide": wide}, "bergen": {"wide": wide}})
     with members.connect("bergen") as connection:

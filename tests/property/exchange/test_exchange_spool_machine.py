@@ -12,7 +12,9 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from skerry.errors import InternalError, Overloaded, SiteError
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry, Spool
+from skerry.exchange.index import INDEX_BYTES
+from skerry.exchange.spool import Budget, Entry, Spool
+from skerry.limits import ENTRY_BYTES
 
 MEMORY_BYTES = 2000
 DISK_BYTES = 3000
@@ -77,6 +79,23 @@ class Spools(RuleBasedStateMachine):
                 spool.read(index)
 
     @rule(which=WHICH, data=st.data())
+    def a_disk_that_lies_is_found_out(self, which: int, data: st.DataObject) -> None:
+        """One byte of an entry on disk is another one, for a while."""
+        spool = self.spools[which]
+        found = {at: spool._index.get(at) for at in range(spool.first, spool.length)}
+        stored = {at: entry for at, entry in found.items() if entry is not None and entry.length}
+        if not stored:
+            return
+        index = data.draw(st.sampled_from(sorted(stored)))
+        entry = stored[index]
+        at = entry.offset + data.draw(st.integers(0, entry.length - 1))
+        (right,) = os.pread(entry.segment._file.fileno(), 1, at)
+        os.pwrite(entry.segment._file.fileno(), bytes([right ^ 1]), at)
+        with pytest.raises(SiteError, match="checksum"):
+            spool.read(index)
+        os.pwrite(entry.segment._file.fileno(), bytes([right]), at)
+
+    @rule(which=WHICH, data=st.data())
     def release(self, which: int, data: st.DataObject) -> None:
         model = self.models[which]
         upto = data.draw(st.integers(0, len(model.bodies)))
@@ -121,7 +140,12 @@ class Spools(RuleBasedStateMachine):
     @invariant()
     def budget_is_kept(self) -> None:
         held = sum(len(body) + ENTRY_BYTES for model in self.models for body in model.bodies[model.first :])
-        assert 0 <= self.budget.memory_used <= self.budget.memory_peak <= MEMORY_BYTES
+        on_disk = sum(
+            spool._index.get(at) is not None for spool in self.spools for at in range(spool.first, spool.length)
+        )
+        assert self.budget.index_used == on_disk * INDEX_BYTES <= self.budget.index_bytes
+        assert 0 <= self.budget.memory_used <= self.budget.memory_peak <= MEMORY_BYTES + self.budget.index_bytes
+        assert self.budget.memory_used - self.budget.index_used <= MEMORY_BYTES
         assert 0 <= self.budget.disk_used <= self.budget.disk_peak <= DISK_BYTES
         # Disk may count more than is held: a file keeps the space of entries that were let go.
         assert self.budget.memory_used + self.budget.disk_used >= held

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 
+import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from skerry.errors import PeerError
 from skerry.ids import ChannelId, QueryId
 from skerry.wire.channel import ChannelEnd, ChannelReceiver, ChannelSender, Phase
 from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenChannel
@@ -33,13 +36,15 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
         self.down: deque[ChannelOk | ChannelPending | Grant] = deque()
         self.linked = False
         self.grants: list[Grant] = []
+        self.told = 0  # the most credit that the sender has heard of
 
     # --- the spools --------------------------------------------------------------------------
     @precondition(lambda self: not self.finished)
-    @rule(size=st.integers(1, LARGEST))
+    @rule(size=st.sampled_from([WINDOW // 2, WINDOW]) | st.integers(1, LARGEST))
     def produce(self, size: int) -> None:
         self.sizes.append(size)
 
+    @precondition(lambda self: len(self.sizes) > 2)
     @rule()
     def finish(self) -> None:
         self.finished = True
@@ -65,6 +70,18 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
     def dial(self) -> None:
         self.linked = True
         self.up.append(OpenChannel(CHANNEL, b"", self.sender.acked_upto))
+
+    @rule()
+    def all_goes_well_for_a_while(self) -> None:
+        """Else few walks would come far: what is there is sent, and arrives."""
+        if not self.linked and self.sender.phase is not Phase.ENDED:
+            self.dial()
+        for _ in range(4):
+            while self.up:
+                self.arrive_up()
+            while self.down:
+                self.arrive_down()
+            self.send()
 
     @precondition(lambda self: self.linked)
     @rule()
@@ -114,6 +131,7 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
     @rule()
     def arrive_down(self) -> None:
         message = self.down.popleft()
+        self.told = max(self.told, message.credit_upto)
         if isinstance(message, Grant):
             # A grant that is repeated before this link's answer is of an older link: totals make it harmless.
             for release in self.sender.granted(message):
@@ -140,8 +158,15 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
             assert held <= WINDOW + LARGEST
 
     @invariant()
-    def the_sender_knows_no_more_credit_than_was_given(self) -> None:
-        assert self.sender.credit_upto <= self.receiver.credit_upto
+    def a_batch_without_credit_is_refused(self) -> None:
+        receiver = self.receiver
+        if receiver.received_bytes >= receiver.credit_upto and not receiver.is_complete:
+            with pytest.raises(PeerError, match="without credit"):
+                receiver.is_new(Batch(receiver.next_seq, 0, False, 1, 1, 0), 1)
+
+    @invariant()
+    def the_sender_knows_the_credit_that_was_given_and_no_more(self) -> None:
+        assert self.sender.credit_upto == self.told <= self.receiver.credit_upto
 
     def progress(self) -> tuple[object, ...]:
         sender = self.sender
@@ -174,4 +199,6 @@ class ChannelOverCuttingLink(RuleBasedStateMachine):
         assert self.receiver.is_complete
 
 
+if settings.default.max_examples < 400:
+    ChannelOverCuttingLink.TestCase.settings = settings(max_examples=400)
 TestChannelOverCuttingLink = ChannelOverCuttingLink.TestCase

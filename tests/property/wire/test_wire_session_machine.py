@@ -1,7 +1,8 @@
 """Both ends of a session over links that delay, cut and cross: no control message is lost or doubled.
 
-Dials may cross, links may die unseen, members may give up and start afresh. Within one pair of sessions each message
-arrives once and in order; across a loss a message may be missing, but never comes twice.
+Dials may cross, links may die unseen, members may give up, restart and start afresh, frames may be sent again. Within
+one pair of sessions each message arrives once and in order; across a loss a message may be missing, but never comes
+twice, and what a session delivers is of one session of the peer, from its first message on.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from skerry.ids import QueryId
 from skerry.limits import Limits
-from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_message
+from skerry.wire.frames import NUMBERED, Buffer, Frame, FrameReader, decode, encode_message
 from skerry.wire.messages import Check, Hello, Welcome
-from skerry.wire.session import Deliver, Identity, Instruction, PeerLost, PeerUp, Session, Transmit, Unlink
+from skerry.wire.session import Deliver, Identity, Instruction, PeerBack, PeerLost, PeerUp, Session, Transmit, Unlink
 
 LIMITS = Limits(heartbeat_s=1.0, heartbeats_missed=3, wait_s=30.0)
+# Both ends keep to the protocol, so none of the other reasons (docs/protocol.md, 3.3) can be.
+LOSSES = ("no connection for", "it restarted", "it gave up waiting")
 
 
 def frames(parts: list[Buffer]) -> list[Frame]:
@@ -50,8 +53,15 @@ class End:
         self.greeting: Link | None = None
         self.sent = 0
         self.received: list[int] = []
+        self.heard: dict[tuple[int, int], list[str]] = {}  # by own session: whose message, and its number there
         self.losses = 0
         self.peer = ""
+
+    def restart(self) -> None:
+        """All is forgotten, and nobody told; the test's own counts go on."""
+        self.identity = Identity("fjords", self.identity.member, self.identity.epoch + 100)
+        self.session, self.numbers, self.peer_seen = None, 0, (0, 0)
+        self.link = self.greeting = None
 
     def begin(self, now: float) -> Session:
         if self.session is None:
@@ -73,11 +83,13 @@ class End:
                         self.link.queues[other].extend(frames(list(parts)))
                 case Deliver(Check(queries)):
                     self.received.append(int(queries[0].local, 16))
-                case PeerUp():
+                    self.heard.setdefault((self.identity.epoch, session.number), []).append(queries[0].initiator)
+                case PeerUp() | PeerBack():
                     pass
                 case Unlink():
                     self.drop()
-                case PeerLost():
+                case PeerLost(error):
+                    assert any(reason in error.message for reason in LOSSES), error.message
                     self.peer_seen = session.peer_seen
                     self.session = None
                     self.losses += 1
@@ -110,7 +122,8 @@ class SessionOverCrossingLinks(RuleBasedStateMachine):
         end = self.ends[side]
         session = end.begin(self.now)
         end.sent += 1
-        end.perform(session, session.send(Check((QueryId("x", f"{end.sent:032x}"),))))
+        whose = f"{end.identity.epoch} {session.number} {session.next_seq}"
+        end.perform(session, session.send(Check((QueryId(whose, f"{end.sent:032x}"),))))
 
     @rule(side=st.integers(0, 1))
     def dial(self, side: int) -> None:
@@ -145,6 +158,38 @@ class SessionOverCrossingLinks(RuleBasedStateMachine):
             end.perform(end.session, end.session.welcomed(welcome, self.now))
         elif end.link is link and end.session is not None:
             end.perform(end.session, end.session.receive(frame, self.now))
+
+    @precondition(lambda self: self.links)
+    @rule(which=st.integers(0, 100), side=st.integers(0, 1))
+    def arrive_twice(self, which: int, side: int) -> None:
+        """A peer that cannot know what arrived sends it again: the number says that it is the same."""
+        link, end = self.links[which % len(self.links)], self.ends[side]
+        if end.link is link and link.queues[end] and link.queues[end][0].kind in NUMBERED:
+            link.queues[end].appendleft(link.queues[end][0])
+            self.arrive(which, side)
+            self.arrive(which, side)
+
+    @rule(side=st.integers(0, 1))
+    def all_goes_well_for_a_while(self, side: int) -> None:
+        """Else few walks would come far: both have something to say, one dials, and what is under way arrives."""
+        for one in (0, 1):
+            self.notice_a_dead_link(one)
+            self.send(one)
+        self.dial(side)
+        for _ in range(4):
+            for which in range(len(self.links)):
+                for one in (0, 1):
+                    self.arrive(which, one)
+
+    @rule(side=st.integers(0, 1))
+    def restart(self, side: int) -> None:
+        """Its connections end with it, and what was under way to it is lost."""
+        end = self.ends[side]
+        for link in self.links:
+            link.is_up = False
+            link.queues[end].clear()
+        end.restart()
+        end.losses += 1
 
     def serve(self, end: End, link: Link, hello: Hello) -> None:
         session = end.session or end.make(self.now)
@@ -202,6 +247,13 @@ class SessionOverCrossingLinks(RuleBasedStateMachine):
             assert end.received == sorted(set(end.received))
             if end.losses == self.other(end).losses == 0:
                 assert end.received == list(range(1, len(end.received) + 1))
+
+    @invariant()
+    def a_session_hears_one_session_from_its_first_message_on(self) -> None:
+        for end in self.ends:
+            for heard in end.heard.values():
+                whose = heard[0].rpartition(" ")[0]
+                assert heard == [f"{whose} {number}" for number in range(len(heard))]
 
     def teardown(self) -> None:
         """Once links hold, both ends link within a few steps, and what is sent then arrives."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Callable
 from itertools import count
@@ -234,6 +235,17 @@ def test_a_member_that_pings_and_falls_silent_is_lost() -> None:
         with pytest.raises(SiteError, match="silent for too long"):
             execute(link, link.new_cursor(), "numbers")
         assert len(member.of(Ping)) == 9  # without resume_s it is waited for: being wrong would cost the query
+        link.close()
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no such option")
+def test_a_host_that_takes_no_bytes_is_lost_after_three_heartbeats() -> None:
+    """Seen with a link that was cut: lost 4.0 s later, one until the first ping and three until it had to be taken."""
+    with member_with(Answers({})) as member:
+        link = link_to(member, Limits(heartbeat_s=2.0))
+        sock = link._connection._socket
+        assert isinstance(sock, socket.socket)
+        assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 6000
         link.close()
 
 

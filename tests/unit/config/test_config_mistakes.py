@@ -190,6 +190,10 @@ MISTAKES = {
         table("format: parket, path: x"),
         ["3:52: members.oslo.tables.orders.format: unknown format parket; did you mean parquet?"],
     ),
+    "a table that leaves in an unknown way": (
+        table("format: parquet, path: x, leaves: agregated"),
+        ["3:78: members.oslo.tables.orders.leaves: agregated is no way to leave; did you mean aggregated?"],
+    ),
     "unknown format, nothing near": (
         table("format: zip, path: x"),
         ["3:52: members.oslo.tables.orders.format: unknown format zip; use parquet, csv, json, orc, text"],
@@ -297,6 +301,14 @@ MISTAKES = {
             "3:38: members.oslo.data_ports: 7299-7200 is not a range of ports; they are 1 to 65535, the first not"
             " above the last"
         ],
+    ),
+    "link with a budget that is none": (
+        link("from: oslo, to: bergen, mbit: 1, query_bytes: 5 apples"),
+        ["6:50: links[0].query_bytes: expected a whole number of bytes or a size like 64 MiB, not 5 apples"],
+    ),
+    "link with a budget below zero": (
+        link("from: oslo, to: bergen, mbit: 1, query_bytes: -1"),
+        ["6:50: links[0].query_bytes: must be at least 0, not -1"],
     ),
     "link with a codec that is none": (
         link("from: oslo, to: bergen, mbit: 1, codec: zst"),

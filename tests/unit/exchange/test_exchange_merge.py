@@ -53,6 +53,34 @@ def test_ties_come_in_the_order_of_inputs_even_across_batches() -> None:
     assert rows(merge.poll()) is END
 
 
+def test_a_merge_holds_a_batch_of_each_lane_and_tells_how_much_that_is() -> None:
+    lanes, batches, batch_rows = 10, 20, 100
+    one = batch(list(range(batch_rows)))
+    # Runs that overlap: every lane's rows go through the whole range.
+    runs = [
+        [batch([lanes * (b * batch_rows + n) + lane for n in range(batch_rows)]) for b in range(batches)]
+        for lane in range(lanes)
+    ]
+    held: list[int] = [0]
+    merge = Merge(
+        [Script(*run) for run in runs], ASCENDING, SCHEMA, batch_rows, 1 << 20, lambda by: held.append(held[-1] + by)
+    )
+    merged = [key for each in drain(merge) for key, _ in rows(each)]  # type: ignore[union-attr]
+    assert merged == list(range(lanes * batches * batch_rows))
+    assert lanes * one.nbytes <= max(held) <= 2 * lanes * one.nbytes + 5 * one.nbytes  # with keys; and its output
+    assert held[-1] == 0
+
+
+def test_a_merge_that_is_given_up_holds_nothing() -> None:
+    held: list[int] = []
+    merge = Merge([Script(batch([1, 2]), WAIT), Script(batch([5]), WAIT)], ASCENDING, SCHEMA, 1, 1 << 20, held.append)
+    merge.poll()
+    assert sum(held) > 0
+    merge.close()
+    merge.close()
+    assert sum(held) == 0
+
+
 def test_what_is_safe_is_not_held_back_while_an_input_waits() -> None:
     inputs = [Script(batch([1, 5]), WAIT, WAIT), Script(batch([2, 9]))]
     merge = Merge(inputs, ASCENDING, SCHEMA, 100, 1 << 20)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import resource
+import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from skerry.errors import Overloaded, SiteError
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry, Spool
-from skerry.limits import GIB, MIB
+from skerry.exchange.index import INDEX_BYTES
+from skerry.exchange.spool import Budget, Entry, Spool
+from skerry.limits import ENTRY_BYTES, GIB, MIB
 
 NAME = "query oslo/1f2e edge 3"
 
@@ -25,14 +27,40 @@ def test_memory_comes_first_then_disk(tmp_path: Path) -> None:
     spool = Spool(budget, tmp_path, NAME)
     for number in range(5):
         spool.append(Entry(bytes([number]) * 100, rows=number, decoded_bytes=1000))
-    assert budget.memory_used == budget.memory_peak == 2 * (100 + ENTRY_BYTES)
+    assert budget.memory_used == budget.memory_peak == 2 * (100 + ENTRY_BYTES) + 3 * INDEX_BYTES
     assert budget.disk_used == 3 * (100 + ENTRY_BYTES)
     assert [bytes(spool.read(number).body) for number in range(5)] == [bytes([number]) * 100 for number in range(5)]
     assert [spool.read(number).rows for number in range(5)] == [0, 1, 2, 3, 4]
     spool.close()
     spool.close()
     assert (budget.memory_used, budget.disk_used) == (0, 0)
-    assert budget.memory_peak == 2 * (100 + ENTRY_BYTES)
+    assert budget.memory_peak == 2 * (100 + ENTRY_BYTES) + 3 * INDEX_BYTES
+
+
+def test_very_many_tiny_batches_on_disk_stay_within_the_memory_for_their_index(tmp_path: Path) -> None:
+    """What is on disk is not free of memory: a gigabyte of disk has room for millions of batches of one row."""
+    budget = Budget(memory_bytes=8 * MIB, disk_bytes=GIB)
+    budget.take_memory(8 * MIB - ENTRY_BYTES)  # by others
+    spool, body = Spool(budget, tmp_path, NAME), b"one row"
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        while spool.has_room(len(body)):
+            spool.append(Entry(body, 1, len(body)))
+        held = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert spool.length == 2 * MIB // INDEX_BYTES
+    assert budget.disk_used < GIB
+    assert budget.memory_used == 8 * MIB + spool.length * INDEX_BYTES <= 10 * MIB
+    assert held <= spool.length * INDEX_BYTES  # the counter tells the truth
+    with pytest.raises(Overloaded, match=r"spool full: 43690 batches are on disk, more than 2 MiB of memory can keep"):
+        spool.append(Entry(body, 1, len(body)))
+    spool.release(1)
+    assert spool.has_room(len(body))
+    spool.append(Entry(body, 1, len(body)))
+    spool.close()
+    assert (budget.index_used, budget.memory_used) == (0, 8 * MIB)
 
 
 @pytest.mark.parametrize("wrap", [bytes, memoryview, pa.py_buffer])
@@ -135,7 +163,7 @@ def test_spools_of_a_query_share_files_and_give_back_whole_ones(tmp_path: Path) 
 
 
 def test_who_waits_for_room_is_told(tmp_path: Path) -> None:
-    budget = Budget(300, 0)
+    budget = Budget(ENTRY_BYTES + 15, 0)
     told: list[bool] = []
     full, other = Spool(budget, tmp_path, "full"), Spool(budget, tmp_path, "other")
     unsubscribe = budget.subscribe(lambda: told.append(other.has_room(10)))
@@ -192,3 +220,52 @@ def test_a_floor_of_free_space_is_left_to_others(tmp_path: Path) -> None:
     assert spool.append(Entry(b"c" * 100, 1, 100)) == 1
     spool.close()
     assert spool.budget.disk_used == 0
+
+
+def test_a_spool_that_gives_way_leaves_free_what_another_was_promised(tmp_path: Path) -> None:
+    one = 1000 + ENTRY_BYTES
+    budget = Budget(8 * one, 0)
+    arriving = Spool(budget, tmp_path, "arriving")
+    sink = Spool(budget, tmp_path, "sink", gives_way=True)
+    arriving.promise(3 * one)
+    while sink.has_room(1000):
+        sink.append(Entry(b"x" * 1000, 1, 1000))
+    assert sink.length == 5
+    for left in (2, 1, 0):  # what has come is no longer promised: the sink's share does not shrink
+        arriving.append(Entry(b"x" * 1000, 1, 1000))
+        assert budget.promised_bytes == left * one
+    arriving.release(2)
+    assert not sink.has_room(1000)  # so much may come again
+    told: list[bool] = []
+    budget.subscribe(lambda: told.append(sink.has_room(1000)))
+    arriving.finish()
+    assert told == [True]
+    assert budget.promised_bytes == 0
+    arriving.promise(3 * one)
+    assert budget.promised_bytes == 0
+
+
+def test_promises_take_half_of_the_room_at_most(tmp_path: Path) -> None:
+    budget = Budget(4 * (1000 + ENTRY_BYTES), 0)
+    arriving = [Spool(budget, tmp_path, f"from {number}") for number in range(9)]
+    for spool in arriving:
+        spool.promise(MIB)
+    sink = Spool(budget, tmp_path, "sink", gives_way=True)
+    while sink.has_room(1000):
+        sink.append(Entry(b"x" * 1000, 1, 1000))
+    assert sink.length == 2
+    for spool in arriving:
+        spool.close()
+    assert budget.promised_bytes == 0
+
+
+def test_a_spool_that_gives_way_pins_no_file_of_another(tmp_path: Path) -> None:
+    budget = Budget(0, MIB)
+    arriving = Spool(budget, tmp_path, "arriving")
+    sink = Spool(budget, tmp_path, "sink", gives_way=True)
+    for spool in (arriving, sink):
+        spool.append(Entry(b"x" * 1000, 1, 1000))
+    arriving.release(1)
+    assert budget.disk_used == 1000 + ENTRY_BYTES
+    sink.close()
+    assert budget.disk_used == 0

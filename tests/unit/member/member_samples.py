@@ -69,10 +69,12 @@ def rows_of(body: Any, schema: pa.Schema = ARROW) -> list[tuple[Any, ...]]:
     return [tuple(row.values()) for row in batch.to_pylist()]
 
 
-def spool_of(directory: object, *batches: Sequence[tuple[Any, ...]], finished: bool = True) -> Spool:
+def spool_of(
+    directory: object, *batches: Sequence[tuple[Any, ...]], finished: bool = True, schema: pa.Schema = ARROW
+) -> Spool:
     spool = Spool(Budget(MIB, MIB), str(directory), "test")
     for rows in batches:
-        spool.append(entry_of(rows))
+        spool.append(entry_of(rows, schema))
     if finished:
         spool.finish()
     return spool

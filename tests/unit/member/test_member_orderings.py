@@ -170,6 +170,62 @@ def test_a_participant_follows_the_table_in_every_ordering(pipelined: bool) -> N
     asyncio.run(all_rows())
 
 
+def test_a_plan_that_leaves_the_cache_stays_with_its_running_query() -> None:
+    async def main() -> None:
+        async with asyncio.timeout(GIVE_UP_S):
+            world = World(False, plans=1)
+            await world.start()
+            walk = Walk(world, 0, ())
+            (result,) = world.expect(walk.query)
+            await walk._do(Event.EXECUTE)
+            world.member.plans.put(plan_of("bergen", "tromso"))
+            assert world.member.plans.get(world.execute.plan_id) is None
+            for event in (Event.BATCH, Event.LAST):
+                await walk._do(event)
+            await until(lambda: result.spool.finished)
+            assert [rows_of(entry.body) for entry in _entries(result.spool)] == [[(0, "x")]]
+            await until(lambda: walk.query not in world.member.participants)
+            world.forget(walk.query)
+            await walk.bergen.close()
+            await world.stop()
+
+    asyncio.run(main())
+
+
+def test_rows_leave_as_soon_as_their_receiver_is_back() -> None:
+    """Tromso's dial to oslo came to nothing, and the next would be days away."""
+
+    async def main() -> None:
+        async with asyncio.timeout(GIVE_UP_S):
+            world = World(True, reconnect_first_s=1e5, reconnect_max_s=1e5, wait_s=1e6)
+            await world.start()
+            await world.listener.stop()
+            address = world.member.config.addresses()["oslo"]
+            with socket.create_server(("127.0.0.1", int(address.rpartition(":")[2]))) as void:
+                void.setblocking(False)
+                walk = Walk(world, 0, ())
+                (result,) = world.expect(walk.query)
+                for event in (Event.EXECUTE, Event.BATCH, Event.LAST):
+                    await walk._do(event)
+                dialled, _ = await asyncio.get_running_loop().sock_accept(void)
+            dialled.close()
+            handlers = {"data": data_handler(world.oslo.lookup, LIMITS)}
+            world.listener = await Listener.start(address, LIMITS, Identity("c", "oslo", 1), handlers)
+            (sending,) = world.member.participants[walk.query]._channels
+            await until(lambda: sending._failures == 1)
+            world.member.peers.on_peer_back("bergen", 0.0)
+            assert sending._failures == 1, "another peer is no news"
+            world.member.peers.on_peer_back("oslo", 0.0)
+            await until(lambda: result.spool.finished)
+            assert [rows_of(entry.body) for entry in _entries(result.spool)] == [[(0, "x")]]
+            await until(lambda: walk.query not in world.member.participants)
+            world.forget(walk.query)
+            await walk.bergen.close()
+            await world.stop()
+
+    asyncio.run(main())
+
+
 async def until(condition: Callable[[], bool]) -> None:
     while not condition():
         await asyncio.sleep(0.0003)  # thousands of steps wait here, each for a moment
@@ -394,6 +450,9 @@ class Thread:
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 
+    def job_ids(self, tag: str) -> tuple[int, ...]:
+        return ()
+
     def leftovers(self) -> list[str]:
         return []
 
@@ -401,10 +460,10 @@ class Thread:
 class World:
     """Tromso, and as much of oslo as receives its result."""
 
-    def __init__(self, pipelined: bool) -> None:
+    def __init__(self, pipelined: bool, **changed: float) -> None:
         self.pipelined = pipelined
         self.engine = Thread(pipelined=pipelined)
-        self.member = Member(_config(), "tromso", self.engine)
+        self.member = Member(_config(**changed), "tromso", self.engine)
         self.sent: list[Message] = []  # to oslo
         self.oslo = Inputs("oslo", LIMITS, Topology(self.member.config), Resources(LIMITS, "."), lambda query: None)
         plan = _through_driver(plan_of("tromso", "bergen"))
@@ -461,8 +520,10 @@ def _through_driver(plan: Plan) -> Plan:
     return sealed(msgspec.structs.replace(plan, fragments=tuple(map(change, plan.fragments))))
 
 
-def _config() -> Config:
+def _config(**changed: float) -> Config:
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
         ports = one.getsockname()[1], two.getsockname()[1]
     members = f"{{oslo: {{address: '127.0.0.1:{ports[0]}'}}, bergen: {{address: 'h:2'}}, "
-    return parse(f"cluster: c\nmembers: {members}tromso: {{address: '127.0.0.1:{ports[1]}'}}}}\nlimits: {CHANGED}")
+    return parse(
+        f"cluster: c\nmembers: {members}tromso: {{address: '127.0.0.1:{ports[1]}'}}}}\nlimits: {CHANGED | changed}"
+    )

@@ -8,8 +8,8 @@ import pytest
 
 from skerry.errors import SiteError, SkerryError, UserError
 from skerry.exchange.input import END, WAIT, Signal
-from skerry.exchange.spool import ENTRY_BYTES, Budget, Entry
-from skerry.limits import KIB, MIB
+from skerry.exchange.spool import Budget, Entry
+from skerry.limits import ENTRY_BYTES, KIB, MIB, Limits
 from skerry.member.pages import Pages
 from skerry.wire.messages import Page
 
@@ -147,7 +147,7 @@ def test_an_error_is_told_each_time_and_no_page_is_made() -> None:
 def test_pages_are_kept_until_the_client_has_gone_past_them_and_counted_meanwhile() -> None:
     budget = Budget(MIB, 0)
     made = pages(entry("a"), entry("b"), entry("c"))
-    made.count_in(budget)
+    made.count_in(budget, Limits(spool_memory_bytes=budget.memory_bytes))
     sent = [made.poll(number, 10, MIB) for number in range(3)]
     assert budget.memory_used == 3 * (100 + ENTRY_BYTES)
     assert [made.poll(number, 10, MIB) for number in range(3)] == sent
@@ -167,7 +167,7 @@ def test_pages_are_kept_until_the_client_has_gone_past_them_and_counted_meanwhil
 def test_dropped_pages_are_held_by_nobody() -> None:
     budget = Budget(MIB, 0)
     source = pages(entry("a"), entry("b", size=200), entry("c"))
-    source.count_in(budget)
+    source.count_in(budget, Limits(spool_memory_bytes=budget.memory_bytes))
     assert letters(source.poll(0, 0, 150)) == "a"  # "b" was taken from its spool, and did not fit
     assert budget.memory_used == 100 + ENTRY_BYTES
     source.drop()
@@ -177,31 +177,32 @@ def test_dropped_pages_are_held_by_nobody() -> None:
     assert letters(source.poll(1, 0, 150)) == "c"
 
 
-def test_pages_that_wait_for_their_client_stay_within_their_half_of_the_memory() -> None:
-    budget = Budget(64 * KIB, MIB)
-    made = pages(*(entry("x", size=KIB) for _ in range(100)))
-    made.count_in(budget)
-    sent = [made.poll(number, 0, MIB) for number in range(8)]
+@pytest.mark.parametrize("share", [1, 3, 16])
+def test_a_window_of_pages_stays_within_its_half_of_the_memory(share: int) -> None:
+    limits = Limits(spool_memory_bytes=4 * MIB)
+    assert limits.piece_bytes == 4 * MIB // (4 * limits.window_pages)
+    budget = Budget(limits.spool_memory_bytes, MIB)
+    made = pages(*(entry("x", size=limits.piece_bytes // share) for _ in range(1000)))
+    made.count_in(budget, limits)
+    assert budget.pages_bytes == 2 * MIB
+    sent = [made.poll(number, 0, 64 * MIB) for number in range(limits.window_pages)]
     sizes = [sum(batch.nbytes for batch in page.batches) for page in sent if isinstance(page, Page)]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] >= 8 * KIB
-    assert sizes[-1] == KIB  # at least one batch, or the client would wait for ever
-    # Only those that hold no more than one batch may go beyond it.
-    assert budget.pages_used <= budget.pages_bytes + sizes.count(KIB) * (KIB + ENTRY_BYTES)
-    assert budget.memory_used == budget.pages_used
-    assert budget.pages_bytes == 32 * KIB
+    assert len(sizes) == limits.window_pages
+    assert sizes[0] >= MIB - limits.piece_bytes  # what the others need not is the first one's
+    assert min(sizes) > 0
+    assert budget.memory_used == budget.pages_used <= budget.pages_bytes
     budget.take_memory(KIB)  # the other half is the spools'
-    assert budget.fits_memory(30 * KIB)
-    assert not budget.fits_memory(31 * KIB)
+    assert budget.fits_memory(2 * MIB - 2 * KIB)
+    assert not budget.fits_memory(2 * MIB - KIB)
     budget.give_back_memory(KIB)
-    made.arrived(8)
+    made.arrived(limits.window_pages)
     assert budget.pages_used == 0
 
 
 def test_one_batch_larger_than_the_spools_share_still_has_room_and_who_waits_for_it_is_told() -> None:
     budget = Budget(10 * KIB, 0)
     made = pages(entry("a", size=8 * KIB))
-    made.count_in(budget)
+    made.count_in(budget, Limits(spool_memory_bytes=budget.memory_bytes))
     assert budget.fits_memory(8 * KIB)
     assert letters(made.poll(0, 0, MIB)) == "a"
     assert not budget.has_room(8 * KIB)

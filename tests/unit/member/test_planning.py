@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from skerry.config import parse
-from skerry.errors import SqlError
 from skerry.ids import QueryId
-from skerry.member.planning import Explained, plan_statement
+from skerry.member.planning import Explained, Tried, plan_statement
 from skerry.member.server import Member
 from skerry.wire.messages import ClientExecute
 
@@ -31,6 +28,8 @@ def test_explain() -> None:
     assert isinstance(planned("EXPLAIN SELECT 1"), Explained)
 
 
-def test_explain_analyze_does_not_pretend_to_have_run() -> None:
-    with pytest.raises(SqlError, match="EXPLAIN ANALYZE is not admitted yet"):
-        planned("EXPLAIN ANALYZE SELECT 1")
+def test_explain_analyze_is_a_query_to_be_run() -> None:
+    tried = planned("EXPLAIN ANALYZE FORMAT JSON SELECT 1")
+    assert isinstance(tried, Tried)
+    assert tried.is_json
+    assert len(tried.planned.plan.fragments) == 1

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from skerry.catalog.table import Column
-from skerry.errors import Cancelled, PeerError, SiteError, SkerryError, TimedOut
+from skerry.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.limits import Limits
 from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.plan.fragment import Finish, Fragment, Output, Plan, TableLeaf
@@ -266,7 +266,24 @@ def test_progress_is_of_the_sender_and_never_goes_back() -> None:
     links = (LinkBytes("oslo", "bergen", 50, 5), LinkBytes("tromso", "bergen", 60, 6))
     core.receive("oslo", Progress(QUERY, "oslo", seen, links), 1.0)
     fragments, known = core.progress()
-    assert fragments[0] == FragmentProgress(1, "oslo", "done", 10, 100)
+    assert fragments[0] == FragmentProgress(1, "oslo", "done", 10, 100, 0.5)
     assert fragments[1] == FragmentProgress(2, "tromso", "waiting", 0, 0)
     assert known == (LinkBytes("oslo", "bergen", 50, 5),)
+    core.validate()
+
+
+def test_a_query_that_sends_more_over_a_link_than_it_may_is_ended() -> None:
+    core = QueryCore(QUERY, PLAN, {}, TIMEOUT_S, LIMITS, 0.0, budgets={("oslo", "bergen"): 100})
+    core.start()
+
+    def sent_bytes(size_bytes: int, receiver: str) -> list[Instruction]:
+        return core.receive("oslo", Progress(QUERY, "oslo", (), (LinkBytes("oslo", receiver, size_bytes, 1),)), 1.0)
+
+    assert sent_bytes(100, "bergen") == []
+    assert sent_bytes(5000, "tromso") == []
+    (error,) = failures(sent_bytes(101, "bergen"))
+    assert isinstance(error, Overloaded)
+    assert "101 bytes over the link from oslo to bergen, whose query_bytes is 100" in error.message
+    assert core.phase is Phase.ENDING
+    assert sent_bytes(102, "bergen") == []
     core.validate()

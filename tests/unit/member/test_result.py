@@ -8,12 +8,15 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skerry.errors import Cancelled, SiteError, SkerryError
+from skerry.catalog.table import Column
+from skerry.errors import Cancelled, SiteError, SkerryError, SqlError
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Spool
 from skerry.limits import Limits
 from skerry.member.result import Result
-from skerry.plan.fragment import Finish, SortKey
+from skerry.plan.fragment import Finish, MergeStep, SortKey
+from skerry.wire.codec import decode_schema, encode_schema
+from skerry.wire.messages import Schema
 from tests.unit.member.member_samples import ARROW, SCHEMA, entry_of, rows_of, spool_of
 
 LIMITS = Limits()
@@ -160,3 +163,39 @@ def test_pages_come_from_the_result(tmp_path: Path) -> None:
     assert not isinstance(page, Signal)
     assert [row for body in page.batches for row in rows_of(body)] == ALL[1:4]
     assert page.is_last
+
+
+PARTIAL = pa.schema([("k", pa.string()), ("avg(v)", pa.float64()), ("s", pa.float64()), ("c", pa.int64())])
+AVERAGE = (MergeStep(0, "any"), MergeStep(1, "avg", (2, 3)))
+WIDE = Schema(
+    (Column("k", "string"), Column("avg(v)", "double"), Column("s", "double"), Column("c", "bigint")),
+    encode_schema(PARTIAL),
+)
+
+
+def partial_result(tmp_path: Path, finish: Finish, *rows: list[tuple[Any, ...]]) -> Result:
+    result = Result(finish, LIMITS, Wakeups())
+    for sender, each in zip(finish.senders, rows, strict=True):
+        result.attach(sender, spool_of(tmp_path, each, schema=PARTIAL), lambda _: None)
+    result.schema_known(WIDE)
+    return result
+
+
+@pytest.mark.parametrize(("offset", "limit"), [(0, None), (1, None), (0, 2), (1, 1)])
+def test_groups_are_merged_and_hidden_columns_are_not_shown(tmp_path: Path, offset: int, limit: int | None) -> None:
+    left = [(None, 1.0, 1.0, 1), ("a", 2.0, 4.0, 2), ("c", None, None, 0)]
+    right = [("a", 7.0, 7.0, 1), ("b", 1.0, 3.0, 3)]
+    result = partial_result(tmp_path, Finish(1, SENDERS, KEYS, offset, limit, AVERAGE), left, right)
+    assert result.schema is not None
+    assert [column.name for column in result.schema.columns] == ["k", "avg(v)"]
+    shown = decode_schema(result.schema.arrow)
+    merged = [(None, 1.0), ("a", 11 / 3), ("b", 1.0), ("c", None)]
+    assert drain(result, shown) == merged[offset:][:limit]
+
+
+def test_a_sum_that_overflows_is_an_error_of_the_statement(tmp_path: Path) -> None:
+    steps = (MergeStep(3, "sum"),)
+    rows = [("a", 1.0, 1.0, 2**62)]
+    result = partial_result(tmp_path, Finish(1, SENDERS, (), 0, None, steps), rows, rows)
+    with pytest.raises(SqlError, match="ARITHMETIC_OVERFLOW"):
+        result.poll()

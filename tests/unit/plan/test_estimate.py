@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from sqlglot import exp
 
@@ -80,7 +81,9 @@ def orders(*conditions: str) -> Estimate:
         ("o_note IS NULL", 0.2),
         ("o_note IS NOT NULL", 0.8),
         ("o_note = 'x'", 0.8 / 1000),
-        ("o_note LIKE '%x%'", 0.1),
+        ("o_note LIKE '%x%'", 0.15),
+        ("o_note LIKE '%x%y%'", 0.03),
+        ("o_custkey < o_orderkey", 0.5),
         ("o_note LIKE '%'", 1),
         ("abs(o_custkey) > 7", 1 / 3),
         ("o_orderkey < :p", 1 / 3),
@@ -114,6 +117,26 @@ def test_a_key_of_two_columns_is_bounded_by_the_rows_of_its_table() -> None:
     keys = [("l_partkey", "ps_partkey"), ("l_suppkey", "ps_suppkey")]
     joined = ESTIMATOR.join(ESTIMATOR.scan([LINEITEM]), ESTIMATOR.scan([PARTSUPP]), keys)
     assert joined.rows == pytest.approx(6_000_000)
+
+
+def test_a_condition_beside_a_key_is_a_condition() -> None:
+    supplier = part(
+        "supplier",
+        10_000,
+        ("bigint", ColumnStats("s_suppkey", 1, 10_000, 0, 10_000)),
+        ("bigint", ColumnStats("s_nationkey", 0, 24, 0, 25)),
+    )
+    left = ESTIMATOR.join(ESTIMATOR.scan([LINEITEM]), ESTIMATOR.scan([CUSTOMER]), [])
+    sold = msgspec.structs.replace(left, rows=6_000_000.0, base_rows=6_000_000.0)
+    keys = [("l_suppkey", "s_suppkey"), ("c_nationkey", "s_nationkey")]
+    assert ESTIMATOR.join(sold, ESTIMATOR.scan([supplier]), keys).rows == pytest.approx(6_000_000 / 25)
+
+
+def test_a_range_with_both_ends_has_one_value_more() -> None:
+    discount = part("l", 1100, ("decimal(15,2)", ColumnStats("x", "0.00", "0.10", 0, 11)))
+    kept = ESTIMATOR.scan([discount], [condition("x BETWEEN 0.05 AND 0.07")])
+    assert kept.rows == pytest.approx(300)
+    assert ESTIMATOR.scan([discount], [condition("x < 0.05")]).rows == pytest.approx(500)
 
 
 def test_outer_joins_keep_a_side_and_a_join_without_keys_is_a_product() -> None:
@@ -159,6 +182,7 @@ def test_parts_add_up() -> None:
 def test_without_statistics_guesses_are_as_before() -> None:
     bare = TablePart("t", "oslo", (Column("a", "int"), Column("s", "string")), 900, 9000, 1, 1)
     assert ESTIMATOR.scan([bare], [condition("abs(a) > 3")]).rows == pytest.approx(300)
+    assert ESTIMATOR.scan([bare], [condition("s = 'x'")]).rows == pytest.approx(10)
     assert ESTIMATOR.scan([bare], columns=["a"]).row_bytes == 4
     uncounted = TablePart("t", "oslo", (Column("a", "bigint"),), None, 8000, 1, 1)
     assert ESTIMATOR.scan([uncounted]).rows == 2000

@@ -22,7 +22,7 @@ from skerry.limits import KIB, MIB, Limits
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.taskport import TaskPort
 from skerry.spark.engine import EdgeInput, SinkOutput
-from skerry.spark.sink import SinkSpec, hand_over, pieces
+from skerry.spark.sink import SinkSpec, hand_over, sized_pieces
 from skerry.spark.source import SourceSpec, decode_spec, encode_spec, read_share
 from skerry.wire.codec import decoded_bytes, encode_batch, encode_schema
 from skerry.wire.frames import ConnectionLost
@@ -44,7 +44,8 @@ def batches(count: int, rows: int = 10) -> list[pa.RecordBatch]:
 class World:
     """A task port, its budget, and the two functions that tasks run, in threads."""
 
-    def __init__(self, port: TaskPort, address: str, folder: Path) -> None:
+    def __init__(self, port: TaskPort, address: str, folder: Path, is_inside: bool) -> None:
+        self.is_inside = is_inside
         self.port = port
         self.address = address
         self.folder = folder
@@ -55,7 +56,7 @@ class World:
 
     async def sink(self, items: Iterator[pa.RecordBatch], attempt: Attempt = FIRST, token: str = "t") -> Any:
         output = SinkOutput(QUERY, 1, self.address, token, "test")
-        spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS)
+        spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS, self.is_inside)
         return await asyncio.to_thread(hand_over, spec, attempt.partition, attempt.attempt, items)
 
     async def source(self, partition: int = 0, partitions: int = 1, token: str = "t") -> list[int]:
@@ -68,19 +69,28 @@ class World:
         return await asyncio.to_thread(read)
 
 
+def pieces(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
+    for piece, size in sized_pieces(batch, limits):
+        assert size == decoded_bytes(piece)
+        yield piece
+
+
 def in_a_world(test: Callable[[World], Awaitable[None]], folder: Path) -> None:
-    async def run() -> None:
+    """Twice: with sinks that use the socket, and with sinks that are known to be in this process."""
+
+    async def run(is_inside: bool) -> None:
         port = TaskPort(LIMITS)
         listener = await port.listen(f"unix:{folder}/s", Identity("test", "oslo", 1))
         try:
             async with asyncio.timeout(30):
-                await test(World(port, listener.address, folder))
+                await test(World(port, listener.address, folder, is_inside))
         finally:
             port.forget(QUERY)
             await listener.stop()
         assert port.connections() == 0
 
-    asyncio.run(run())
+    for is_inside in (False, True):
+        asyncio.run(run(is_inside))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -257,6 +267,9 @@ def test_batches_are_cut_near_the_target_and_below_a_frame() -> None:
     assert all(len(encode_batch(piece)) < limits.frame_bytes for piece in cut)
     assert all(decoded_bytes(piece) <= 4 * KIB or piece.num_rows == 1 for piece in cut)
     assert list(pieces(batch.slice(0, 0), limits)) == []
+    # A small spool wants small batches: a window of pages has one of them in each at least.
+    small = Limits(spool_memory_bytes=64 * KIB)
+    assert all(decoded_bytes(piece) <= 2 * KIB or piece.num_rows == 1 for piece in pieces(batch, small))
     with pytest.raises(Overloaded, match="one row takes"):
         list(pieces(pa.record_batch([pa.array(["x" * 70 * KIB])], names=["s"]), limits))
 
@@ -267,12 +280,12 @@ def test_what_tasks_import_does_not_bring_pandas() -> None:
 import sys
 import pyarrow as pa
 from skerry.spark.engine import SinkRow
-from skerry.spark.sink import encode_row, pieces
+from skerry.spark.sink import encode_row, sized_pieces
 from skerry.spark.source import read_share
 from skerry.limits import Limits
 from skerry.wire.codec import decode_batch, encode_batch
 row = encode_row(SinkRow(0, 2**62, 3, 4, 5))
-for piece in pieces(row, Limits()):
+for piece, _ in sized_pieces(row, Limits()):
     assert decode_batch(encode_batch(piece), row.schema, 1 << 20).equals(row)
 assert "pandas" not in sys.modules, "pandas was imported"
 assert row.column(1)[0].as_py() == 2**62

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.sql.statement import DescribeTable, Explain, ShowTables
+from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, ShowTables
 from tests.unit.sql.sql_cases import query, rendered, statement
 
 
@@ -85,6 +85,15 @@ def test_statements_that_are_no_queries() -> None:
         described = statement(text)
         assert isinstance(described, DescribeTable)
         assert (described.ref.name, described.ref.member) == ("orders", "oslo")
+    for text, columns in (
+        ("ANALYZE TABLE oslo.orders", ()),
+        ("analyze table oslo.orders compute statistics;", ()),
+        ("ANALYZE TABLE oslo.`orders` COMPUTE STATISTICS FOR ALL COLUMNS", ()),
+        ("ANALYZE TABLE oslo.orders FOR COLUMNS O_ID, `o_price`, o_id", ("o_id", "o_price")),
+    ):
+        analyzed = statement(text)
+        assert isinstance(analyzed, AnalyzeTable)
+        assert (analyzed.ref.name, analyzed.ref.member, analyzed.columns) == ("orders", "oslo", columns)
     explained = statement("EXPLAIN ANALYZE SELECT o_id FROM orders")
     assert isinstance(explained, Explain)
     assert explained.analyze
@@ -92,6 +101,10 @@ def test_statements_that_are_no_queries() -> None:
     plain = statement("EXPLAIN WITH x AS (SELECT 1) SELECT * FROM x")
     assert isinstance(plain, Explain)
     assert not plain.analyze
+    assert not plain.is_json
+    as_json = statement("explain analyze format json select o_id from orders")
+    assert isinstance(as_json, Explain)
+    assert (as_json.analyze, as_json.is_json) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,15 @@ from tests.unit.sql.sql_cases import statement
         ("SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1", "QUALIFY is not Spark SQL"),
         ("DESCRIBE", "DESCRIBE takes a table's name"),
         ("DESCRIBE ordes", "unknown table ordes; did you mean orders?"),
+        ("ANALYZE TABLE", "ANALYZE TABLE takes a table's name"),
+        ("ANALYZE TABLE ordes", "unknown table ordes; did you mean orders?"),
+        ("ANALYZE TABLE orders COMPUTE STATISTICS NOSCAN", "ANALYZE TABLE takes a table's name"),
+        ("ANALYZE TABLE orders FOR COLUMNS", "write ANALYZE TABLE name"),
+        ("ANALYZE TABLE orders FOR COLUMNS o_id o_price", "write ANALYZE TABLE name"),
+        ("ANALYZE TABLE orders FOR COLUMNS o_idd", "table orders has no column o_idd; did you mean o_id?"),
         ("SHOW TABLES IN x", "SHOW TABLES takes"),
-        ("EXPLAIN", "EXPLAIN \\[ANALYZE\\] takes a query".replace("\\", "")),
+        ("EXPLAIN", "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"),
+        ("EXPLAIN ANALYZE FORMAT XML SELECT 1", "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"),
     ],
 )
 def test_the_message_says_what_and_where(sql: str, message: str) -> None:

@@ -84,7 +84,7 @@ from tests.unit.sql.sql_cases import filters, query, rendered
     ],
 )
 def test_pushed_filters(sql: str, pushed: dict[str, list[str]]) -> None:
-    assert filters(sql, {"a": 1, "b": 2} if ":a" in sql else None) == pushed
+    assert filters(sql, {"a": 1, "b": "2024-02-29"} if ":a" in sql else None) == pushed
 
 
 def test_the_statement_keeps_its_own_filters() -> None:

@@ -14,7 +14,7 @@ import pytest
 from skerry.errors import Overloaded, PeerError, SiteError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.ids import ChannelId, QueryId
-from skerry.limits import KIB, MIB, Limits
+from skerry.limits import ENTRY_BYTES, KIB, MIB, Limits
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, Gone, data_handler
 from skerry.wire.frames import Buffer, decode, encode_batch_frame
@@ -103,6 +103,35 @@ def test_a_channel_arrives_whole_and_in_order(tmp_path: Path) -> None:
         assert sender.out.sent_bytes == receiver.channel.received_bytes > sum(map(len, sender.bodies))
         assert sender.spool.first == sender.spool.length  # what is acked is released
         assert receiver.errors == []
+        await receiver.stop()
+        sender.spool.close()
+
+    run(main())
+
+
+def test_tiny_batches_hold_no_more_of_their_receiver_than_its_window(tmp_path: Path) -> None:
+    """What it takes to keep account of a batch is paid for with credit too."""
+
+    async def main() -> None:
+        budget = Budget(64 * MIB, 0)
+        receiver = Receiver(tmp_path, budget=budget, grant_on_consumption=True)
+        sender = Sender(tmp_path, await receiver.start())
+        sender.put(*[1] * 1000)
+        sender.spool.finish()
+        task = asyncio.create_task(sender.out.run())
+        await until(lambda: sender.out._sender.acked_upto and not sender.out._sender.remaining_credits)
+        await until(lambda: receiver.spool.length == sender.out._sender.sent_upto)
+        window = SMALL.first_credits_bytes
+        assert window <= budget.memory_used <= window + 1 + ENTRY_BYTES
+        while not task.done():
+            while receiver.spool.first < receiver.spool.length:
+                size = receiver.spool.read(receiver.spool.first).decoded_bytes
+                receiver.spool.release(receiver.spool.first + 1)
+                receiver.channel.consumed(size)
+                assert budget.memory_used <= window + 1 + ENTRY_BYTES
+            await asyncio.sleep(0)
+        assert task.result() is ChannelEnd.FINISHED
+        assert len(receiver.seqs) == 1000
         await receiver.stop()
         sender.spool.close()
 

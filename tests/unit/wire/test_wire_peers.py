@@ -34,6 +34,7 @@ class Member:
         self.numbers: list[int] = []
         self.messages: list[tuple[str, Message]] = []
         self.ups: list[tuple[str, int]] = []
+        self.backs: list[str] = []
         self.losses: list[str] = []
         self.listener: Listener | None = None
         self.peers: Peers | None = None
@@ -46,6 +47,7 @@ class Member:
             on_message=self.on_message,
             on_peer_lost=self.on_lost,
             on_peer_up=lambda peer, epoch: self.ups.append((peer, epoch)),
+            on_peer_back=lambda peer, heard_at: self.backs.append(peer),
             random=Random(self.identity.epoch),
         )
         self.listener = await Listener.start(address, self.limits, self.identity, {"control": self.peers.serve})
@@ -159,6 +161,23 @@ def test_nothing_is_lost_or_doubled_over_cuts() -> None:
         await until(lambda: len(oslo.numbers) >= 400 and len(bergen.numbers) >= 400)
         assert oslo.numbers == bergen.numbers == list(range(400))
         assert (oslo.losses, bergen.losses, oslo.ups, bergen.ups) == ([], [], [("bergen", 22)], [("oslo", 11)])
+        await oslo.stop()
+        await bergen.stop()
+        await cutter.close()
+
+    run(main())
+
+
+def test_a_connection_that_comes_back_is_told_at_both_ends() -> None:
+    async def main() -> None:
+        oslo, bergen, cutter = await behind_cutter()
+        oslo.send("bergen", 1)
+        await until(lambda: oslo.ups and bergen.ups)
+        assert (oslo.backs, bergen.backs) == ([], [])
+        cutter.cut()
+        await until(lambda: oslo.backs and bergen.backs)
+        assert (set(oslo.backs), set(bergen.backs)) == ({"bergen"}, {"oslo"})
+        assert (len(oslo.ups), len(bergen.ups)) == (1, 1)
         await oslo.stop()
         await bergen.stop()
         await cutter.close()

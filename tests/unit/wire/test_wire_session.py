@@ -26,6 +26,7 @@ from skerry.wire.session import (
     Deliver,
     Identity,
     Instruction,
+    PeerBack,
     PeerLost,
     PeerUp,
     Session,
@@ -89,7 +90,17 @@ def test_both_ends_learn_of_each_other_once() -> None:
     assert oslo.welcomed(bergen.welcome(1), 0) == [PeerUp(22)]
     oslo.unlinked(1)
     bergen.unlinked(1)
-    assert link(oslo, bergen, 2) == []
+    assert link(oslo, bergen, 2) == [PeerBack(0)]
+
+
+def test_a_session_that_is_linked_again_says_when_it_last_heard_its_peer() -> None:
+    oslo, bergen = linked()
+    (ping,) = sent(bergen.tick(1.0))
+    oslo.receive(ping, 1.5)
+    oslo.unlinked(4.5)
+    assert link(oslo, bergen, 9) == [PeerBack(1.5)]
+    # A peer that noticed first dials over a link that still seems to live.
+    assert PeerBack(9) in oslo.accept(bergen.hello(), 1, 12)
 
 
 def test_messages_wait_for_the_link_and_arrive_in_order() -> None:

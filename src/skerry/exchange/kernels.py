@@ -1,0 +1,220 @@
+"""Merging partial aggregates of whole groups, as Spark merges them: checked sums, Spark's order, exact averages.
+
+Arrow is not Spark: it wraps overflow silently, splits 0.0 from -0.0 and sorts NaN elsewhere. So nothing here uses
+Arrow's own aggregates. Every kernel gets a column whose rows are sorted by group, and where each group begins.
+"""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from skerry.errors import InternalError, SqlError
+from skerry.exchange import order
+from skerry.plan.fragment import SortKey
+
+Starts: TypeAlias = npt.NDArray[np.int64]
+Kernel: TypeAlias = Callable[[Sequence[pa.Array], Starts, pa.DataType], pa.Array]
+
+_LIMB = np.int64(0xFFFFFFFF)
+# Spark divides with one digit more than a decimal has, cut off; then it rounds to the scale of the result.
+_DIVISION = decimal.Context(prec=39, rounding=decimal.ROUND_DOWN, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+_ROUNDING = decimal.Context(prec=80, rounding=decimal.ROUND_HALF_UP, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
+
+
+def merged(kind: str, columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    """One value a group, of `type`; `columns` are those that this kind of aggregate is made from (see KERNELS)."""
+    kernel = KERNELS.get(kind)
+    if kernel is None:
+        raise InternalError(f"no kernel merges {kind}")
+    return kernel(columns, starts, type)
+
+
+def _any(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    """A value that is the same in all rows of a group."""
+    return columns[0].take(pa.array(starts))
+
+
+def _sum(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    """NULL where all are; an error where the type overflows, as in Spark with ANSI."""
+    (column,) = columns
+    if pa.types.is_integer(type):
+        whole, nulls = _int64_sums(column, starts)
+        return pa.array(whole, type, mask=nulls)
+    if pa.types.is_floating(type):
+        real, nulls = _float_sums(column, starts)
+        return pa.array(real, type, mask=nulls)
+    if pa.types.is_decimal128(type):
+        return _decimal_sums(column, starts, type)
+    raise InternalError(f"no kernel sums {type}")
+
+
+def _count(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    values, _ = _int64_sums(columns[0], starts)
+    return pa.array(values, type)
+
+
+def _least(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    return _first_of_group(columns[0], starts, descending=False)
+
+
+def _greatest(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    return _first_of_group(columns[0], starts, descending=True)
+
+
+def _first_of_group(column: pa.Array, starts: Starts, descending: bool) -> pa.Array:
+    """NULL only where all are."""
+    if len(starts) == len(column):
+        return column
+    groups = pa.array(np.repeat(np.arange(len(starts)), _sizes(starts, len(column))))
+    rows = pa.RecordBatch.from_arrays([groups, column], ["group", "value"])
+    sorting = order.Order(rows.schema, [SortKey(0, False, True), SortKey(1, descending, False)])
+    indices = sorting.sort_indices([sorting.keys_of(rows).columns])
+    # Groups keep their sizes and their order, so each still begins where it began.
+    return column.take(indices.take(pa.array(starts)))
+
+
+def _bitwise(ufunc: np.ufunc, neutral: int) -> Kernel:
+    def kernel(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+        values, valid = _filled(columns[0].cast(pa.int64()), neutral)
+        return pa.array(ufunc.reduceat(values, starts), mask=~_any_valid(valid, starts)).cast(type)
+
+    return kernel
+
+
+def _average(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+    """Of the columns (sum, count)."""
+    sums, counted = columns
+    counts, _ = _int64_sums(counted, starts)
+    if pa.types.is_decimal128(type):
+        return _decimal_averages(_decimal_sums(sums, starts, sums.type), counts, type)
+    totals, nulls = _float_sums(sums, starts)
+    with np.errstate(all="ignore"):
+        return pa.array(totals / counts, type, mask=nulls | (counts == 0))
+
+
+def _variance(is_sample: bool, is_root: bool) -> Kernel:
+    """Of the columns (count, mean, population variance): moments around the mean, which do not cancel as sums would."""
+
+    def kernel(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
+        counts, _ = _filled(columns[0], 0)
+        means, _ = _filled(columns[1], 0.0)
+        variances, _ = _filled(columns[2], 0.0)
+        # Rows without values have neither mean nor variance, and must not meet infinity.
+        total = np.add.reduceat(counts, starts)
+        with np.errstate(all="ignore"):
+            mean = np.add.reduceat(np.where(counts > 0, counts * means, 0.0), starts) / total
+            apart = means - np.repeat(mean, _sizes(starts, len(counts)))
+            moments = np.where(counts > 0, counts * (variances + apart * apart), 0.0)
+            value = np.add.reduceat(moments, starts) / (total - 1 if is_sample else total)
+            value = np.sqrt(value) if is_root else value
+        return pa.array(value, type, mask=total < (2 if is_sample else 1))
+
+    return kernel
+
+
+# Each with the columns it is made from; what is not said is made from the column of the result itself.
+KERNELS: dict[str, Kernel] = {
+    "any": _any,
+    "sum": _sum,
+    "count": _count,
+    "min": _least,
+    "max": _greatest,
+    "bit_and": _bitwise(np.bitwise_and, -1),
+    "bit_or": _bitwise(np.bitwise_or, 0),
+    "bit_xor": _bitwise(np.bitwise_xor, 0),
+    "avg": _average,  # (sum, count)
+    "var_pop": _variance(False, False),  # (count, mean, population variance), and so for the next three
+    "var_samp": _variance(True, False),
+    "stddev_pop": _variance(False, True),
+    "stddev_samp": _variance(True, True),
+}
+
+
+# --- sums ------------------------------------------------------------------------------------------
+def _sizes(starts: Starts, rows: int) -> Starts:
+    return np.diff(np.append(starts, rows))
+
+
+def _filled(column: pa.Array, neutral: float) -> tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]:
+    """Values with `neutral` in the place of NULLs, and which are none."""
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    return (column.fill_null(neutral) if column.null_count else column).to_numpy(zero_copy_only=False), valid
+
+
+def _any_valid(valid: npt.NDArray[np.bool_], starts: Starts) -> npt.NDArray[np.bool_]:
+    return np.logical_or.reduceat(valid, starts)
+
+
+def _int64_sums(column: pa.Array, starts: Starts) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+    """Sums and where they are NULL. The halves are summed apart: what does not fit is seen, not wrapped."""
+    values, valid = _filled(column.cast(pa.int64()), 0)
+    low = np.add.reduceat(values & _LIMB, starts)
+    high = np.add.reduceat(values >> 32, starts) + (low >> 32)
+    if ((high < -(2**31)) | (high >= 2**31)).any():
+        raise SqlError("[ARITHMETIC_OVERFLOW] long overflow in the sum of partial results")
+    return (high << 32) | (low & _LIMB), ~_any_valid(valid, starts)
+
+
+def _float_sums(column: pa.Array, starts: Starts) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    values, valid = _filled(column.cast(pa.float64()), 0.0)
+    with np.errstate(all="ignore"):
+        return np.add.reduceat(values, starts), ~_any_valid(valid, starts)
+
+
+def _decimal_sums(column: pa.Array, starts: Starts, type: pa.Decimal128Type) -> pa.Array:
+    """Four words of 32 bits are summed apart, then carried: exact for more rows than a batch can hold."""
+    halves = order.decimal_halves(column)
+    valid = column.is_valid().to_numpy(zero_copy_only=False)
+    halves = np.where(valid[:, None], halves, np.int64(0))
+    low, high = halves[:, 0], halves[:, 1]
+    # The upper word of the low half is no sign: a logical shift.
+    words = [low & _LIMB, (low >> 32) & _LIMB, high & _LIMB, high >> 32]
+    sums = [np.add.reduceat(word, starts) for word in words]
+    for place in range(3):
+        sums[place + 1] = sums[place + 1] + (sums[place] >> 32)
+        sums[place] = sums[place] & _LIMB
+    fits = (sums[3] >= -(2**31)) & (sums[3] < 2**31)
+    made = np.stack([(sums[1] << 32) | sums[0], (sums[3] << 32) | sums[2]], axis=1)
+    null = ~_any_valid(valid, starts)
+    if not (fits & _within(made, type.precision)).all():
+        raise SqlError(f"[NUMERIC_VALUE_OUT_OF_RANGE] a sum of partial results does not fit decimal{_digits(type)}")
+    validity = pa.array(~null).buffers()[1]
+    return pa.Array.from_buffers(type, len(starts), [validity, pa.py_buffer(np.ascontiguousarray(made))])
+
+
+def _within(made: npt.NDArray[np.int64], precision: int) -> npt.NDArray[np.bool_]:
+    """Which 128-bit integers have no more than so many digits."""
+    low, high = made[:, 0].view(np.uint64), made[:, 1]
+    most, least = 10**precision - 1, -(10**precision) + 1
+
+    def halves(value: int) -> tuple[np.uint64, np.int64]:
+        return np.uint64(value & (2**64 - 1)), np.int64(value >> 64)
+
+    (most_low, most_high), (least_low, least_high) = halves(most), halves(least)
+    is_above = (high > most_high) | ((high == most_high) & (low > most_low))
+    is_below = (high < least_high) | ((high == least_high) & (low < least_low))
+    return np.asarray(~(is_above | is_below))
+
+
+def _decimal_averages(sums: pa.Array, counts: npt.NDArray[np.int64], type: pa.Decimal128Type) -> pa.Array:
+    unit, most = decimal.Decimal(1).scaleb(-type.scale), 10**type.precision
+    averages: list[decimal.Decimal | None] = []
+    for total, count in zip(sums.to_pylist(), counts.tolist(), strict=True):
+        if total is None or count == 0:
+            averages.append(None)
+            continue
+        average = _DIVISION.divide(total, decimal.Decimal(count)).quantize(unit, context=_ROUNDING)
+        if abs(average).scaleb(type.scale, context=_ROUNDING) >= most:
+            raise SqlError(f"[NUMERIC_VALUE_OUT_OF_RANGE] an average does not fit decimal{_digits(type)}")
+        averages.append(average)
+    return pa.array(averages, type)
+
+
+def _digits(type: pa.Decimal128Type) -> str:
+    return f"({type.precision},{type.scale})"

@@ -1,0 +1,128 @@
+"""ANALYZE TABLE as a plan: each part is looked at by its own site's Spark, which keeps what it finds."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import msgspec
+from sqlglot import exp
+
+from skerry.catalog.statistics import ANALYZED, bound
+from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.plan.cache import fingerprint
+from skerry.plan.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.sql.nodes import SparkType
+from skerry.sql.statement import render
+
+_PLACEHOLDER = "skerry_analyzed_part"
+_EDGE = 1
+_COMPARED = frozenset("boolean tinyint smallint int bigint float double string date timestamp timestamp_ntz".split())
+
+
+def analyze_plan(parts: Sequence[TablePart], columns: Sequence[str], initiator: str) -> Plan:
+    """One row a part: member, rows, bytes, and what was found of the columns as JSON (all of them if none is named)."""
+    fragments = [
+        Fragment(
+            id=number,
+            member=part.member,
+            sql=render(_select(part, {name.lower() for name in columns})),
+            leaves=(TableLeaf(_PLACEHOLDER, part.table),),
+            output=Output(_EDGE, initiator, through_driver=True),
+            estimated_rows=1,
+            analyzes=part.table,
+        )
+        for number, part in enumerate(parts, 1)
+    ]
+    info = {f"{part.member}.{part.table}": part.schema_version for part in parts}
+    plan = Plan("", tuple(fragments), Finish(_EDGE, tuple(part.member for part in parts)), info)
+    return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
+
+
+def _select(part: TablePart, wanted: set[str]) -> exp.Select:
+    chosen = [column for column in part.columns if not wanted or column.name.lower() in wanted]
+    found: list[exp.Expr] = []
+    for column in chosen:
+        found += [exp.Literal.string(column.name), _found(column)]
+    return exp.select(
+        exp.alias_(exp.Literal.string(part.member), "member"),
+        exp.alias_(_call("count", exp.Star()), "rows"),
+        exp.alias_(exp.Cast(this=exp.Literal.number(part.size_bytes), to=SparkType(this="BIGINT")), "bytes"),
+        exp.alias_(_call("to_json", _call("named_struct", *found)), "columns"),
+    ).from_(exp.to_table(_PLACEHOLDER))
+
+
+def _found(column: Column) -> exp.Expr:
+    """What Spark is asked about one column; texts, so that JSON changes no number."""
+    name = exp.column(column.name, quoted=True)
+    nulls = exp.Sub(this=_call("count", exp.Star()), expression=_call("count", name))
+    asked: dict[str, exp.Expr] = {"nulls": nulls}
+    if column.type in _COMPARED or column.type.startswith("decimal"):
+        asked["ndv"] = _call("approx_count_distinct", name.copy())
+        asked["low"] = exp.Cast(this=_call("min", name.copy()), to=SparkType(this="STRING"))
+        asked["high"] = exp.Cast(this=_call("max", name.copy()), to=SparkType(this="STRING"))
+    if column.type in ("string", "binary"):
+        asked["width"] = _call("avg", _call("octet_length", name.copy()))
+    pairs = [each for key, value in asked.items() for each in (exp.Literal.string(key), value)]
+    return _call("named_struct", *pairs)
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def read_found(text: str, columns: Sequence[Column]) -> PartStats:
+    """The JSON of one part as statistics; what cannot be read is unknown."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = {}
+    if not isinstance(found, dict):
+        found = {}
+    return PartStats(tuple(_column(each, found[each.name]) for each in columns if each.name in found), ANALYZED)
+
+
+def _column(column: Column, found: Any) -> ColumnStats:
+    if not isinstance(found, dict):
+        return ColumnStats(column.name)
+    (low, low_exact), (high, high_exact) = (
+        bound(_value(found.get(end), column.type), column.type) for end in ("low", "high")
+    )
+    width = found.get("width")
+    return ColumnStats(
+        name=column.name,
+        low=low,
+        high=high,
+        nulls=found.get("nulls") if isinstance(found.get("nulls"), int) else None,
+        ndv=float(found["ndv"]) if isinstance(found.get("ndv"), int) else None,
+        width_bytes=float(width) + 4 if isinstance(width, int | float) else None,
+        is_exact=low_exact and high_exact,
+    )
+
+
+def _value(text: object, column_type: str) -> Any:
+    """A value from its text in Spark's form."""
+    if not isinstance(text, str):
+        return None
+    try:
+        match column_type:
+            case "string":
+                return text
+            case "boolean":
+                return text == "true"
+            case "date":
+                return datetime.date.fromisoformat(text)
+            case "timestamp" | "timestamp_ntz":
+                return datetime.datetime.fromisoformat(text)
+            case "float" | "double":
+                number = float(text)
+                return number if math.isfinite(number) else None
+            case "tinyint" | "smallint" | "int" | "bigint":
+                return int(text)
+        return Decimal(text)
+    except (ValueError, InvalidOperation):
+        return None

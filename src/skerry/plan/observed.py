@@ -1,0 +1,175 @@
+"""What edges turned out to carry: remembered by what makes their rows, and used when the same is planned again."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+import xxhash
+from sqlglot import exp
+
+from skerry.catalog.table import TablePart
+from skerry.plan.cache import fingerprint
+from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.plan.reading import parse_fragment
+from skerry.sql.dialect import render
+from skerry.sql.push import split
+
+# The version of the files of a table at a member; None when nobody knows it.
+VersionOf = Callable[[str, str], int | None]
+_PLAIN = frozenset(("expressions", "from_", "where", "hint"))
+
+
+class Size(msgspec.Struct, frozen=True):
+    rows: int
+    size_bytes: int
+
+
+class Observed:
+    """The latest size of each thing seen, least recently used first out.
+
+    Plans are made in threads beside the one that learns, so an entry may go between two looks.
+    """
+
+    def __init__(self, entries_max: int) -> None:
+        self._max = entries_max
+        self._sizes: OrderedDict[str, Size] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sizes)
+
+    def learn(self, plan: Plan, sizes: Mapping[int, Size], version_of: VersionOf) -> None:
+        """A plan ran to its end, its fragments sent so much. With a LIMIT they may have been stopped: not counted."""
+        if plan.finish.limit is not None or any("LIMIT" in fragment.sql for fragment in plan.fragments):
+            return
+        keys = fragment_keys(plan, version_of)
+        for fragment in plan.fragments:
+            size, key = sizes.get(fragment.id), keys[fragment.id]
+            if size is None or not key or self._get(key) == size:  # nothing new: most queries have run before
+                continue
+            self._put(key, size)
+            scan = _scan_key_of(fragment, version_of)
+            if scan:
+                self._put(scan, size)
+
+    def estimate(self, plan: Plan, version_of: VersionOf) -> Plan:
+        """The plan with what is known of its edges in the place of what was guessed."""
+        keys = fragment_keys(plan, version_of)
+        fragments = []
+        for fragment in plan.fragments:
+            size = self._get(keys[fragment.id])
+            if size is not None:
+                fragment = msgspec.structs.replace(fragment, estimated_rows=size.rows, estimated_bytes=size.size_bytes)
+            fragments.append(fragment)
+        if tuple(fragments) == plan.fragments:
+            return plan
+        known = msgspec.structs.replace(plan, fragments=tuple(fragments))
+        return msgspec.structs.replace(known, plan_id=fingerprint(known))
+
+    def scan_rows(self, parts: Sequence[TablePart], filters: Sequence[exp.Expr]) -> int | None:
+        """Rows of these parts that passed the filters when they were read last; None unless all are known."""
+        rows = 0
+        for part in parts:
+            size = self._get(scan_key(part.member, part.table, part.files_version, filters))
+            if size is None:
+                return None
+            rows += size.rows
+        return rows if parts else None
+
+    def _get(self, key: str) -> Size | None:
+        size = self._sizes.get(key)
+        if size is not None:
+            with suppress(KeyError):
+                self._sizes.move_to_end(key)
+        return size
+
+    def _put(self, key: str, size: Size) -> None:
+        self._sizes[key] = size
+        self._sizes.move_to_end(key)
+        while len(self._sizes) > self._max:
+            self._sizes.popitem(last=False)
+
+
+def fragment_keys(plan: Plan, version_of: VersionOf) -> dict[int, str]:
+    """What each fragment's rows are made of: text, versions of tables, and the same of what it reads. "" if unknown."""
+    feeding: dict[int, list[Fragment]] = {}
+    for fragment in plan.fragments:
+        feeding.setdefault(fragment.output.edge, []).append(fragment)
+    found: dict[int, str] = {}
+
+    def key_of(fragment: Fragment) -> str:
+        if fragment.id not in found:
+            found[fragment.id] = ""  # a plan has no circles; if it had, nothing would be known of it
+            found[fragment.id] = _key(fragment, plan.parameters, feeding, key_of, version_of)
+        return found[fragment.id]
+
+    for fragment in plan.fragments:
+        key_of(fragment)
+    return found
+
+
+def _key(
+    fragment: Fragment,
+    parameters: Sequence[str],
+    feeding: Mapping[int, Sequence[Fragment]],
+    key_of: Callable[[Fragment], str],
+    version_of: VersionOf,
+) -> str:
+    if any(f":{name}" in fragment.sql for name in parameters):
+        return ""  # other values, other rows
+    sql, inputs = fragment.sql, []
+    for number, leaf in enumerate(fragment.leaves):
+        sql = sql.replace(leaf.placeholder, f"leaf_{number}")
+        match leaf:
+            case TableLeaf(_, table):
+                version = version_of(fragment.member, table)
+                inputs.append(f"{table} {version}" if version is not None else "")
+            case EdgeLeaf(_, edge):
+                inputs += sorted(key_of(each) for each in feeding.get(edge, ()))
+    return _digest([fragment.member, sql, *inputs]) if all(inputs) else ""
+
+
+def scan_key(member: str, table: str, files_version: int, filters: Iterable[exp.Expr]) -> str:
+    """The rows of one part that pass these conditions, whichever columns of them are wanted."""
+    texts = [_normal(each) for condition in filters for each in split(condition)]
+    if any(":" in text for text in texts):  # a parameter, or a text that might be taken for one
+        return ""
+    return _digest(["scan", member, table.lower(), str(files_version), *sorted(texts)])
+
+
+def _scan_key_of(fragment: Fragment, version_of: VersionOf) -> str:
+    """The same for a fragment that does nothing but scan; "" for any other."""
+    match fragment.leaves:
+        case (TableLeaf(_, table),):
+            version, tree = version_of(fragment.member, table), parse_fragment(fragment.sql)
+        case _:
+            return ""
+    if version is None or not isinstance(tree, exp.Select) or not _is_scan(tree):
+        return ""
+    where = tree.args.get("where")
+    return scan_key(fragment.member, table, version, [where.this] if where is not None else [])
+
+
+def _is_scan(tree: exp.Select) -> bool:
+    said = {key for key, value in tree.args.items() if value not in (None, [], False)}
+    columns = all(isinstance(each.unalias(), exp.Column) for each in tree.expressions)
+    return said <= _PLAIN and columns and isinstance(tree.args["from_"].this, exp.Table)
+
+
+def _normal(condition: exp.Expr) -> str:
+    """A condition however its columns are quoted and qualified."""
+    while isinstance(condition, exp.Paren):
+        condition = condition.this
+    copy = condition.copy()
+    for column in copy.find_all(exp.Column):
+        name = exp.Identifier(this=column.name.lower(), quoted=False)
+        for key in ("table", "db", "catalog"):
+            column.set(key, None)
+        column.set("this", name)
+    return render(copy)
+
+
+def _digest(texts: Iterable[str]) -> str:
+    return xxhash.xxh3_128_hexdigest("\0".join(texts).encode())

@@ -1,0 +1,66 @@
+"""Do partial aggregates pay? Groups that would travel, against rows that would."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from skerry.catalog.table import TablePart
+from skerry.plan.estimate import Estimate, Estimator, row_bytes, scan_rows
+from skerry.plan.grouping import Block
+from skerry.plan.selectivity import ColumnEstimate
+from skerry.sql.statement import Scan
+
+PartsOf = Mapping[str, Sequence[TablePart]]
+
+# Of an expression nobody knows, there is one value for ten rows.
+_UNKNOWN_SHARE = 0.1
+
+
+def group_rows(
+    block: Block, keys: Sequence[exp.Expr], part: TablePart, scans: Mapping[str, Scan], parts: PartsOf
+) -> int:
+    """Groups that one part is likely to have."""
+    columns: dict[str, ColumnEstimate] = {}
+    rows = 0.0
+    for seen in block.seen:
+        scan = scans[seen.scan]
+        own = [part] if seen.scan == block.scan else parts[seen.scan]
+        found = Estimator().scan(own, scan.filters, alias=seen.alias if len(block.seen) > 1 else "")
+        columns |= found.columns
+        rows = found.rows if seen.scan == block.scan else rows
+    relation = Estimate(rows, columns, rows)
+    return max(1, int(min(math.prod(_values(key, relation) for key in keys), rows)))
+
+
+def _values(key: exp.Expr, relation: Estimate) -> float:
+    if isinstance(key, exp.Mod) and isinstance(key.expression, exp.Literal) and key.expression.is_int:
+        return float(key.expression.this)
+    if all(relation.key(column) is not None for column in key.find_all(exp.Column)):
+        return relation.distinct(key)
+    return max(1.0, relation.rows * _UNKNOWN_SHARE)
+
+
+def pays(block: Block, groups: Mapping[str, int], width_bytes: int, scans: Mapping[str, Scan], parts: PartsOf) -> bool:
+    """Do fewer bytes travel than if rows did? `groups` are those of each member, each of so many bytes.
+
+    What the site keeps that holds most of them does not travel. Tables that the parts are joined with go to each of
+    them; without partial aggregates they would go to one site.
+    """
+    most = max(parts[block.scan], key=lambda part: (_scan_bytes(scans[block.scan], part), part.member)).member
+    rows = {part.member: _scan_bytes(scans[block.scan], part) for part in parts[block.scan]}
+    sent = sum(count * width_bytes for member, count in groups.items() if member != max(groups, key=groups.__getitem__))
+    raw = sum(size for member, size in rows.items() if member != most)
+    for other in block.others:
+        for part in parts[other]:
+            size = _scan_bytes(scans[other], part)
+            sent += size * sum(member != part.member for member in groups)
+            raw += size if part.member != most else 0
+    return sent < raw
+
+
+def _scan_bytes(scan: Scan, part: TablePart) -> int:
+    needed = [column for column in scan.table.columns if column.name in scan.columns]
+    return scan_rows(part, bool(scan.filters)) * max(1, row_bytes(needed))

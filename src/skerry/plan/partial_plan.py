@@ -1,0 +1,103 @@
+"""Where partial aggregates are used in a query: by the member for its root, by Spark for any of its blocks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from skerry.catalog.table import Column
+from skerry.limits import Limits
+from skerry.plan.estimate import part_rows, row_bytes
+from skerry.plan.grouping import Block, block_of
+from skerry.plan.partial_cost import PartsOf, group_rows, pays
+from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.sql.shape import Shape
+from skerry.sql.statement import Query, Scan
+
+
+@dataclass(frozen=True)
+class InMember:
+    """The root's groups of every part go to the initiator; `rows` of about `row_bytes` from each member.
+
+    scan: the table whose parts are grouped, each joined with all rows of the `others`.
+    """
+
+    merge: MemberMerge
+    scan: str
+    others: tuple[str, ...]
+    rows: dict[str, int]
+    row_bytes: int
+
+
+@dataclass(frozen=True)
+class AtSite:
+    """The partial rows of a scan, in the place of its own."""
+
+    merge: SiteMerge
+    rows: dict[str, int]
+
+
+def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits) -> InMember | None:
+    """`parts` are those of each scan."""
+    scans = {scan.node_name: scan for scan in query.tables}
+    block = _block(query.tree, scans, parts)
+    merge = member_merge(block, shape) if block is not None else None
+    if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
+        return None
+    rows = _group_rows(block, block.keys, scans, parts)
+    if shape.limit is not None:
+        rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
+    width_bytes = row_bytes(_columns(block, merge))
+    if sum(rows.values()) > limits.merge_groups or not pays(block, rows, width_bytes, scans, parts):
+        return None
+    return InMember(merge, block.scan, block.others, rows, width_bytes)
+
+
+def at_sites(query: Query, parts: PartsOf, shape: Shape) -> tuple[Query, list[AtSite]]:
+    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
+    scans = {scan.node_name: scan for scan in query.tables}
+    tables = {name: scan.table for name, scan in scans.items()}
+    root = query.tree.copy()
+    found: list[AtSite] = []
+    for select in list(root.find_all(exp.Select)):
+        block = _block(select, scans, parts)
+        merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
+        if block is None or merge is None:
+            continue
+        group = merge.partial.args.get("group")
+        rows = _group_rows(block, group.expressions if group is not None else (), scans, parts)
+        if pays(block, rows, row_bytes(merge.columns), scans, parts):
+            found.append(AtSite(merge, rows))
+            root = _replaced(root, select, merge.final)
+    gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
+    left = tuple(scan for scan in query.tables if scan.node_name not in gone)
+    return (dataclasses.replace(query, tree=root, tables=left) if found else query), found
+
+
+def _block(select: exp.Expr, scans: Mapping[str, Scan], parts: PartsOf) -> Block | None:
+    sizes = {
+        name: sum(part_rows(part) for part in each)
+        for name, each in parts.items()
+        if len({part.member for part in each}) > 1
+    }
+    return block_of(select, {name: scan.table for name, scan in scans.items()}, sizes)
+
+
+def _replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
+    if select is root:
+        return final
+    # An operand of UNION that is itself one, or has an order, stands in brackets.
+    select.replace(exp.Subquery(this=final) if isinstance(select.parent, exp.SetOperation) else final)
+    return root
+
+
+def _group_rows(block: Block, keys: Sequence[exp.Expr], scans: Mapping[str, Scan], parts: PartsOf) -> dict[str, int]:
+    return {part.member: group_rows(block, keys, part, scans, parts) for part in parts[block.scan]}
+
+
+def _columns(block: Block, merge: MemberMerge) -> list[Column]:
+    """The partial row; what nobody knows the type of is taken for a string."""
+    return [Column("", block.type_of(item.unalias()) or "string") for item in merge.tree.expressions]

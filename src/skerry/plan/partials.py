@@ -1,0 +1,261 @@
+"""How an aggregate is made of partial ones: what each site computes, and what makes the whole of it.
+
+Spark itself works so between its partitions: a merge of buffers that equals Spark's gives an answer of Spark's.
+What is not here (percentiles, sketches, first and last, …) has no partial form that SQL can carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from sqlglot import exp
+
+from skerry.sql.functions import call_name
+from skerry.sql.lexer import tokens_of
+from skerry.sql.nodes import Arguments, SparkType
+from skerry.sql.parse import parse_query
+from skerry.sql.types import decimal_of
+
+_DEPTH = 50
+
+TypeOf = Callable[[exp.Expr], str | None]
+
+_SUMS = frozenset(("sum",))
+_COUNTS = frozenset(("count", "count_if"))
+_LEAST = {"min": "min", "max": "max", "bool_and": "min", "every": "min", "bool_or": "max", "some": "max", "any": "max"}
+_AVERAGES = frozenset(("avg", "mean"))
+_BITS = frozenset(("bit_and", "bit_or", "bit_xor"))
+_VARIANCES = {
+    "var_pop": "var_pop",
+    "var_samp": "var_samp",
+    "variance": "var_samp",
+    "stddev_pop": "stddev_pop",
+    "stddev_samp": "stddev_samp",
+    "stddev": "stddev_samp",
+    "std": "stddev_samp",
+}
+_BY = frozenset(("min_by", "max_by"))
+_LISTS = frozenset(("collect_list", "array_agg"))
+_WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
+_REAL = frozenset(("float", "double"))
+_ORDERED = frozenset("boolean string binary date timestamp timestamp_ntz".split()) | _WHOLE | _REAL
+# Values that equal each other are the same: of two zeros or NaNs a set keeps any.
+_EXACT = frozenset("boolean string date timestamp timestamp_ntz".split()) | _WHOLE
+# The moments of the parts, put together one after the other as Spark's buffers are.
+_MOMENTS = """
+SELECT aggregate(
+  collect_list(named_struct('n', part_n, 'a', part_a, 'v', part_v)),
+  named_struct('n', CAST(0 AS DOUBLE), 'a', CAST(0 AS DOUBLE), 'm', CAST(0 AS DOUBLE)),
+  (s, x) -> CASE WHEN x.n = 0 THEN s ELSE named_struct(
+    'n', s.n + x.n,
+    'a', s.a + (x.a - s.a) * x.n / (s.n + x.n),
+    'm', s.m + x.v * x.n + (x.a - s.a) * (x.a - s.a) * s.n * x.n / (s.n + x.n)) END,
+  s -> {})
+"""
+_SPREADS = {
+    "var_pop": "CASE WHEN s.n < 1 THEN NULL ELSE s.m / s.n END",
+    "var_samp": "CASE WHEN s.n < 2 THEN NULL ELSE s.m / (s.n - 1) END",
+    "stddev_pop": "CASE WHEN s.n < 1 THEN NULL ELSE sqrt(s.m / s.n) END",
+    "stddev_samp": "CASE WHEN s.n < 2 THEN NULL ELSE sqrt(s.m / (s.n - 1)) END",
+}
+# Exact averages of decimals in SQL: how many digits of a count leave room for the fraction at its full scale.
+_COUNT_DIGITS = ((4, 15), (10, 12))
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate call, taken apart."""
+
+    name: str
+    arguments: tuple[exp.Expr, ...]
+    is_distinct: bool
+    where: exp.Expr | None
+
+    def like(self, name: str, *arguments: exp.Expr) -> exp.Expr:
+        """Another aggregate over the same rows."""
+        made: exp.Expr = called(name, *(argument.copy() for argument in arguments))
+        return exp.Filter(this=made, expression=self.where.copy()) if self.where is not None else made
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Merged in the member by the kernel `kind`, from its own column or, if there are any, from `hidden` ones."""
+
+    kind: str
+    hidden: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Split:
+    """Merged in Spark: `partials` with their types, and what `merged` makes of their columns."""
+
+    partials: tuple[tuple[exp.Expr, str], ...]
+    merged: Callable[[Sequence[exp.Expr]], exp.Expr]
+
+
+def called(name: str, *arguments: exp.Expr) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=list(arguments))
+
+
+def call_of(node: exp.Expr) -> Call | None:
+    """None for forms that no partial aggregate has (WITHIN GROUP, IGNORE NULLS, named arguments)."""
+    where = node.expression if isinstance(node, exp.Filter) else None
+    inner = node.this if isinstance(node, exp.Filter) else node
+    name = call_name(inner)
+    if name is None or not isinstance(inner, exp.Anonymous):
+        return None
+    arguments = list(inner.expressions)
+    is_distinct = bool(arguments) and isinstance(arguments[0], exp.Distinct)
+    if is_distinct or (arguments and isinstance(arguments[0], Arguments)):
+        arguments = list(arguments[0].expressions)
+    if any(isinstance(each, exp.IgnoreNulls | exp.RespectNulls | exp.Kwarg) for each in arguments):
+        return None
+    return Call(name, tuple(arguments), is_distinct, where)
+
+
+def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
+    """The member's own way, for types that have a proven kernel."""
+    if call.name in _COUNTS and not call.is_distinct:
+        return Kernel("count")
+    if not call.arguments:
+        return None
+    argument, type_ = call.arguments[0], type_of(call.arguments[0])
+    is_number = _is_number(type_)
+    if call.name in _LEAST and (type_ in _ORDERED or is_number):
+        return Kernel(_LEAST[call.name])  # DISTINCT changes nothing
+    if call.is_distinct or len(call.arguments) != 1 or not is_number:
+        return None
+    if call.name in _SUMS:
+        return Kernel("sum")
+    if call.name in _BITS and type_ in _WHOLE:
+        return Kernel(call.name)
+    if call.name in _AVERAGES:
+        return Kernel("avg", (call.like("sum", _summed(argument, type_)), call.like("count", argument)))
+    return Kernel(_VARIANCES[call.name], _moments(call)) if call.name in _VARIANCES else None
+
+
+def split_of(call: Call, type_of: TypeOf) -> Split | None:
+    """Spark's way: SQL over the partial rows. Aggregates of distinct values are not split: see `distinct_of`."""
+    if call.is_distinct and call.name not in _LEAST:
+        return None
+    if call.name in _COUNTS:
+        own = call.like(call.name, *call.arguments)
+        return Split(((own, "bigint"),), lambda c: called("coalesce", called("sum", c[0]), exp.Literal.number(0)))
+    types = [type_of(argument) for argument in call.arguments]
+    type_ = types[0] if types else None
+    if type_ is None or type_ == "void" or None in types:
+        return None
+    own = call.like(call.name, *call.arguments)
+    if call.name in _LEAST and len(types) == 1:
+        return Split(((own, type_),), lambda c: called(call.name, c[0]))
+    if call.name in _BY and len(types) == 2 and types[1] is not None:
+        greatest = call.like(call.name.removesuffix("_by"), call.arguments[1])
+        return Split(((own, type_), (greatest, types[1])), lambda c: called(call.name, *c))
+    if len(types) != 1:
+        return None
+    if call.name in _BITS and type_ in _WHOLE:
+        return Split(((own, type_),), lambda c: called(call.name, c[0]))
+    if call.name in _SUMS:
+        summed = type_of(called("sum", call.arguments[0]))
+        return Split(((own, summed),), lambda c: _sum(c[0], summed)) if summed is not None else None
+    if call.name in _LISTS:
+        return Split(((own, f"array<{type_}>"),), lambda c: called("flatten", called("collect_list", c[0])))
+    if call.name == "collect_set" and (type_ in _EXACT or decimal_of(type_) is not None):
+        return Split(((own, f"array<{type_}>"),), lambda c: _set(c[0]))
+    if call.name in _VARIANCES and _is_number(type_):
+        count, mean, variance = _moments(call)
+        partials = ((count, "bigint"), (mean, "double"), (variance, "double"))
+        return Split(partials, lambda c: _spread(_VARIANCES[call.name], c))
+    return _average(call, type_, type_of) if call.name in _AVERAGES else None
+
+
+def cast(node: exp.Expr, type_: str) -> exp.Expr:
+    """CAST(node AS type), for the plain types and decimals."""
+    digits = decimal_of(type_)
+    to = SparkType(this=type_.upper())
+    if digits is not None:
+        to = SparkType(this="DECIMAL", expressions=[exp.Literal.number(size) for size in digits])
+    return exp.Cast(this=node.copy(), to=to)
+
+
+def _is_number(type_: str | None) -> bool:
+    return type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
+
+
+def _moments(call: Call) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
+    """Count, mean and population variance: Spark computes them of doubles."""
+    argument, as_double = call.arguments[0], cast(call.arguments[0], "double")
+    return call.like("count", argument), call.like("avg", as_double), call.like("var_pop", as_double)
+
+
+def _spread(kind: str, columns: Sequence[exp.Expr]) -> exp.Expr:
+    (made,) = _parsed_moments(kind).copy().expressions
+    found = dict(zip(("part_n", "part_a", "part_v"), columns, strict=True))
+    for column in [each for each in made.find_all(exp.Column) if each.name in found]:
+        column.replace(found[column.name].copy())
+    assert isinstance(made, exp.Expr)
+    return made
+
+
+@cache
+def _parsed_moments(kind: str) -> exp.Expr:
+    text = _MOMENTS.format(_SPREADS[kind])
+    return parse_query(tokens_of(text, _DEPTH), text)
+
+
+def _set(column: exp.Expr) -> exp.Expr:
+    return called("array_distinct", called("flatten", called("collect_list", column)))
+
+
+def _summed(argument: exp.Expr, type_: str | None) -> exp.Expr:
+    """What Spark's avg adds up: decimals as they are, all else as doubles."""
+    return argument if decimal_of(type_) is not None else cast(argument, "double")
+
+
+def _sum(column: exp.Expr, type_: str) -> exp.Expr:
+    """The sum of sums has more digits than the sum: it is brought back, or is the overflow that it would have been."""
+    summed = called("sum", column)
+    return cast(summed, type_) if decimal_of(type_) is not None else summed
+
+
+def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
+    argument = call.arguments[0]
+    counted = call.like("count", argument), "bigint"
+    if type_ in _WHOLE or type_ in _REAL:
+        summed = call.like("sum", cast(argument, "double")), "double"
+        return Split(
+            (summed, counted),
+            lambda c: exp.Div(
+                this=called("sum", c[0]), expression=called("nullif", called("sum", c[1]), exp.Literal.number(0))
+            ),
+        )
+    digits, result = decimal_of(type_), type_of(called("avg", argument))
+    sum_type = type_of(called("sum", argument))
+    if digits is None or result is None or sum_type is None:
+        return None
+    precision, scale = digits
+    count_digits = next((count for most, count in _COUNT_DIGITS if scale <= most), None)
+    if precision > 27 or count_digits is None:
+        return None
+    assert sum_type is not None
+    whole: tuple[str, str, int, int] = (sum_type, result, scale, count_digits)
+    return Split(((call.like("sum", argument), sum_type), counted), lambda c: _decimal_average(c[0], c[1], *whole))
+
+
+def _decimal_average(
+    sums: exp.Expr, counts: exp.Expr, sum_type: str, result: str, scale: int, count_digits: int
+) -> exp.Expr:
+    """Exactly what Spark's avg gives: the quotient, rounded once.
+
+    A plain division would round twice, first to the scale that `/` has. So the whole part and the fraction are
+    divided apart: the first is exact, and the second has digits enough that its rounding cannot reach a tie.
+    """
+    total = cast(called("sum", sums), sum_type)
+    count = cast(called("nullif", called("sum", counts), exp.Literal.number(0)), f"decimal({count_digits},0)")
+    rest = exp.Mod(this=total, expression=count.copy())
+    whole = exp.Div(this=exp.Paren(this=exp.Sub(this=total.copy(), expression=rest)), expression=count.copy())
+    fraction = exp.Div(this=exp.Paren(this=rest.copy()), expression=count.copy())
+    parts = exp.Add(this=cast(whole, result), expression=cast(fraction, f"decimal({scale + 5},{scale + 4})"))
+    return cast(parts, result)

@@ -1,0 +1,86 @@
+"""EXPLAIN ANALYZE runs the query; egress rules refuse one before it runs."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+import skerry
+from skerry.config import Leaves, MemberConfig
+from skerry.testing.cluster import LocalCluster
+from tests.integration.member.conftest import StartCluster
+from tests.integration.member.member_sites import FEW, TICKS
+
+pytestmark = pytest.mark.spark
+
+JOIN = "SELECT t.id, f.name FROM oslo.ticks t JOIN bergen.few f ON t.id = f.id"
+
+
+def check_analyze(cluster: LocalCluster) -> dict[str, object]:
+    """Every edge has its rows, and the link its bytes."""
+    cursor = cluster.connect("oslo").cursor()
+    (text,) = cursor.execute(f"EXPLAIN ANALYZE FORMAT JSON {JOIN}").fetchall()[0]
+    found = json.loads(text)
+    assert found["rows"] == FEW
+    assert found["seconds"] > 0
+    by_member = {each["member"]: each for each in found["fragments"]}
+    assert by_member["bergen"]["actual"]["rows"] == FEW
+    assert by_member["bergen"]["actual"]["bytes"] > 0
+    (link,) = found["links_used"]
+    assert (link["from"], link["to"], link["rows"]) == ("bergen", "oslo", FEW)
+    assert link["bytes"] > FEW
+    lines = [line for (line,) in cursor.execute(f"EXPLAIN ANALYZE {JOIN}").fetchall()]
+    assert any(line.startswith(f"      in fact {FEW} rows") for line in lines)
+    assert lines[-1].startswith(f"result: {FEW} rows in ")
+    # Nothing of it is left, and it can be asked again.
+    assert len(cursor.execute(JOIN).fetchall()) == FEW
+    return by_member
+
+
+def test_explain_analyze_on_spark_names_its_jobs(members: LocalCluster) -> None:
+    by_member = check_analyze(members)
+    assert all(each["actual"]["spark_jobs"] for each in by_member.values())  # type: ignore[index]
+
+
+def test_a_failure_while_it_is_tried_is_the_querys_own(members: LocalCluster) -> None:
+    cursor = members.connect("oslo").cursor()
+    with pytest.raises(skerry.Error, match=r"(?i)divi(de|sion)[ _]by[ _]zero"):
+        cursor.execute("EXPLAIN ANALYZE SELECT id DIV (id - id) AS x FROM bergen.few").fetchall()
+
+
+def test_explain_analyze_on_sail(start_sail: StartCluster) -> None:
+    check_analyze(start_sail())
+
+
+def test_rows_that_may_not_leave_do_not(start_sail: StartCluster) -> None:
+    def marked(member: MemberConfig) -> MemberConfig:
+        few = msgspec.structs.replace(member.tables["few"], leaves=Leaves.AGGREGATED)
+        return msgspec.structs.replace(member, tables={**member.tables, "few": few})
+
+    cluster = start_sail(each=marked)
+    cursor = cluster.connect("oslo").cursor()
+    with pytest.raises(skerry.ProgrammingError, match="rows of few that are not aggregated from bergen to oslo"):
+        cursor.execute("SELECT name FROM bergen.few")
+    lines = [line for (line,) in cursor.execute("EXPLAIN SELECT name FROM bergen.few").fetchall()]
+    assert lines[-1].startswith("refused: the query would send rows of few")
+    assert cursor.execute("SELECT count(*) FROM bergen.few").fetchall() == [(FEW,)]
+    with pytest.raises(skerry.Error, match="fragment"):
+        cursor.execute("SELECT a.name FROM few a JOIN few b ON a.id = b.id")
+    here = cluster.connect("bergen").cursor()
+    assert len(here.execute("SELECT name FROM bergen.few").fetchall()) == FEW
+
+
+def test_a_link_has_a_budget_for_each_query(start_sail: StartCluster) -> None:
+    links = [
+        {"between": ["oslo", "bergen"], "mbit": 1000, "query_bytes": "64 KiB"},
+        {"between": ["oslo", "tromso"], "mbit": 1000},
+    ]
+    cursor = start_sail(more={"links": links}).connect("oslo").cursor()
+    # An estimate that is too small, so that the query begins: only the bytes that were sent tell.
+    many = " UNION ALL ".join(["SELECT id, note FROM bergen.ticks WHERE id + 1 > 0 AND id + 2 > 0 AND id + 3 > 0"] * 2)
+    with pytest.raises(skerry.Error, match="query_bytes"):
+        cursor.execute(many).fetchall()
+    assert cursor.execute("SELECT count(*) FROM bergen.ticks").fetchall() == [(TICKS,)]
+    assert len(cursor.execute("SELECT id, note FROM tromso.ticks").fetchall()) == TICKS

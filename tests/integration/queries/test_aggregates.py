@@ -1,0 +1,85 @@
+"""Aggregates over tables with parts, with the rule and without: the rows, types and names of one plain Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import skerry
+from skerry.testing.checkers import same_table
+from skerry.testing.cluster import LocalCluster
+from skerry.testing.corpus import Entry, read_corpus
+from skerry.testing.oracle import SparkOracle
+
+pytestmark = pytest.mark.spark
+
+CORPUS = read_corpus(Path(__file__).parent / "aggregates.sql")
+# Fires for none of these.
+WHOLE = {"not_partial", "correlated_block", "joined_other_way", "joined_with_itself"}
+RULES = ("aggregates", "all", "none")
+
+
+def entries(names: Any = tuple(CORPUS)) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("entry", [pytest.param(CORPUS[name], id=name) for name in names])
+
+
+def check(entry: Entry, cluster: LocalCluster, oracle: SparkOracle, rules: str, at: str = "oslo") -> None:
+    with cluster.connect(at) as connection, connection.cursor() as cursor:
+        if entry.error:
+            with pytest.raises(skerry.Error, match=entry.error):
+                cursor.execute(entry.sql, planning={"rules": rules}).fetchall()
+            with pytest.raises(Exception, match=entry.error):
+                oracle.run(entry.oracle)
+            return
+        found = cursor.execute(entry.sql, planning={"rules": rules}).fetch_arrow_table()
+    same_table(found, oracle.run(entry.oracle), entry.ordered, keys=[int(key) for key in entry.keys])
+
+
+@pytest.mark.parametrize("rules", RULES)
+@entries()
+def test_answer_is_sparks(entry: Entry, rules: str, cluster: LocalCluster, oracle: SparkOracle) -> None:
+    check(entry, cluster, oracle, rules)
+
+
+@pytest.mark.parametrize("at", ["bergen", "tromso"])
+@entries(("by_string", "in_order_of_keys_limited", "computed_ordered", "nasty_overflow", "global"))
+def test_from_every_initiator(entry: Entry, at: str, cluster: LocalCluster, oracle: SparkOracle) -> None:
+    check(entry, cluster, oracle, "all", at)
+
+
+@entries(("by_string", "nasty_keys", "in_order_of_keys_limited", "computed"))
+def test_with_one_row_a_batch(entry: Entry, tiny_cluster: LocalCluster, oracle: SparkOracle) -> None:
+    check(entry, tiny_cluster, oracle, "all")
+
+
+# Not as Spark does it, or not at all, with the rule or without.
+UNKNOWN_TO_SAIL: frozenset[str] = frozenset()
+
+
+@pytest.mark.sail
+@entries([name for name in CORPUS if name not in UNKNOWN_TO_SAIL])
+def test_sail_gives_the_same_with_the_rule_and_without(entry: Entry, sail_cluster: LocalCluster) -> None:
+    with sail_cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        if entry.error:
+            for rules in ("aggregates", "none"):
+                with pytest.raises(skerry.Error):
+                    cursor.execute(entry.sql, planning={"rules": rules}).fetchall()
+            return
+        whole = cursor.execute(entry.sql, planning={"rules": "none"}).fetch_arrow_table()
+        found = cursor.execute(entry.sql, planning={"rules": "aggregates"}).fetch_arrow_table()
+    same_table(found, whole, entry.ordered, keys=[int(key) for key in entry.keys])
+
+
+def explained(cluster: LocalCluster, sql: str, rules: str) -> str:
+    with cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        return "\n".join(str(row[0]) for row in cursor.execute(f"EXPLAIN {sql}", planning={"rules": rules}).fetchall())
+
+
+@entries()
+def test_the_rule_fires(entry: Entry, cluster: LocalCluster) -> None:
+    """Else the comparison above would compare the baseline with itself."""
+    text = explained(cluster, entry.sql, "aggregates")
+    fires = ", aggregate edge" in text or ", aggregate, " in text or "AS part_0" in text
+    assert fires is (entry.name not in WHOLE), text

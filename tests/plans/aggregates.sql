@@ -1,0 +1,303 @@
+-- case: a global aggregate is merged by the member
+-- rules: aggregates
+SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean FROM events WHERE kind != 'x'
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, sum(CAST(id AS DOUBLE)) AS part_2, count(id) AS part_3 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 rows, 96 B)
+fragment 2 at bergen: reads table events
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, sum(CAST(id AS DOUBLE)) AS part_2, count(id) AS part_3 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 rows, 96 B)
+fragment 3 at tromso: reads table events
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, sum(CAST(id AS DOUBLE)) AS part_2, count(id) AS part_3 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 rows, 96 B)
+finish at oslo: gather, aggregate edge 1 from oslo, bergen, tromso
+*/
+
+-- case: groups arrive sorted and are merged by the member
+-- rules: aggregates
+SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount) FROM events GROUP BY kind
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(CAST(amount AS DOUBLE)) AS part_1, var_pop(CAST(amount AS DOUBLE)) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~100 rows, 7.0 KiB)
+fragment 2 at bergen: reads table events
+    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(CAST(amount AS DOUBLE)) AS part_1, var_pop(CAST(amount AS DOUBLE)) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~500 rows, 35.2 KiB)
+fragment 3 at tromso: reads table events
+    SELECT kind, count(*) AS n, sum(amount) AS total, stddev(amount), count(amount) AS part_0, avg(CAST(amount AS DOUBLE)) AS part_1, var_pop(CAST(amount AS DOUBLE)) AS part_2 FROM events AS events GROUP BY kind SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~300 rows, 21.1 KiB)
+finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
+*/
+
+-- case: a key that is not listed is hidden, and so are the parts of an average
+-- rules: aggregates
+SELECT avg(amount) AS mean FROM events GROUP BY kind, id > 5
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
+    → edge 1 to oslo, lanes merged in order (~200 rows, 9.6 KiB)
+fragment 2 at bergen: reads table events
+    SELECT avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
+    → edge 1 to oslo, lanes merged in order (~1000 rows, 47.9 KiB)
+fragment 3 at tromso: reads table events
+    SELECT avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
+    → edge 1 to oslo, lanes merged in order (~600 rows, 28.7 KiB)
+finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
+*/
+
+-- case: an order by the groups is the order of the merge, and a limit goes to the parts
+-- rules: aggregates
+-- at: front
+SELECT upper(kind) AS k, year(ts), bool_or(id > 5) AS b FROM events GROUP BY kind, year(ts) ORDER BY 2 DESC, k NULLS LAST LIMIT 3 OFFSET 1
+/*
+plan, result at front
+fragment 1 at oslo: reads table events
+    SELECT upper(kind) AS k, year(ts), bool_or(id > 5) AS b, kind AS part_0 FROM events AS events GROUP BY kind, year(ts) ORDER BY 2 DESC, 1 NULLS LAST, 4 LIMIT 4
+    → edge 1 to front, in order, through the driver (~4 rows, 212 B)
+fragment 2 at bergen: reads table events
+    SELECT upper(kind) AS k, year(ts), bool_or(id > 5) AS b, kind AS part_0 FROM events AS events GROUP BY kind, year(ts) ORDER BY 2 DESC, 1 NULLS LAST, 4 LIMIT 4
+    → edge 1 to front, in order, through the driver (~4 rows, 212 B)
+fragment 3 at tromso: reads table events
+    SELECT upper(kind) AS k, year(ts), bool_or(id > 5) AS b, kind AS part_0 FROM events AS events GROUP BY kind, year(ts) ORDER BY 2 DESC, 1 NULLS LAST, 4 LIMIT 4
+    → edge 1 to front, in order, through the driver (~4 rows, 212 B)
+finish at front: merge, aggregate, offset 1, limit 3 edge 1 from oslo, bergen, tromso
+*/
+
+-- case: a limit without an order takes the first groups of any order
+-- rules: aggregates
+SELECT kind, max(amount) AS m FROM events GROUP BY kind LIMIT 2
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+fragment 2 at bergen: reads table events
+    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+fragment 3 at tromso: reads table events
+    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
+*/
+
+-- case: an order by an aggregate is Spark's
+-- rules: aggregates
+SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC LIMIT 3
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
+    → edge 1 to bergen (~100 rows, 3.1 KiB)
+fragment 2 at tromso: reads table events
+    SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
+    → edge 1 to bergen (~300 rows, 9.4 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    SELECT part_0 AS `kind`, coalesce(sum(part_1), 0) AS n FROM (SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0 ORDER BY n DESC LIMIT 3
+    → edge 2 to oslo, in order, through the driver
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: HAVING and computed aggregates are Spark's
+-- rules: aggregates
+SELECT kind AS k, 100.0 * sum(s_price) / sum(s_id) AS share FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales WHERE s_price > 0) AS s GROUP BY kind HAVING count(*) > 5 AND max(s_price) < 100 ORDER BY share
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table sales
+    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
+    → edge 1 to oslo (~33 rows, 1.3 KiB)
+fragment 2 at oslo: reads table sales; edge 1 from bergen
+    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND max(part_4) < 100 ORDER BY share
+    → edge 2 to oslo, in order
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: names that Spark makes are made by Spark
+-- rules: aggregates
+SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM events GROUP BY kind ORDER BY 2 DESC LIMIT 5
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    → edge 1 to bergen (~100 rows, 5.5 KiB)
+fragment 2 at tromso: reads table events
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    → edge 1 to bergen (~300 rows, 16.4 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
+    → edge 2 to oslo, in order, through the driver
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: distinct values are grouped by first
+-- rules: aggregates
+SELECT kind, count(DISTINCT id > 5) AS n, sum(amount) AS total FROM events GROUP BY kind
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5
+    → edge 1 to bergen (~200 rows, 6.4 KiB)
+fragment 2 at tromso: reads table events
+    SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5
+    → edge 1 to bergen (~600 rows, 19.3 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    SELECT part_0 AS `kind`, count(DISTINCT part_1) AS n, sum(part_2) AS total FROM (SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY part_0
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: grouping sets over partial rows of the finest grouping
+-- rules: aggregates
+SELECT kind, id > 5 AS y, grouping_id() AS g, count(*) AS n FROM events GROUP BY ROLLUP (kind, id > 5)
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5
+    → edge 1 to bergen (~200 rows, 6.4 KiB)
+fragment 2 at tromso: reads table events
+    SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5
+    → edge 1 to bergen (~600 rows, 19.3 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    SELECT part_0 AS `kind`, part_1 AS y, grouping_id() AS g, coalesce(sum(part_2), 0) AS n FROM (SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY ROLLUP (part_0, part_1)
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: many groups are Spark's
+-- rules: aggregates
+SELECT s_cust, sum(s_price) AS total FROM sales GROUP BY s_cust
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table sales
+    SELECT s_cust AS part_0, sum(s_price) AS part_1 FROM sales AS sales GROUP BY s_cust
+    → edge 1 to oslo (~100 rows, 1.6 KiB)
+fragment 2 at oslo: reads table sales; edge 1 from bergen
+    SELECT part_0 AS `s_cust`, sum(part_1) AS total FROM (SELECT s_cust AS part_0, sum(s_price) AS part_1 FROM sales AS sales GROUP BY s_cust UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a block inside a query
+-- rules: aggregates
+SELECT c_name, n FROM customer JOIN (SELECT s_cust % 100 AS c, count(*) AS n FROM sales GROUP BY s_cust % 100) AS s ON c = c_id
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table sales
+    SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100
+    → edge 1 to bergen (~100 rows, 1.6 KiB)
+fragment 2 at bergen: reads table customer; table sales; edge 1 from oslo
+    SELECT c_name, n FROM customer AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0) AS s ON c = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: what has no partial form stays whole
+-- rules: aggregates
+SELECT kind, percentile(amount, 0.5) AS p FROM events GROUP BY kind
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT `kind`, `amount` FROM events
+    → edge 1 to bergen (~1000 rows, 31.2 KiB)
+fragment 2 at tromso: reads table events
+    SELECT `kind`, `amount` FROM events
+    → edge 1 to bergen (~3000 rows, 93.8 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    SELECT kind, percentile(amount, 0.5) AS p FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events GROUP BY kind
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: a key of a type that members do not order is Spark's
+-- rules: aggregates
+SELECT tags, count(*) AS n FROM events GROUP BY tags
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT tags AS part_0, count(*) AS part_1 FROM events AS events GROUP BY tags
+    → edge 1 to bergen (~100 rows, 5.5 KiB)
+fragment 2 at tromso: reads table events
+    SELECT tags AS part_0, count(*) AS part_1 FROM events AS events GROUP BY tags
+    → edge 1 to bergen (~300 rows, 16.4 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    SELECT part_0 AS `tags`, coalesce(sum(part_1), 0) AS n FROM (SELECT tags AS part_0, count(*) AS part_1 FROM events AS events GROUP BY tags UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: an alias that is a column too is not certain
+-- rules: aggregates
+SELECT upper(kind) AS kind, count(*) AS n FROM events GROUP BY kind ORDER BY kind
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT `kind` FROM events
+    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+fragment 2 at tromso: reads table events
+    SELECT `kind` FROM events
+    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    SELECT upper(kind) AS kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind SORT BY kind
+    → edge 2 to oslo, lanes merged in order
+finish at oslo: gather edge 2 from bergen
+*/
+
+-- case: small tables go to every part
+-- rules: aggregates
+SELECT n_name, count(*) AS n, avg(amount) AS mean FROM events JOIN nation ON id = n_id WHERE kind != 'x' GROUP BY n_name
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation
+    → edge 2 to oslo (~25 rows, 700 B)
+fragment 2 at oslo: reads table events; edge 2 from bergen
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+fragment 3 at bergen: reads table events; table nation
+    SELECT n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+fragment 4 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation
+    → edge 3 to tromso (~25 rows, 700 B)
+fragment 5 at tromso: reads table events; edge 3 from bergen
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(CAST(amount AS DOUBLE)) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
+finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
+*/
+
+-- case: small tables go to every part, and Spark merges
+-- rules: aggregates
+SELECT n_name, sum(s_price) AS total FROM sales, nation WHERE s_cust = n_id GROUP BY n_name ORDER BY total DESC LIMIT 3
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT `n_id`, `n_name` FROM nation
+    → edge 1 to oslo (~25 rows, 700 B)
+fragment 2 at bergen: reads table sales; table nation
+    SELECT `nation`.n_name AS part_0, sum(s_price) AS part_1 FROM sales AS sales, nation AS nation WHERE s_cust = n_id GROUP BY `nation`.n_name
+    → edge 2 to oslo (~2 rows, 64 B)
+fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
+    SELECT part_0 AS `n_name`, sum(part_1) AS total FROM (SELECT /*+ BROADCAST(`nation`) */ `nation`.n_name AS part_0, sum(s_price) AS part_1 FROM sales AS sales, edge_1 AS nation WHERE s_cust = n_id GROUP BY `nation`.n_name UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY total DESC LIMIT 3
+    → edge 3 to oslo, in order, through the driver
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: an outer join that keeps the small table's rows needs all parts at once
+-- rules: aggregates
+SELECT n_name, count(id) AS n FROM nation LEFT JOIN events ON id = n_id GROUP BY n_name
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table events
+    SELECT `id` FROM events
+    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+fragment 2 at tromso: reads table events
+    SELECT `id` FROM events
+    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
+    SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from bergen
+*/

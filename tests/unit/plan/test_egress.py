@@ -1,0 +1,120 @@
+"""What may leave a site: plans that would break a rule are refused, and the edge is named."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from skerry.catalog.topology import Topology
+from skerry.config import Leaves, Link
+from skerry.errors import UserError
+from skerry.plan.egress import EgressRules, check_egress, egress_rules
+from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
+from tests.plans.plan_cases import CONFIG, planned
+
+TOPOLOGY = Topology(CONFIG)
+
+
+def leaving(sql: str, mark: str, at: str = "bergen") -> None:
+    """Check one fragment at oslo that reads the marked table T and sends its rows elsewhere."""
+    leaf = TableLeaf("T", "secret")
+    fragment = Fragment(1, "oslo", sql, (leaf, TableLeaf("U", "open")), Output(4, at))
+    check_egress(Plan("", (fragment,), Finish(4, ("oslo",)), {}), rules(secret=mark))
+
+
+def rules(**marks: str) -> EgressRules:
+    return EgressRules({("oslo", table): Leaves(mark) for table, mark in marks.items()}, TOPOLOGY)
+
+
+RAW = [
+    "SELECT `a` FROM T",
+    "SELECT DISTINCT a FROM T",
+    "SELECT a FROM T GROUP BY a",
+    "SELECT a FROM T GROUP BY a HAVING count(*) > 1",
+    "SELECT a, sum(b) OVER (PARTITION BY a) AS s FROM T",
+    "SELECT collect_list(a) AS all FROM T",
+    "SELECT x.a FROM (SELECT a FROM T) AS x",
+    "WITH x AS (SELECT a FROM T) SELECT a FROM x",
+    "SELECT u.k FROM U AS u JOIN T AS t ON t.a = u.k",
+    "SELECT a FROM U UNION ALL SELECT a FROM T",
+    "SELECT sum(b) AS s FROM T UNION ALL SELECT b FROM T",
+    "SELECT a FROM T LIMIT 10",
+    "SELECT k, (SELECT a FROM T) AS a FROM U",
+    "SELECT a FROM T WHERE true",
+]
+FILTERED = [
+    "SELECT `a` FROM T WHERE a > 3",
+    "SELECT t.a FROM U AS u JOIN T AS t ON t.a = u.k WHERE t.b = 3",
+    "SELECT t.a FROM U AS u JOIN T AS t ON t.a = u.k AND t.b = 3",
+]
+AGGREGATED = [
+    "SELECT a, sum(b) AS s FROM T GROUP BY a",
+    "SELECT count(*) AS n FROM T",
+    "SELECT u.k, max(t.b) + 1 AS m FROM U AS u JOIN T AS t ON t.a = u.k GROUP BY u.k",
+    "SELECT x.s FROM (SELECT a, sum(b) AS s FROM T GROUP BY a) AS x WHERE x.s > 3",
+    "SELECT k FROM U WHERE k IN (SELECT a FROM T)",
+    "SELECT k FROM U WHERE EXISTS (SELECT 1 FROM T AS t WHERE t.a = k)",
+    "SELECT k, (SELECT max(a) FROM T) AS a FROM U",
+]
+
+
+@pytest.mark.parametrize("sql", RAW + FILTERED + AGGREGATED)
+@pytest.mark.parametrize("mark", ["never", "aggregated", "filtered", "freely"])
+def test_what_a_fragment_does_decides(sql: str, mark: str) -> None:
+    done = 0 if sql in RAW else 1 if sql in FILTERED else 2
+    wanted = ["freely", "filtered", "aggregated", "never"].index(mark)
+    leaving(sql, mark, at="oslo")  # nothing leaves
+    if done >= wanted:
+        leaving(sql, mark)
+        return
+    with pytest.raises(UserError, match=f"from oslo to bergen .fragment 1, edge 4.*leaves: {mark}"):
+        leaving(sql, mark)
+
+
+def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> None:
+    def plan(second: str) -> Plan:
+        raw = Fragment(1, "oslo", "SELECT a FROM T", (TableLeaf("T", "Secret"),), Output(1, "oslo"))
+        edge = EdgeLeaf("E", 1, (), ("oslo",))
+        return Plan("", (Fragment(2, "oslo", second, (edge,), Output(2, "bergen")), raw), Finish(2, ("oslo",)), {})
+
+    check_egress(plan("SELECT count(*) AS n FROM E"), rules(secret="aggregated"))
+    with pytest.raises(
+        UserError, match=r"rows of Secret that are not aggregated from oslo to bergen \(fragment 2, edge 2\)"
+    ):
+        check_egress(plan("SELECT a FROM E"), rules(secret="aggregated"))
+
+
+def test_what_was_allowed_out_may_go_on() -> None:
+    first = Fragment(1, "oslo", "SELECT count(*) AS a FROM T", (TableLeaf("T", "secret"),), Output(1, "bergen"))
+    second = Fragment(2, "bergen", "SELECT a FROM E", (EdgeLeaf("E", 1, (), ("oslo",)),), Output(2, "tromso"))
+    check_egress(Plan("", (first, second), Finish(2, ("bergen",)), {}), rules(secret="aggregated"))
+
+
+def test_plans_of_the_planner() -> None:
+    join = "SELECT c_name, sum(o_total) AS total FROM orders JOIN customer ON o_cust = c_id GROUP BY c_name"
+    marked = EgressRules({("bergen", "customer"): Leaves.NEVER}, TOPOLOGY)
+    with pytest.raises(UserError, match=r"rows of customer from bergen .*members.bergen.tables.customer.leaves"):
+        check_egress(planned(join), marked)
+    check_egress(planned("SELECT c_name FROM customer", at="bergen"), marked)
+    check_egress(planned("SELECT o_id FROM orders"), marked)
+
+
+def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
+    links = tuple(
+        Link(sender, receiver, 100.0, query_bytes=1_000 if (sender, receiver) == ("oslo", "bergen") else None)
+        for sender, receiver in (("oslo", "bergen"), ("bergen", "oslo"), ("bergen", "tromso"))
+    )
+    topology = Topology(msgspec.structs.replace(CONFIG, links=links))
+    fragments = tuple(
+        Fragment(number, "oslo", "SELECT 1", (), Output(number, to), 10, size)
+        for number, to, size in ((1, "bergen", 400), (2, "tromso", 601), (3, "oslo", 5_000))
+    )
+    plan = Plan("", fragments, Finish(3, ("oslo",)), {})
+    message = "about 1001 bytes over the link from oslo to bergen, whose query_bytes is 1000; most of them on edge 2"
+    with pytest.raises(UserError, match=message):
+        check_egress(plan, EgressRules({}, topology))
+    check_egress(msgspec.structs.replace(plan, fragments=fragments[1:]), EgressRules({}, topology))
+
+
+def test_rules_come_from_the_configuration() -> None:
+    assert egress_rules(CONFIG, TOPOLOGY).is_free

@@ -1,0 +1,74 @@
+"""EXPLAIN as JSON and as text, with and without a run."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from skerry.catalog.topology import Topology
+from skerry.config import Link
+from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain, operators
+from tests.plans.plan_cases import CONFIG, planned
+
+SQL = "SELECT c_name, sum(o_total) AS total FROM orders JOIN customer ON o_cust = c_id GROUP BY c_name"
+LINKS = tuple(Link(*ends, 100.0, 5.0) for ends in (("oslo", "tromso"), ("bergen", "tromso"), ("tromso", "oslo")))
+TOPOLOGY = Topology(msgspec.structs.replace(CONFIG, links=LINKS))
+RUN = Actual(
+    {1: Ran(150_000, 4_800_000, 0.5, (7,)), 2: Ran(20, 900, 1.25, (8, 9))},
+    (LinkUse("bergen", "tromso", 1_200_000, 150_000, 0.0125), LinkUse("tromso", "oslo", 1_200_000, 150_000, 0.0)),
+    20,
+    1.5,
+)
+
+
+def test_json_has_all_that_a_program_needs() -> None:
+    plan = planned(SQL)
+    found = json.loads(json.dumps(describe(plan, "oslo", TOPOLOGY)))
+    assert {each["name"] for each in found["members"]} == {"oslo", "bergen", "tromso", "front"}
+    assert found["links"][0] == {"from": "oslo", "to": "tromso", "mbit": 100.0, "ms": 5.0}
+    first, second = found["fragments"]
+    assert (first["member"], first["reads"], first["operators"]) == ("bergen", [{"table": "customer"}], ["scan"])
+    assert first["output"]["route"] == ["bergen", "tromso", "oslo"]
+    assert first["output"]["codecs"] == ["zstd", "zstd"]
+    assert first["estimated"]["rows"] == 150_000
+    assert second["reads"] == [{"table": "orders"}, {"edge": 1, "from": ["bergen"]}]
+    assert {"join", "aggregate"} <= set(second["operators"])
+    assert found["finish"]["operators"][0] == "gather"
+    assert "seconds" not in found
+
+
+def test_text_tells_the_way_and_what_happened() -> None:
+    lines = explain(planned(SQL), "oslo", TOPOLOGY, RUN)
+    assert any(line.startswith("    → edge 1 to oslo, by way of tromso, zstd (~150000 rows") for line in lines)
+    assert "      in fact 150000 rows, 4.6 MiB, 0.500 s, Spark job 7" in lines
+    assert "      in fact 20 rows, 900 B, 1.250 s, Spark jobs 8, 9" in lines
+    assert "link bergen → tromso: 150000 rows, 1.1 MiB sent, 0.013 s without credit" in lines
+    assert lines[-1] == "result: 20 rows in 1.500 s"
+
+
+def test_the_reason_and_the_refusal_are_told() -> None:
+    plan = planned(SQL)
+    first = msgspec.structs.replace(plan.fragments[0], reason="customer is there")
+    plan = msgspec.structs.replace(plan, fragments=(first, *plan.fragments[1:]))
+    lines = explain(plan, "oslo", refused="the table may not leave")
+    assert "    because customer is there" in lines
+    assert lines[-1] == "refused: the table may not leave"
+    found = describe(plan, "oslo", refused="the table may not leave")
+    assert (found["fragments"][0]["reason"], found["refused"]) == ("customer is there", "the table may not leave")
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("SELECT 1", ["values"]),
+        ("SELECT a FROM t WHERE b > 1 LIMIT 3", ["scan", "filter", "limit"]),
+        ("SELECT a, count(*) AS n FROM t JOIN u ON a = b GROUP BY a SORT BY n", ["scan", "join", "aggregate", "sort"]),
+        ("SELECT DISTINCT a FROM t UNION ALL SELECT b FROM u", ["scan", "union", "distinct"]),
+        ("SELECT rank() OVER (ORDER BY a) AS r FROM t", ["scan", "window", "sort"]),
+        ("no SQL at all", ["query"]),
+    ],
+)
+def test_operators(sql: str, expected: list[str]) -> None:
+    assert operators(sql) == expected
