@@ -1,8 +1,65 @@
-"""Where the part of a query that cannot be cut runs: at the site where the fewest bytes arrive."""
+"""What it costs to send rows from one member to another, and where the part of a query that is not cut runs."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
+
+from skerry.catalog.topology import Topology
+from skerry.errors import ConfigError
+
+# Links that the configuration says nothing of: a WAN that nobody has measured.
+_MBIT, _WAIT_S = 100.0, 0.001
+# An edge is a channel with its schema and its end, whatever its rows.
+EDGE_BYTES = 1_500
+# What a dollar is worth in seconds of waiting.
+_S_PER_USD = 100.0
+
+
+class Costs:
+    """Seconds, with money turned into seconds: bytes over each link of the route by its bandwidth, plus its delay."""
+
+    def __init__(self, topology: Topology | None = None) -> None:
+        self._topology = topology
+        self._known: dict[tuple[str, str], tuple[float, float]] = {}
+
+    def ship_s(self, sender: str, receiver: str, size_bytes: float) -> float:
+        """Infinite when no link leads there."""
+        if sender == receiver:
+            return 0.0
+        each_s, wait_s = self._route(sender, receiver)
+        return (size_bytes + EDGE_BYTES) * each_s + wait_s
+
+    def _route(self, sender: str, receiver: str) -> tuple[float, float]:
+        known = self._known.get((sender, receiver))
+        if known is None:
+            known = self._known[sender, receiver] = self._links(sender, receiver)
+        return known
+
+    def _links(self, sender: str, receiver: str) -> tuple[float, float]:
+        if self._topology is None:
+            return 8 / (_MBIT * 1e6), _WAIT_S
+        try:
+            route = self._topology.route(sender, receiver)
+        except ConfigError:
+            return math.inf, math.inf
+        each_s = wait_s = 0.0
+        for one, other in itertools.pairwise(route):
+            link = self._topology.link(one, other)
+            each_s += 8 / ((link.mbit if link else _MBIT) * 1e6) + (link.usd_per_gb if link else 0.0) / 1e9 * _S_PER_USD
+            wait_s += link.ms / 1000 if link else _WAIT_S
+        return each_s, wait_s
+
+
+def cheapest(costs_s: Mapping[str, float], holders: Sequence[str], members: Sequence[str]) -> str:
+    """The member with the least cost; ties go to one that holds rows (another may be down), then to the first."""
+
+    def rank(member: str) -> tuple[float, bool, int]:
+        # Estimates are no finer than this.
+        return round(costs_s[member], 6), member not in holders, members.index(member)
+
+    return min(costs_s, key=rank)
 
 
 def fewest_arriving(held_bytes: Mapping[str, int], members: Sequence[str]) -> str:

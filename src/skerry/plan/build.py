@@ -1,0 +1,344 @@
+"""Fragments and edges of one plan, as they are put together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlglot import exp
+
+from skerry.catalog.table import Column, TablePart
+from skerry.limits import Limits
+from skerry.plan.bound import most_rows, reads_tables_only
+from skerry.plan.cache import fingerprint
+from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes, scan_rows
+from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
+from skerry.plan.mentions import Mention
+from skerry.plan.partial_plan import InMember
+from skerry.plan.reduce import add_reduced
+from skerry.plan.rules.partial_aggregate import by_place
+from skerry.plan.rules.semijoin import Shipment
+from skerry.plan.site import Site
+from skerry.sql.names import TableRef
+from skerry.sql.shape import Shape, with_sort_by, without_limit
+from skerry.sql.statement import Query, render
+from skerry.sql.width import only_copies
+
+# What a column of a result takes, roughly, and how many a star may stand for.
+_COLUMN_BYTES = 32
+_MANY_COLUMNS = 16
+_INFLATES = 4
+
+
+class Source(msgspec.Struct, frozen=True):
+    """One table as the query needs it; every mention with the same filters shares it.
+
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member;
+    all rows of the `joined` sources go to each part for it.
+    """
+
+    mentions: tuple[str, ...]
+    table: TableRef
+    columns: tuple[Column, ...]
+    filters: tuple[exp.Expr, ...]
+    parts: tuple[TablePart, ...]
+    partial: exp.Select | None = None
+    partial_rows: dict[str, int] = {}
+    joined: tuple[Source, ...] = ()
+    shipment: Shipment | None = None
+
+    def estimated_rows(self, part: TablePart) -> int:
+        return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
+
+    def widest_row(self) -> float:
+        """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
+        return max((held_row_bytes(part) for part in self.parts), default=0.0)
+
+
+class Builder:
+    """Collects fragments and edges of one plan."""
+
+    def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape, mergeable: bool, is_narrow: bool) -> None:
+        self._nonce = nonce
+        self._site = site
+        self._limits = limits
+        self._shape = shape
+        self._mergeable = mergeable
+        self._is_narrow = is_narrow
+        self._fragments: list[Fragment] = []
+        self._next_edge = 1
+        self._leaves = 0
+        self._keys = 0
+        self.key_prefix = "key_"
+        self.mentions: Mapping[str, Mention] = {}
+        self._finish: Finish | None = None
+
+    def plan(self, sources: Sequence[Source], parameters: tuple[str, ...]) -> Plan:
+        assert self._finish is not None
+        every = [each for source in sources for each in (source, *source.joined)]
+        info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
+        plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
+        return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
+
+    # --- the rest in one Spark -------------------------------------------------------------------
+    def add_rest(self, query: Query, sources: Sequence[Source], member: str) -> None:
+        """The whole tree at `member`; what it does not hold itself arrives over edges."""
+        shape, tree = self._shape, query.tree.copy()
+        leaves: list[Leaf] = []
+        names: dict[str, list[str | exp.Query]] = {}
+        small: set[str] = set()
+        for source in sources:
+            source_names = self._source_leaves(source, member, leaves)
+            names |= dict.fromkeys(source.mentions, source_names)
+            if self._is_small(source, member):
+                small |= set(source.mentions)
+        _hint_broadcasts(tree, small)
+        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
+        order: str = "lanes" if shape.has_order else "any"
+        keys: tuple[SortKey, ...] = ()
+        # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
+        is_whole = shape.bounds_known and shape.limit is None and not shape.offset
+        rows_max = self._most_rows(query, sources, member)
+        if self._mergeable and is_whole and not rows_max:
+            order, keys = "merge", shape.order_keys or ()
+            tree = with_sort_by(without_limit(tree), shape.columns)
+        edge = self.edge()
+        is_bounded = self._is_bounded(shape.limit) or (shape.columns is not None and _is_one_row(tree))
+        output = Output(
+            edge, self._site.initiator, order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
+        )
+        self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
+        self._finish = Finish(edge, (member,))
+
+    def _source_leaves(self, source: Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
+        """The placeholders, or queries, whose rows together are the source's."""
+        names: list[str | exp.Query] = []
+        local = [part for part in source.parts if part.member == member]
+        remote = [part for part in source.parts if part.member != member]
+        for part in local:
+            if source.partial is not None:
+                names.append(self._at_part(source.partial, source, source.joined, part, leaves))
+                continue
+            leaf = TableLeaf(self.placeholder(), part.table)
+            names.append(leaf.placeholder)
+            leaves.append(leaf)
+        if remote:
+            edge = self.edge()
+            for part in remote:
+                self._add_scan(source, part, edge, member)
+            placeholder = self.placeholder()
+            names.append(placeholder)
+            leaves.append(EdgeLeaf(placeholder, edge, source.columns, tuple(part.member for part in remote)))
+        return names
+
+    def _add_scan(self, source: Source, part: TablePart, edge: int, receiver: str) -> None:
+        if source.shipment is not None:
+            add_reduced(self, source.shipment.node, part, source.columns, Output(edge, receiver), is_keys=False)
+            return
+        leaves: list[Leaf] = []
+        if source.partial is not None:
+            tree = self._at_part(source.partial, source, source.joined, part, leaves)
+        else:
+            leaves.append(TableLeaf(self.placeholder(), part.table))
+            tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
+                exp.to_table(leaves[0].placeholder)
+            )
+            tree = tree.where(*source.filters) if source.filters else tree
+        rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
+        is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
+        size_bytes = rows * row_bytes(source.columns)
+        self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow)
+
+    def _at_part(
+        self, tree: exp.Select, cut: Source, joined: Sequence[Source], part: TablePart, leaves: list[Leaf]
+    ) -> exp.Select:
+        """The tree over one part of `cut`, and over all rows of the sources that it is joined with."""
+        leaf = TableLeaf(self.placeholder(), part.table)
+        leaves.append(leaf)
+        names: dict[str, list[str | exp.Query]] = {cut.mentions[0]: [leaf.placeholder]}
+        for source in joined:
+            names[source.mentions[0]] = self._source_leaves(source, part.member, leaves)
+        own = tree.copy()
+        _hint_broadcasts(own, {source.mentions[0] for source in joined if self._is_small(source, part.member)})
+        _replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
+        return own
+
+    def add(
+        self,
+        member: str,
+        tree: exp.Expr,
+        leaves: tuple[Leaf, ...],
+        output: Output,
+        rows: int,
+        size_bytes: int,
+        part: TablePart,
+    ) -> None:
+        """A fragment whose rows are copies of the part's."""
+        self._add(member, tree, leaves, output, rows, size_bytes, held_row_bytes(part) <= self._limits.narrow_row_bytes)
+
+    def is_small(self, estimate: Estimate, columns: Sequence[Column]) -> bool:
+        """Should Spark be told that these columns of the relation are small?"""
+        return estimate.rows * row_bytes(columns) <= self._limits.broadcast_bytes
+
+    def key_name(self) -> str:
+        """A name for a relation of keys that nothing in the query has."""
+        self._keys += 1
+        return f"{self.key_prefix}{self._keys}"
+
+    def table_at(self, mention: str, member: str) -> str:
+        """What the member calls the table of a mention."""
+        return next(part.table for part in self.mentions[mention].parts if part.member == member)
+
+    def _is_small(self, source: Source, member: str) -> bool:
+        """Should Spark be told that the source is small? An edge reports no size; a table of the site does."""
+        if all(part.member == member for part in source.parts):
+            return False
+        if source.shipment is not None:
+            return source.shipment.size_bytes <= self._limits.broadcast_bytes
+        rows = sum(source.estimated_rows(part) for part in source.parts)
+        return rows * row_bytes(source.columns) <= self._limits.broadcast_bytes
+
+    # --- the same at every part, finished by the initiator -----------------------------------------
+    def add_parts(self, query: Query, source: Source) -> None:
+        """Each part's rows in order, the first of them only if there is a limit; the initiator does the rest."""
+        shape = self._shape
+        # The rows that are skipped may all be in one part: every part sends them.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(query.tree)
+        order: str = "any"
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+            order = "lanes" if shape.has_order else "any"
+        elif shape.has_order:
+            order, tree = "merge", with_sort_by(tree, shape.columns)
+        keys = shape.order_keys or ()
+        edge = self.edge()
+        output = Output(edge, self._site.initiator, order, keys if order == "merge" else (), self._is_bounded(wanted))
+        for part in source.parts:
+            leaf = TableLeaf(self.placeholder(), part.table)
+            own = tree.copy()
+            _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
+            rows = source.estimated_rows(part)
+            rows = rows if wanted is None else min(rows, wanted)
+            self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns), self._is_narrow)
+        senders = tuple(part.member for part in source.parts)
+        self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
+
+    # --- groups of every part, merged by the initiator -----------------------------------------------
+    def add_merged(self, merged: InMember, cut: Source, joined: Sequence[Source]) -> None:
+        """Each part's groups, sorted, the first of them only if there is a limit; the initiator merges them."""
+        shape, merge = self._shape, merged.merge
+        # A part's first groups hold all groups that can be among the first of all.
+        wanted = None if shape.limit is None else shape.limit + shape.offset
+        tree = without_limit(merge.tree)
+        assert isinstance(tree, exp.Select)
+        order, clause = ("merge", "sort") if wanted is None else ("lanes", "order")
+        if merge.keys:
+            kind = exp.Sort if clause == "sort" else exp.Order
+            tree.set(clause, kind(expressions=[by_place(key) for key in merge.keys]))
+        if wanted is not None:
+            tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
+        edge, keys = self.edge(), merge.keys if order == "merge" else ()
+        output = Output(edge, self._site.initiator, order if merge.keys else "any", keys, self._is_bounded(wanted))
+        for part in cut.parts:
+            leaves: list[Leaf] = []
+            own = self._at_part(tree, cut, joined, part, leaves)
+            rows = merged.rows[part.member]
+            self._add(part.member, own, tuple(leaves), output, rows, rows * merged.row_bytes, self._is_narrow)
+        senders = tuple(part.member for part in cut.parts)
+        self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
+
+    # --- pieces ------------------------------------------------------------------------------------
+    def _is_bounded(self, limit: int | None) -> bool:
+        """Does the plan bound this fragment's rows to one page?"""
+        if self._shape.is_global_aggregate:
+            return True
+        return limit is not None and self._fits_page(limit)
+
+    def _fits_page(self, rows: int) -> bool:
+        # A star's columns are not counted here: taken as many.
+        size_bytes = rows * _COLUMN_BYTES * (self._shape.columns or _MANY_COLUMNS)
+        return rows <= self._limits.driver_rows and size_bytes <= self._limits.driver_bytes
+
+    def _most_rows(self, query: Query, sources: Sequence[Source], member: str) -> int:
+        """The rows that this member's own tables bound the result to, if that is a page; else 0."""
+        mentions = {mention: source for source in sources for mention in source.mentions}
+        if not reads_tables_only(query.tree, mentions) or not only_copies(query.tree):
+            return 0
+        counts: list[int] = []
+        for source in mentions.values():
+            for part in source.parts:
+                if part.member != member or part.rows is None:
+                    return 0
+                counts.append(part.rows)
+        most = most_rows(counts)
+        # Files are compressed, so a row may have more bytes than they show.
+        held_bytes = _INFLATES * sum(source.widest_row() for source in mentions.values())
+        return most if self._fits_page(most) and most * held_bytes <= self._limits.driver_bytes else 0
+
+    def edge(self) -> int:
+        self._next_edge += 1
+        return self._next_edge - 1
+
+    def placeholder(self) -> str:
+        self._leaves += 1
+        return f"leaf_{self._leaves}_{self._nonce}"
+
+    def _add(
+        self,
+        member: str,
+        tree: exp.Expr,
+        leaves: tuple[Leaf, ...],
+        output: Output,
+        rows: int,
+        size_bytes: int,
+        is_narrow: bool,
+    ) -> None:
+        fragment_id = len(self._fragments) + 1
+        sql = render(tree)
+        self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow))
+
+
+def _is_one_row(tree: exp.Expr) -> bool:
+    """`SELECT 1`: without FROM there is one row at most, if no generator stands in it."""
+    return isinstance(tree, exp.Select) and tree.args.get("from_") is None
+
+
+def _replace_tables(
+    tree: exp.Expr, names: Mapping[str, Sequence[str | exp.Query]], columns: Mapping[str, tuple[Column, ...]]
+) -> None:
+    """Put placeholders, or queries, where the bound tree names its scans."""
+    nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
+    # Every scan stands once; a second node of its name would be something else that the user named so.
+    assert sorted(node.name for node in nodes) == sorted(names)
+    for node in nodes:
+        standing = names[node.name]
+        if len(standing) == 1 and isinstance(standing[0], str):
+            node.set("this", exp.to_identifier(standing[0]))
+            continue
+        # A local part and parts that arrive: their union stands where the table stood.
+        wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
+        union: exp.Query | None = None
+        for each in standing:
+            query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
+            union = query if union is None else exp.union(union, query, distinct=False, copy=False)
+        node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
+
+
+def _hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
+    """Name small scans to Spark's joins, in the SELECT whose FROM they stand in."""
+    for select in list(tree.find_all(exp.Select)):
+        joins = [join for join in select.args.get("joins") or () if isinstance(join, exp.Join)]
+        if not joins:
+            continue
+        relations = [relation.this for relation in (select.args["from_"], *joins)]
+        counts = Counter(relation.alias.lower() for relation in relations)
+        # A name that two relations share could mean the large one.
+        named = [
+            exp.to_identifier(relation.alias, quoted=True)
+            for relation in relations
+            if isinstance(relation, exp.Table) and relation.name in small and counts[relation.alias.lower()] == 1
+        ]
+        if named:
+            select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=named)]))

@@ -1,0 +1,211 @@
+"""What the rules know of each mention of a table: the conditions on it alone, and whose rows it must match.
+
+A mention may lose rows that take no part in the answer, long before its joins. Two things say which rows those are:
+a *condition* over the mention alone, and an *arc*: an equality with another mention, so that a row without an equal
+there is of no use. Both hold only where `sql/push.py` says that the conjunct may drop rows of the mention: never
+those that an outer join preserves.
+
+Why any mixture of them is right: call a row useful when it survives all conditions and arcs however often they are
+repeated. Conditions and arcs only look for rows that exist, so fewer rows elsewhere never make a row useful. Every
+reduction by them keeps the useful rows, and the query, which still has all its own conjuncts, gives the same answer
+for any inputs between the useful rows and all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sqlglot import exp
+
+from skerry.catalog.table import TablePart
+from skerry.plan.rules import Rules
+from skerry.plan.rules.disjunctions import implied
+from skerry.plan.rules.subqueries import Subquery, movable
+from skerry.sql.names import TableRef
+from skerry.sql.push import conjuncts, owner, resolve
+from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.statement import Query, Scan
+
+# Values of these types are equal at every site when Spark says so at one.
+_KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+class Parts(Protocol):
+    """What planning asks of a catalog."""
+
+    def parts(self, table: TableRef) -> tuple[TablePart, ...]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """A conjunct over one mention. `stands` is its node in the tree, None for one that only follows from the tree.
+
+    `subquery` has the mentions that stand inside it.
+    """
+
+    filter: exp.Expr
+    stands: exp.Expr | None
+    subquery: Subquery | None = None
+
+
+@dataclass(eq=False)
+class Mention:
+    """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal."""
+
+    scan: Scan
+    source: Source
+    scope: Scope
+    parts: tuple[TablePart, ...]
+    conditions: list[Condition] = field(default_factory=list)
+    arcs: dict[str, Pairs] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.scan.node_name
+
+    @property
+    def alias(self) -> exp.Identifier:
+        """As the tree writes it."""
+        return self.source.node.args["alias"].this  # type: ignore[no-any-return]
+
+    @property
+    def members(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(part.member for part in self.parts))
+
+
+class Mentions:
+    """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
+
+    def __init__(self, query: Query, tree: exp.Expr, catalog: Parts, rules: Rules) -> None:
+        self.scans = {scan.node_name: scan for scan in query.tables}
+        self.scopes = read_scopes(tree, self.scans)
+        self._by_source: dict[int, Mention] = {}
+        self.all: dict[str, Mention] = {}
+        for scope in self.scopes.all:
+            for source in scope.sources:
+                if source.table is not None:
+                    scan = self.scans[source.node.name]
+                    self.all[scan.node_name] = Mention(scan, source, scope, catalog.parts(scan.table))
+                    self._by_source[id(source)] = self.all[scan.node_name]
+        for scope in self.scopes.all:
+            if scope.plain:
+                self._conditions(scope, rules)
+                if rules.has("semijoin"):
+                    self._arcs(scope)
+
+    def _conditions(self, scope: Scope, rules: Rules) -> None:
+        for conjunct, allowed in conjuncts(scope):
+            source = owner(conjunct, scope)
+            if source is not None:
+                if source in allowed:
+                    self._by_source[id(source)].conditions.append(Condition(_bare(conjunct).copy(), conjunct))
+                continue
+            if rules.has("disjunctions"):
+                for source, filter_ in implied(conjunct, scope):
+                    if source in allowed:
+                        self._by_source[id(source)].conditions.append(Condition(filter_, None))
+            if rules.has("subqueries"):
+                self._subquery(conjunct, allowed, scope)
+
+    def _subquery(self, conjunct: exp.Expr, allowed: Sequence[Source], scope: Scope) -> None:
+        found = movable(conjunct, scope, self.scopes)
+        if found is None or found.owner not in allowed:
+            return
+        mention = self._by_source[id(found.owner)]
+        inside = [self.all[name] for name in found.names]
+        if (
+            len(mention.parts) == 1
+            and all(each.parts[0].member == mention.parts[0].member for each in inside)
+            and all(len(each.parts) == 1 for each in inside)
+        ):
+            mention.conditions.append(Condition(_bare(conjunct).copy(), conjunct, found))
+
+    def _arcs(self, scope: Scope) -> None:
+        equal: dict[tuple[int, str], set[tuple[int, str]]] = {}
+        for conjunct, allowed in conjuncts(scope):
+            sides = _equality(conjunct)
+            if sides is None:
+                continue
+            (a, a_is_own), (b, b_is_own) = (self._column(side, scope) for side in sides)
+            if a is None or b is None or a[0] is b[0] or not (a_is_own or b_is_own):
+                continue
+            for (one, own), (other, _) in (((a, a_is_own), (b, b_is_own)), ((b, b_is_own), (a, a_is_own))):
+                if own and one[0].source in allowed:
+                    _add(one, other)
+            if a_is_own and b_is_own and a[0].source in allowed and b[0].source in allowed and _type(a) == _type(b):
+                _unite(equal, (id(a[0]), a[1]), (id(b[0]), b[1]))
+        by_id = {id(mention): mention for mention in self.all.values()}
+        for group in {id(group): group for group in equal.values()}.values():
+            members = sorted(((by_id[key], column) for key, column in group), key=lambda item: (item[0].name, item[1]))
+            for one in members:
+                for other in members:
+                    if one[0] is not other[0]:
+                        _add(one, other)
+
+    def _column(self, node: exp.Column, scope: Scope) -> tuple[tuple[Mention, str] | None, bool]:
+        """The mention and the column's name, and whether it is of this scope and not of one around it."""
+        for around in scope.chain():
+            source = resolve(node, around)
+            if source is not None:
+                column = source.table.column(node.name) if source.table is not None else None
+                if column is None or not (column.type in _KEYS or column.type.startswith("decimal(")):
+                    return None, False
+                return (self._by_source[id(source)], column.name), around is scope
+            if not _passes(node, around):
+                return None, False
+        return None, False
+
+
+def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scopes:
+    """The scopes of a tree whose tables are scans already."""
+    assert isinstance(scans, dict)
+    tables = {id(node): scans[node.name].table for node in tree.find_all(exp.Table) if node.name in scans}
+    scopes = Scopes(tables)
+    scopes.read(tree, {}, None)
+    return scopes
+
+
+def _passes(node: exp.Column, scope: Scope) -> bool:
+    """Can the name be no column of this scope, so that Spark looks for it in the one around?"""
+    names = {part.name.lower() for part in node.parts[:1]}
+    return all(
+        source.columns is not None and source.alias not in names and not names & set(source.columns)
+        for source in scope.sources
+    )
+
+
+def _bare(conjunct: exp.Expr) -> exp.Expr:
+    while isinstance(conjunct, exp.Paren):
+        conjunct = conjunct.this
+    return conjunct
+
+
+def _equality(conjunct: exp.Expr) -> tuple[exp.Column, exp.Column] | None:
+    conjunct = _bare(conjunct)
+    if not isinstance(conjunct, exp.EQ):
+        return None
+    left, right = _bare(conjunct.this), _bare(conjunct.expression)
+    return (left, right) if isinstance(left, exp.Column) and isinstance(right, exp.Column) else None
+
+
+def _type(end: tuple[Mention, str]) -> str:
+    column = end[0].scan.table.column(end[1])
+    assert column is not None
+    return column.type
+
+
+def _add(one: tuple[Mention, str], other: tuple[Mention, str]) -> None:
+    pair = (one[1], other[1])
+    known = one[0].arcs.get(other[0].name, ())
+    if pair not in known:
+        one[0].arcs[other[0].name] = (*known, pair)
+
+
+def _unite(groups: dict[tuple[int, str], set[tuple[int, str]]], a: tuple[int, str], b: tuple[int, str]) -> None:
+    together = groups.get(a, {a}) | groups.get(b, {b})
+    for each in together:
+        groups[each] = together

@@ -1,0 +1,173 @@
+"""Which rows of a table need not travel, because nothing elsewhere matches them.
+
+A mention that would be sent is reduced by the mentions it joins: their distinct keys go to it first, or are looked up
+in place where both are at one site; those mentions are reduced likewise before they give their keys. The tree of
+reductions starts as a spanning tree of the join and loses every branch that does not pay for itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.mentions import Mention, Pairs
+from skerry.plan.place import Costs
+from skerry.sql.push import unqualified
+
+# A reduction makes its receiver wait for one more Spark job.
+_JOB_S = 0.005
+# One that is looked up in place costs a little work, and a table that is read once more.
+_LOOK_UP_S, _ROW_S = 0.0002, 1e-10
+_DEPTH = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A mention reduced by others: (pairs of equal columns, the other)."""
+
+    mention: Mention
+    children: tuple[tuple[Pairs, Node], ...]
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class Shipment:
+    """How a mention comes to a member."""
+
+    node: Node
+    cost_s: float
+    rows: float
+    size_bytes: float
+
+
+class Reducer:
+    """Finds the best reduction of each mention for each place that it may be sent to."""
+
+    def __init__(self, mentions: Mapping[str, Mention], costs: Costs, estimator: Estimator) -> None:
+        self._mentions = mentions
+        self._costs = costs
+        self._estimator = estimator
+        self._scans: dict[str, Estimate] = {}
+        self._grown: dict[str, Node] = {}
+        self._shares = {name: _shares(mention) for name, mention in mentions.items()}
+
+    def plain(self, mention: Mention) -> Node:
+        return Node(mention, (), self._scan(mention))
+
+    def shipment(self, mention: Mention, receiver: str, columns: Sequence[str], reduces: bool) -> Shipment:
+        """The columns of the mention at `receiver`, reduced as far as that pays."""
+        node = self._pruned(mention, receiver, columns) if reduces else self.plain(mention)
+        width = width_of(node.estimate, columns)
+        rows = node.estimate.rows * sum(
+            share for member, share in self._shares[mention.name].items() if member != receiver
+        )
+        return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+
+    # --- the tree ----------------------------------------------------------------------------------
+    def _scan(self, mention: Mention) -> Estimate:
+        found = self._scans.get(mention.name)
+        if found is None:
+            filters = [unqualified(condition.filter) for condition in mention.conditions]
+            wanted = {*mention.scan.columns, *(own for pairs in mention.arcs.values() for own, _ in pairs)}
+            found = self._scans[mention.name] = self._estimator.scan(mention.parts, filters, sorted(wanted))
+        return found
+
+    def _grow(self, mention: Mention) -> Node:
+        """A spanning tree over the arcs; those that need no link come first."""
+        found = self._grown.get(mention.name)
+        if found is not None:
+            return found
+        taken = {mention.name}
+        below: dict[str, list[str]] = {}
+        level = [mention]
+        for _ in range(_DEPTH):
+            following: list[Mention] = []
+            for each in level:
+                others = sorted(each.arcs, key=lambda name: (self._mentions[name].members != each.members, name))
+                for name in others:
+                    if name not in taken:
+                        taken.add(name)
+                        below.setdefault(each.name, []).append(name)
+                        following.append(self._mentions[name])
+            level = following
+        found = self._grown[mention.name] = self._subtree(mention, below)
+        return found
+
+    def _subtree(self, mention: Mention, below: Mapping[str, list[str]]) -> Node:
+        children = [
+            (mention.arcs[name], self._subtree(self._mentions[name], below)) for name in below.get(mention.name, ())
+        ]
+        return self._node(mention, tuple(each for each in children if _may_reduce(mention, each[1])))
+
+    def _node(self, mention: Mention, children: tuple[tuple[Pairs, Node], ...]) -> Node:
+        estimate = self._scan(mention)
+        for pairs, child in children:
+            estimate = self._estimator.semi(estimate, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
+        return Node(mention, children, estimate)
+
+    def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str]) -> Node:
+        node = self._grow(mention)
+        cost_s = self._cost(node, receiver, columns)
+        while True:
+            fewer = [(self._cost(each, receiver, columns), each) for each in self._without(node)]
+            best = min(fewer, key=lambda item: item[0], default=None)
+            if best is None or best[0] > cost_s:
+                return node
+            cost_s, node = best
+
+    def _without(self, node: Node) -> list[Node]:
+        """Every tree that lacks one branch."""
+        found: list[Node] = []
+        for index, (pairs, child) in enumerate(node.children):
+            before, after = node.children[:index], node.children[index + 1 :]
+            found.append(self._node(node.mention, before + after))
+            for fewer in self._without(child):
+                found.append(self._node(node.mention, (*before, (pairs, fewer), *after)))
+        return found
+
+    # --- its cost ----------------------------------------------------------------------------------
+    def _cost(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
+        """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
+        size_bytes = node.estimate.rows * width_of(node.estimate, columns)
+        total_s = 0.0
+        for member, share in self._shares[node.mention.name].items():
+            if member != receiver:
+                total_s += self._costs.ship_s(member, receiver, size_bytes * share)
+                total_s += sum(self._keys_cost(child, member, pairs) for pairs, child in node.children)
+        return total_s
+
+    def _keys_cost(self, node: Node, receiver: str, pairs: Pairs) -> float:
+        keys = list(dict.fromkeys(other.lower() for _, other in pairs))
+        estimate = node.estimate
+        rows = min(estimate.rows, math.prod(estimate.columns[key].ndv for key in keys if key in estimate.columns))
+        size_bytes = rows * width_of(estimate, keys)
+        total_s = _LOOK_UP_S + estimate.base_rows * _ROW_S
+        for member, share in self._shares[node.mention.name].items():
+            if member != receiver:
+                total_s += self._costs.ship_s(member, receiver, size_bytes * share) + _JOB_S
+            total_s += sum(self._keys_cost(child, member, own) for own, child in node.children)
+        return total_s
+
+
+def _may_reduce(mention: Mention, child: Node) -> bool:
+    """Keys of a whole table reduce another only if statistics say so: a guess would send them for nothing."""
+    if child.children or child.mention.conditions:
+        return True
+    return all(part.stats is not None for each in (mention, child.mention) for part in each.parts)
+
+
+def _shares(mention: Mention) -> dict[str, float]:
+    """Which share of the rows each member holds."""
+    rows = {part.member: 0.0 for part in mention.parts}
+    for part in mention.parts:
+        rows[part.member] += part.rows if part.rows is not None else part.size_bytes
+    total = sum(rows.values())
+    return {member: count / total if total else 1 / len(rows) for member, count in rows.items()}
+
+
+def width_of(estimate: Estimate, columns: Sequence[str]) -> float:
+    """Bytes of these columns of a row."""
+    known = estimate.columns
+    return sum(known[name.lower()].width_bytes if name.lower() in known else 24.0 for name in columns)

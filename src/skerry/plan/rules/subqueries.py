@@ -1,0 +1,116 @@
+"""Conditions with a subquery that may go where their table is, because all that they read is there too.
+
+The subquery may be correlated with that one table, and with nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from skerry.sql.functions import admitted, call_name
+from skerry.sql.push import resolve
+from skerry.sql.scope import Scope, Scopes, Source
+
+
+@dataclass(frozen=True, eq=False)
+class Subquery:
+    """A conjunct over `owner` alone; `names` are the scans that stand in its subqueries."""
+
+    owner: Source
+    names: tuple[str, ...]
+
+
+def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None:
+    """None unless every column is surely of the one table, or of the subqueries themselves."""
+    if not any(isinstance(node, exp.Query) for node in conjunct.walk()):
+        return None
+    inside = [each for each in scopes.all if each is not scope and _is_below(each.select, conjunct)]
+    if not inside or not _is_plain(conjunct):
+        return None
+    owners: list[Source] = []
+    for column in _own_columns(conjunct):
+        source = resolve(column, scope)
+        if source is None:
+            return None
+        owners.append(source)
+    names: list[str] = []
+    for each in inside:
+        for source in each.sources:
+            # A WITH name, a lateral view or a function would need more than the tables.
+            if source.table is None and not _is_derived(source):
+                return None
+            if source.table is not None:
+                names.append(source.node.name)
+        for column in each.columns:
+            outer = _outer(column, each, scope)
+            if outer == "unknown":
+                return None
+            if isinstance(outer, Source):
+                owners.append(outer)
+    if not owners or any(owner is not owners[0] for owner in owners) or not names:
+        return None
+    return Subquery(owners[0], tuple(names))
+
+
+def _is_below(node: exp.Expr, root: exp.Expr) -> bool:
+    current: exp.Expr | None = node
+    while current is not None and current is not root:
+        current = current.parent
+    return current is root
+
+
+def _is_derived(source: Source) -> bool:
+    return isinstance(source.node, exp.Subquery) and isinstance(source.node.this, exp.Query)
+
+
+def _is_plain(conjunct: exp.Expr) -> bool:
+    """Nothing that differs from call to call, and no WITH whose names would be needed."""
+    for node in conjunct.walk():
+        if isinstance(node, exp.With | exp.Lambda | exp.Lateral | exp.Pivot | exp.Values):
+            return False
+        name = call_name(node)
+        if name is not None:
+            function = admitted().functions.get(name)
+            if function is None or not function.deterministic or function.kind == "generator":
+                return False
+            # The first of a group is whichever comes first.
+            if function.kind != "scalar" and name in ("first", "last", "first_value", "last_value", "any_value"):
+                return False
+        if isinstance(node, exp.Limit | exp.Offset):
+            return False
+    return True
+
+
+def _own_columns(conjunct: exp.Expr) -> list[exp.Column]:
+    """Columns outside the subqueries."""
+    found: list[exp.Column] = []
+    stack = [conjunct]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query):
+            continue
+        if isinstance(node, exp.Column):
+            found.append(node)
+        stack.extend(node.iter_expressions())
+    return found
+
+
+def _outer(column: exp.Column, scope: Scope, outermost: Scope) -> Source | str | None:
+    """The table of the outermost scope that the column is of; None when it is of a scope inside."""
+    if isinstance(column.this, exp.Star):
+        return None
+    parts = [part.name.lower() for part in column.parts]
+    if len(parts) > 2:
+        return "unknown"
+    for around in scope.chain():
+        if around is outermost:
+            return resolve(column, around) or "unknown"
+        if any(source.columns is None for source in around.sources):
+            return "unknown"
+        if len(parts) == 2 and any(source.alias == parts[0] for source in around.sources):
+            return None
+        if any(parts[0] in (source.columns or ()) for source in around.sources):
+            return None if len(parts) == 1 else "unknown"
+    return "unknown"

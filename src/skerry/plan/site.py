@@ -1,0 +1,25 @@
+"""Who plans a query, for whom and how."""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.catalog.topology import Topology
+from skerry.plan.rules import NO_RULES, Rules
+
+
+class Site(msgspec.Struct, frozen=True):
+    """Who plans, who may run fragments, in the configuration's order, and by which rules.
+
+    Without a topology all members reach each other equally well.
+    """
+
+    initiator: str
+    data_members: tuple[str, ...]
+    rules: Rules = NO_RULES
+    topology: Topology | None = None
+
+    @property
+    def at_home(self) -> str:
+        """The initiator itself, or the first data member when it has no Spark."""
+        return self.initiator if self.initiator in self.data_members else self.data_members[0]

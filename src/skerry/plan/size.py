@@ -1,0 +1,128 @@
+"""How large a query's result is likely to be: joins, groups and limits over what is known of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+from sqlglot import exp
+
+from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.mentions import Mention
+from skerry.plan.relations import (
+    Aggregate,
+    Derived,
+    Distinct,
+    Filter,
+    Join,
+    Limit,
+    Opaque,
+    Project,
+    Relation,
+    Scan,
+    SetOperation,
+    Sort,
+    Window,
+    relation_of,
+)
+from skerry.sql.push import split, unqualified
+
+# What a computed column takes, and a relation that nothing is known of.
+_COMPUTED_BYTES = 16.0
+_UNKNOWN = Estimate(1000.0, {}, 1000.0, 64.0)
+
+
+class Sizer:
+    """Estimates of whole queries. Conditions on one table are known to its mention; others keep what they keep."""
+
+    def __init__(self, mentions: Mapping[str, Mention], estimator: Estimator) -> None:
+        self._mentions = mentions
+        self._estimator = estimator
+
+    def of(self, tree: exp.Expr) -> Estimate:
+        """The result of a query."""
+        with_ = tree.args.get("with_")
+        named: dict[str, Estimate] = {}
+        if with_ is not None:
+            for cte in with_.expressions:
+                named[cte.alias.lower()] = self._of(relation_of(cte.this, self._mentions), named)
+            tree = tree.copy()
+            tree.set("with_", None)
+        return self._of(relation_of(tree, self._mentions), named)
+
+    def _of(self, relation: Relation, named: Mapping[str, Estimate]) -> Estimate:
+        match relation:
+            case Scan(node_name, _):
+                mention = self._mentions[node_name]
+                filters = [unqualified(condition.filter) for condition in mention.conditions]
+                return self._estimator.scan(mention.parts, filters, mention.scan.columns, node_name)
+            case Opaque(tree):
+                known = named.get(tree.name.lower()) if isinstance(tree, exp.Table) else None
+                return known or _UNKNOWN
+            case Join():
+                return self._join(relation, named)
+            case Filter(input, condition):
+                estimate = self._of(input, named)
+                # What speaks of one table was counted with its scan; an equality of two is the join's.
+                share = 0.5 ** sum(1 for each in split(condition) if each.find(exp.Query) is not None)
+                return self._estimator.limit(estimate, estimate.rows * share)
+            case Aggregate(input, keys):
+                return self._group(self._of(input, named), keys)
+            case Project(input, items):
+                return self._project(self._of(input, named) if input is not None else None, items)
+            case Limit(input, limit, _):
+                count = limit.args["expression"] if limit is not None else None
+                rows = float(count.this) if isinstance(count, exp.Literal) and str(count.this).isdecimal() else 1e18
+                return self._estimator.limit(self._of(input, named), rows)
+            case SetOperation(left, right, _):
+                return self._estimator.union([self._of(left, named), self._of(right, named)])
+            case Derived(input, _) | Distinct(input, _) | Sort(input, _) | Window(input, _):
+                return self._of(input, named)
+        raise AssertionError(relation)
+
+    def _join(self, join: Join, named: Mapping[str, Estimate]) -> Estimate:
+        left, right = self._of(join.left, named), self._of(join.right, named)
+        if join.kind in ("semi", "anti"):
+            return self._estimator.limit(left, left.rows / 2)
+        keys = self._keys(join, left)
+        kind = join.kind if join.kind in ("left", "right", "full") else "inner"
+        if not keys and join.right and not isinstance(join.right, Scan):
+            # By columns that a subquery made: as many rows as the larger side has.
+            rows = max(left.rows, right.rows)
+            both = self._estimator.join(left, right, [], kind)
+            return self._estimator.limit(both, rows)
+        return self._estimator.join(left, right, keys, kind)
+
+    def _keys(self, join: Join, left: Estimate) -> list[tuple[str, str]]:
+        """Pairs of columns that are equal between the scan on the right and one of those before it."""
+        if not isinstance(join.right, Scan):
+            return []
+        name = join.right.node_name
+        found: dict[str, tuple[str, str]] = {}
+        for other, pairs in self._mentions[name].arcs.items():
+            for own, theirs in pairs:
+                key = f"{other.lower()}.{theirs.lower()}"
+                if key in left.columns:
+                    found.setdefault(own.lower(), (key, f"{name.lower()}.{own.lower()}"))
+        return list(found.values())
+
+    def _group(self, estimate: Estimate, keys: exp.Expr | None) -> Estimate:
+        if keys is None:
+            return Estimate(1.0, {}, 1.0)
+        grouped = self._estimator.group(estimate, list(keys.expressions))
+        return msgspec.structs.replace(grouped, columns=estimate.columns)
+
+    def _project(self, estimate: Estimate | None, items: tuple[exp.Expr, ...]) -> Estimate:
+        if estimate is None:
+            return Estimate(1.0, {}, 1.0, _COMPUTED_BYTES * len(items))
+        columns = {}
+        extra_bytes = 0.0
+        for item in items:
+            if item.is_star:
+                return estimate
+            key = estimate.key(item.unalias())
+            if key is None:
+                extra_bytes += _COMPUTED_BYTES
+            else:
+                columns[item.alias_or_name.lower()] = estimate.columns[key]
+        return Estimate(estimate.rows, columns, estimate.base_rows, extra_bytes)

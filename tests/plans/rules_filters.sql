@@ -1,0 +1,115 @@
+-- case: a condition is applied where its table is, and its columns stay there
+-- rules: filters
+SELECT o_id, o_total FROM orders JOIN customer ON o_cust = c_id WHERE c_nation = 3 AND o_total > 10
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
+    → edge 1 to oslo (~1500 rows, 11.7 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id, o_total FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_total > 10
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a condition of ON that was all of it
+-- rules: filters
+SELECT o_id FROM orders JOIN nation ON n_name = 'NORWAY'
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation
+    SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'NORWAY'
+    → edge 1 to oslo (~10 rows, 240 B)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`nation`) */ o_id FROM orders AS orders JOIN edge_1 AS nation ON TRUE
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: an outer join's condition on its own side moves, one on the side it keeps stays
+-- rules: filters
+SELECT o_id, c_name FROM orders LEFT JOIN customer ON o_cust = c_id AND c_nation = 3 AND o_total > 5
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_nation = 3
+    → edge 1 to oslo (~1500 rows, 46.9 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders LEFT JOIN edge_1 AS customer ON o_cust = c_id AND o_total > 5
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a condition on what an outer join supplied stays
+-- rules: filters
+SELECT o_id FROM orders LEFT JOIN customer ON o_cust = c_id WHERE c_nation = 3
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders LEFT JOIN edge_1 AS customer ON o_cust = c_id WHERE c_nation = 3
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: brackets and OR
+-- rules: filters
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE (c_nation = 3 OR c_name = 'x') AND (c_id > 2 AND o_id > 1)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE (c_nation = 3 OR c_name = 'x') AND c_id > 2
+    → edge 1 to oslo (~995 rows, 7.8 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_id > 1
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a parameter travels in its condition
+-- rules: filters
+-- parameters: [3]
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation = ?
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = :p0
+    → edge 1 to oslo (~1500 rows, 11.7 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a star keeps all columns
+-- rules: filters
+SELECT * FROM orders JOIN customer ON o_cust = c_id WHERE c_nation = 3
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name`, customer.`c_nation` FROM customer AS customer WHERE c_nation = 3
+    → edge 1 to oslo (~1500 rows, 52.7 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: parts of which one is at the root keep the condition
+-- rules: filters
+SELECT s_id, c_name FROM sales JOIN customer ON s_cust = c_id WHERE s_price > 1
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table sales
+    SELECT sales.`s_id`, sales.`s_cust`, sales.`s_price` FROM sales AS sales WHERE s_price > 1
+    → edge 1 to oslo (~333 rows, 7.8 KiB)
+fragment 2 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
+    → edge 2 to oslo (~150000 rows, 4.6 MiB)
+fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
+    SELECT /*+ BROADCAST(`sales`, `customer`) */ s_id, c_name FROM (SELECT `s_id`, `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_cust`, `s_price` FROM edge_1) AS sales JOIN edge_2 AS customer ON s_cust = c_id WHERE s_price > 1
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/

@@ -1,0 +1,89 @@
+-- case: a subquery over tables of the same site goes with its table
+-- rules: filters,subqueries
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation IN (SELECT n_id FROM nation WHERE n_name = 'NORWAY')
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table nation
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation IN (SELECT n_id FROM nation AS nation WHERE n_name = 'NORWAY')
+    → edge 1 to oslo (~75000 rows, 585.9 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a correlated one too
+-- rules: filters,subqueries
+SELECT o_id FROM orders JOIN customer AS c ON o_cust = c.c_id WHERE EXISTS (SELECT * FROM nation WHERE n_id = c.c_nation AND n_name <> c.c_name)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table nation
+    SELECT c.`c_id` FROM customer AS c WHERE EXISTS (SELECT * FROM nation AS nation WHERE n_id = c.c_nation AND n_name != c.c_name)
+    → edge 1 to oslo (~75000 rows, 585.9 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`c`) */ o_id FROM orders AS orders JOIN edge_1 AS c ON o_cust = c.c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: one over another site stays
+-- rules: filters,subqueries
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_id IN (SELECT l_order FROM lineitem)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer
+    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+fragment 2 at tromso: reads table lineitem
+    SELECT lineitem.`l_order` FROM lineitem AS lineitem
+    → edge 2 to oslo (~6000000 rows, 45.8 MiB)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE c_id IN (SELECT l_order FROM edge_2 AS lineitem)
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: one that reads two tables stays
+-- rules: filters,subqueries
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE EXISTS (SELECT * FROM nation WHERE n_id = c_nation AND n_id = o_id)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table nation
+    SELECT nation.`n_id` FROM nation AS nation
+    → edge 2 to oslo (~25 rows, 100 B)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE EXISTS (SELECT * FROM edge_2 AS nation WHERE n_id = c_nation AND n_id = o_id)
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: NOT IN keeps its nulls
+-- rules: filters,subqueries
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation NOT IN (SELECT n_id FROM nation)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table nation
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation NOT IN (SELECT n_id FROM nation AS nation)
+    → edge 1 to oslo (~75000 rows, 585.9 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a scalar one beside the table itself
+-- rules: filters,subqueries
+SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation > (SELECT avg(c_nation) FROM customer WHERE c_id > 3)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation > (SELECT avg(c_nation) FROM customer AS customer WHERE c_id > 3)
+    → edge 1 to oslo (~50000 rows, 390.6 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
