@@ -95,8 +95,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def piece_bytes(self) -> int:
         """No batch is made larger, but for a single row: a window of pages takes half of a query's memory at most,
-        and half of that is kept for the one batch that each of its pages has.
+        and half of that is kept for the one batch that each of its pages has. Smaller ones would cost more than
+        they hold.
         """
-        return min(
-            4 * self.batch_bytes, self.frame_bytes - 4 * KIB, max(1, self.spool_memory_bytes // (4 * self.window_pages))
-        )
+        share = max(ENTRY_BYTES, self.spool_memory_bytes // (4 * self.window_pages))
+        return min(4 * self.batch_bytes, self.frame_bytes - 4 * KIB, share)

@@ -96,5 +96,8 @@ class ConnectEngine(SessionEngine):
 
 
 def _table(frame: Any) -> pa.Table:
-    table, _ = frame._to_table()
+    try:
+        table, _ = frame._to_table()
+    except AssertionError:  # an interrupt may end the stream before it has any rows, not even none
+        raise SiteError("Spark ended the query without an answer") from None
     return table
