@@ -28,6 +28,7 @@ class Spot(msgspec.Struct, frozen=True):
 
 def spots_of(spots: Sequence[Spot], rows_max: int) -> Iterator[tuple[Spot, int]]:
     """Places to read from, far apart, and how many rows at each; all of a table that is no larger than that."""
+    spots = [spot for spot in spots if spot.rows]
     if sum(spot.rows for spot in spots) <= rows_max:
         yield from ((spot, spot.rows) for spot in spots)
         return

@@ -37,6 +37,8 @@ class _Range(msgspec.Struct):
     nulls_known: bool = True
 
     def add(self, statistics: Any, rows: int) -> None:
+        if not rows:
+            return
         if statistics is None:
             self.is_whole = self.nulls_known = False
             return
@@ -60,6 +62,7 @@ def gather(files: Sequence[str], columns: Sequence[Column], limits: Limits) -> P
     read = _evenly(files, limits.stats_files)
     ranges = {name: _Range() for name in wanted}
     spots: list[Spot] = []
+    in_files: set[str] = set()
     rows = 0
     for file in read:
         try:
@@ -67,17 +70,32 @@ def gather(files: Sequence[str], columns: Sequence[Column], limits: Limits) -> P
         except (OSError, pa.ArrowException) as error:
             raise SiteError(f"file {os.path.basename(file)}: no statistics: {str(error).splitlines()[0]}") from None
         rows += metadata.num_rows
-        _add_footer(metadata, ranges)
+        in_files |= _add_footer(metadata, ranges)
         spots += [Spot(file, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
     seen = Seen(list(wanted))
     for spot, rows_max in spots_of(spots, limits.stats_sample_rows):
         seen.read(spot, rows_max)
+    values = _partitions(files)
     share = len(read) / max(1, len(files))
     is_all = len(read) == len(files)
-    stats = [
-        _column(column, ranges[name], seen, rows / share if share else 0, is_all) for name, column in wanted.items()
-    ]
+    stats = []
+    for name, column in wanted.items():
+        if name in values and name not in in_files:  # a column of directories: its values are their names
+            stats.append(ColumnStats(column.name, ndv=float(len(values[name]))))
+        else:
+            stats.append(_column(column, ranges[name], seen, rows / share if share else 0, is_all))
     return PartStats(tuple(stats), "sample" if seen.rows else "footers")
+
+
+def _partitions(files: Sequence[str]) -> dict[str, set[str]]:
+    """The values of each key=value directory on the way to a file, by lower-case key."""
+    found: dict[str, set[str]] = {}
+    for folder in {os.path.dirname(file) for file in files}:
+        for step in folder.split("/"):
+            key, is_pair, value = step.partition("=")
+            if is_pair:
+                found.setdefault(key.lower(), set()).add(value)
+    return found
 
 
 def _evenly(files: Sequence[str], count: int) -> list[str]:
@@ -86,13 +104,16 @@ def _evenly(files: Sequence[str], count: int) -> list[str]:
     return [files[index * len(files) // count] for index in range(count)]
 
 
-def _add_footer(metadata: Any, ranges: dict[str, _Range]) -> None:
-    """A column that a file lacks is NULL there."""
+def _add_footer(metadata: Any, ranges: dict[str, _Range]) -> set[str]:
+    """The file's columns. One that a file lacks is NULL there; of a nested one its leaves tell nothing."""
     names = {metadata.schema.column(index).path.lower(): index for index in range(metadata.num_columns)}
+    nested = {path.partition(".")[0] for path in names if "." in path}
     for name, known in ranges.items():
         index = names.get(name)
         if index is None:
             known.nulls += metadata.num_rows
+            if name in nested:
+                known.is_whole = known.nulls_known = False
             continue
         for group in range(metadata.num_row_groups):
             chunk = metadata.row_group(group).column(index)
@@ -100,6 +121,7 @@ def _add_footer(metadata: Any, ranges: dict[str, _Range]) -> None:
                 known.add(chunk.statistics if chunk.is_stats_set else None, chunk.num_values)
             except (TypeError, ValueError, OverflowError, pa.ArrowException):  # types differ between files
                 known.is_whole = False
+    return nested | set(names)
 
 
 def _column(column: Column, known: _Range, seen: Seen, rows: float, is_all: bool) -> ColumnStats:

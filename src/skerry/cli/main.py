@@ -15,6 +15,7 @@ COMMANDS = {
     "cancel": "End a query at every site.",
     "check": "Check a configuration file, and say what is wrong where.",
     "demo": "Start a small cluster on this machine, with tables to query.",
+    "explain": "Show how a query would run, or did: text, JSON, or a drawing.",
     "ps": "List the queries that run, and those that ended lately.",
     "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",
     "submit": "Start a query that runs on by itself; prints its id.",

@@ -14,6 +14,7 @@ from skerry.catalog.table import Column
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
+from skerry.plan.reasons import with_reasons
 from skerry.sql.statement import DescribeTable, ShowTables
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.messages import Page, Schema
@@ -30,6 +31,7 @@ class Answer(msgspec.Struct, frozen=True):
 def answer_statement(member: Member, statement: Explained | ShowTables | DescribeTable) -> Answer:
     match statement:
         case Explained(plan, is_json, refused, ran):
+            plan = with_reasons(plan)
             if not is_json:
                 return _answer({"plan": explain(plan, member.name, member.topology, ran, refused)})
             found = describe(plan, member.name, member.topology, ran, refused)

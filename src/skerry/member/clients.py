@@ -333,6 +333,9 @@ class Clients:
         await initiated.wait_ended()  # owner: the query's deadline; what links carried is known with the receipts
         ran = ran_as(initiated, seconds)
         explained = Explained(tried.planned.plan, tried.is_json, ran=ran)
+        cursor = self._open.get(message.query)
+        if cursor is not None and self._cursors.keeps(message.query):
+            cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return self._answered(message, answer_statement(self._member, explained))
 
     def _begin(self, message: ClientExecute, planned: Planned, attempt: int, is_traced: bool = False) -> Initiated:

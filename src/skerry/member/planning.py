@@ -17,6 +17,7 @@ from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import check_egress
 from skerry.plan.explain import Actual
 from skerry.plan.fragment import Plan
+from skerry.plan.rules import Rules
 from skerry.sql.expected import BOUND
 from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
@@ -31,6 +32,10 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", ClientExecute, ClientPrepare)
 T = TypeVar("T")
+
+
+# Rules that let values of a table leave that would stay without them.
+_KEYS_TRAVEL = frozenset(("semijoin", "subqueries", "blocks"))
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -116,8 +121,9 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            plan = _cut(member, statement, message)
-            check_egress(plan, member.egress)
+            plan, refused = _lawful(member, statement, message)
+            if refused is not None:
+                raise refused
             return Planned(plan, _values(statement))
         case Explain():
             return _explain(member, statement, message)
@@ -129,13 +135,11 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained
 
 
 def _explain(member: Member, statement: Explain, message: ClientExecute) -> Explained | Tried:
-    plan = _cut(member, statement.query, message)
-    try:
-        check_egress(plan, member.egress)
-    except UserError as error:
+    plan, refused = _lawful(member, statement.query, message)
+    if refused is not None:
         if statement.analyze:
-            raise
-        return Explained(plan, statement.is_json, error.message)
+            raise refused
+        return Explained(plan, statement.is_json, refused.message)
     if statement.analyze:
         return Tried(Planned(plan, _values(statement.query)), statement.is_json)
     return Explained(plan, statement.is_json)
@@ -153,9 +157,37 @@ def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _cut(member: Member, query: Query, message: ClientExecute) -> Plan:
+def _lawful(member: Member, query: Query, message: ClientExecute) -> tuple[Plan, UserError | None]:
+    """A plan that breaks no egress rule; else the one that would be made, and what it breaks.
+
+    The planner does not look at the rules. Where its plan breaks one, a plainer plan may not: without keys that go
+    ahead, without any rule, or with its root at the initiator, where rows of the initiator's own tables stay.
+    """
+    rules = plan_rules(message.options)
+    plan = _cut(member, query, rules)
+    refused = _broken(plan, member)
+    if refused is None:
+        return plan, None
+    fewer = msgspec.structs.replace(rules, on=rules.on - _KEYS_TRAVEL)
+    plain = msgspec.structs.replace(rules, on=frozenset())
+    for others in (fewer, plain, msgspec.structs.replace(plain, root="initiator")):
+        lawful = _cut(member, query, others)
+        if _broken(lawful, member) is None:
+            return lawful, None
+    return plan, refused
+
+
+def _broken(plan: Plan, member: Member) -> UserError | None:
+    try:
+        check_egress(plan, member.egress)
+    except UserError as error:
+        return error
+    return None
+
+
+def _cut(member: Member, query: Query, rules: Rules) -> Plan:
     data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
-    site = Site(member.name, data_members, plan_rules(message.options), member.topology)
+    site = Site(member.name, data_members, rules, member.topology, member.observed)
     plan = make_plan(query, member.catalog, site, member.limits)
     return member.observed.estimate(plan, member.catalog.files_version)
 

@@ -115,6 +115,11 @@ class LocalTables:
                     stats = await self._workers.run(gather, files.files, files.columns, limits)
                     if self._learn_stats(name, files.version, stats):
                         break
+        except SkerryError:
+            raise
+        except Exception:
+            # Files of others may hold what nobody thought of; queries do without.
+            log.exception("table %s: no statistics", name)
         finally:
             self._gathering.discard(name)
             # Told once for many tables.

@@ -13,8 +13,11 @@ from skerry.plan.fragment import Plan
 
 
 def fingerprint(plan: Plan) -> str:
-    """The plan_id that this plan must carry."""
-    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(msgspec.structs.replace(plan, plan_id="")))
+    """The plan_id that this plan must carry: of all that is run, whatever was guessed and said about it."""
+    run = [msgspec.structs.replace(each, estimated_rows=0, estimated_bytes=0, reason="") for each in plan.fragments]
+    return xxhash.xxh3_128_hexdigest(
+        msgspec.msgpack.encode(msgspec.structs.replace(plan, plan_id="", fragments=tuple(run)))
+    )
 
 
 class PlanCache:

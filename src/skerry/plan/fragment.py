@@ -97,7 +97,10 @@ class Finish(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
-    """`plan_id` is a fingerprint of all that follows; `schema_info` maps `member.table` to its schema_version."""
+    """`plan_id` is a fingerprint of all that follows, but for estimates and reasons.
+
+    `schema_info` maps `member.table` to its schema_version.
+    """
 
     plan_id: str
     fragments: tuple[Fragment, ...]

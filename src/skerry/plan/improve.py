@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from skerry.errors import ConfigError
 from skerry.plan.build import Builder, Source
-from skerry.plan.estimate import Estimate, Estimator, row_bytes
+from skerry.plan.estimate import Estimate, row_bytes
 from skerry.plan.mentions import Mention, Mentions, Parts, read_scopes
 from skerry.plan.place import Costs, cheapest
 from skerry.plan.reduce import columns_of, signature
@@ -100,9 +100,10 @@ class _Choice:
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
-        self._reducer = Reducer(mentions.all, self._costs, Estimator())
+        self._reducer = Reducer(mentions.all, self._costs, site.estimator)
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
-        self._result = Sizer(mentions.all, Estimator()).of(tree, {each.mentions[0]: _size(each) for each in partials})
+        given = {each.mentions[0]: _size(each) for each in partials}
+        self._result = Sizer(mentions.all, site.estimator).of(tree, given)
 
     def best(self) -> tuple[str, dict[str, Shipment]]:
         rules = self._site.rules

@@ -11,7 +11,6 @@ import xxhash
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
-from skerry.plan.cache import fingerprint
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
@@ -63,10 +62,7 @@ class Observed:
             if size is not None:
                 fragment = msgspec.structs.replace(fragment, estimated_rows=size.rows, estimated_bytes=size.size_bytes)
             fragments.append(fragment)
-        if tuple(fragments) == plan.fragments:
-            return plan
-        known = msgspec.structs.replace(plan, fragments=tuple(fragments))
-        return msgspec.structs.replace(known, plan_id=fingerprint(known))
+        return plan if tuple(fragments) == plan.fragments else msgspec.structs.replace(plan, fragments=tuple(fragments))
 
     def scan_rows(self, parts: Sequence[TablePart], filters: Sequence[exp.Expr]) -> int | None:
         """Rows of these parts that passed the filters when they were read last; None unless all are known."""

@@ -5,19 +5,26 @@ from __future__ import annotations
 import msgspec
 
 from skerry.catalog.topology import Topology
+from skerry.plan.estimate import Estimator
+from skerry.plan.observed import Observed
 from skerry.plan.rules import NO_RULES, Rules
 
 
 class Site(msgspec.Struct, frozen=True):
     """Who plans, who may run fragments, in the configuration's order, and by which rules.
 
-    Without a topology all members reach each other equally well.
+    Without a topology all members reach each other equally well. `observed`: what scans gave before.
     """
 
     initiator: str
     data_members: tuple[str, ...]
     rules: Rules = NO_RULES
     topology: Topology | None = None
+    observed: Observed | None = None
+
+    @property
+    def estimator(self) -> Estimator:
+        return Estimator(self.observed)
 
     @property
     def at_home(self) -> str:

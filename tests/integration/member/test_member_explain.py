@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 import skerry
+from skerry.cli.main import main
 from skerry.config import Leaves, MemberConfig
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
-from tests.integration.member.member_sites import FEW, TICKS
+from tests.integration.member.member_sites import FEW, TICKS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -52,6 +56,44 @@ def test_a_failure_while_it_is_tried_is_the_querys_own(members: LocalCluster) ->
 
 def test_explain_analyze_on_sail(start_sail: StartCluster) -> None:
     check_analyze(start_sail())
+
+
+def test_a_detached_one_keeps_its_plan_for_who_attaches(start_sail: StartCluster) -> None:
+    connection = start_sail().connect("oslo")
+    cursor = connection.cursor()
+    cursor.execute(f"EXPLAIN ANALYZE {JOIN}", detach=True)
+    assert cursor.query_id is not None
+    with connection.attach(cursor.query_id) as attached:
+        lines = [line for (line,) in attached.fetchall()]
+    assert lines[0].startswith("plan ")
+    assert lines[-1].startswith(f"result: {FEW} rows in ")
+
+
+def test_what_an_edge_carried_is_the_next_estimate(start_sail: StartCluster) -> None:
+    cluster = start_sail()
+    cursor = cluster.connect("oslo").cursor()
+    query = "SELECT t.id, f.name FROM oslo.ticks t JOIN bergen.few f ON t.id = f.id WHERE f.id % 10 = 3"
+
+    def estimated() -> int:
+        found = json.loads(cursor.execute(f"EXPLAIN FORMAT JSON {query}").fetchall()[0][0])
+        (few,) = [each for each in found["fragments"] if each["member"] == "bergen"]
+        return int(few["estimated"]["rows"])
+
+    assert estimated() != FEW // 10
+    assert len(cursor.execute(query).fetchall()) == FEW // 10
+    wait_until(lambda: estimated() == FEW // 10, "the estimate")
+
+
+def test_the_command_draws_and_tells(start_sail: StartCluster, tmp_path: Path) -> None:
+    cluster = start_sail()
+    url, picture = f"skerry://{cluster.config.member('oslo').address}", tmp_path / "plan.svg"
+    ran = CliRunner().invoke(main, ["explain", "--analyze", "--json", "--svg", str(picture), url, JOIN])
+    assert ran.exit_code == 0, ran.output
+    assert json.loads(ran.stdout)["rows"] == FEW
+    assert "bergen" in ElementTree.parse(picture).getroot().itertext()
+    ran = CliRunner().invoke(main, ["explain", url, JOIN])
+    assert ran.stdout.startswith("plan ")
+    assert CliRunner().invoke(main, ["explain", url, "SELECT nope FROM few"]).exit_code == 1
 
 
 def test_rows_that_may_not_leave_do_not(start_sail: StartCluster) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable
 
 import pytest
 
@@ -13,7 +11,7 @@ from skerry.catalog.table import ColumnStats
 from skerry.sql.names import TableRef
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
-from tests.integration.member.member_sites import DEADLINE_S, FEW, TICKS
+from tests.integration.member.member_sites import FEW, TICKS, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -27,13 +25,6 @@ def known(cluster: LocalCluster, at: str, site: str, table: str) -> dict[str, Co
 def source(cluster: LocalCluster, at: str, site: str, table: str) -> str:
     (part,) = cluster.members[at].catalog.parts(TableRef(table, site, ()))
     return part.stats.source if part.stats is not None else ""
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def check_analyze(cluster: LocalCluster) -> None:
@@ -51,13 +42,13 @@ def check_analyze(cluster: LocalCluster) -> None:
     assert found["kind"] == {"nulls": 0, "ndv": 7, "low": "0", "high": "6"}
     # The sites keep it, and tell those who asked for their tables.
     for at in ("oslo", "tromso"):
-        eventually(lambda at=at: source(cluster, at, "bergen", "ticks") == "analyze")
+        wait_until(lambda at=at: source(cluster, at, "bergen", "ticks") == "analyze", "statistics")
     told = known(cluster, "tromso", "bergen", "ticks")
     assert (told["kind"].low, told["kind"].high, told["kind"].ndv) == (0, 6, 7)
     assert told["note"].ndv == pytest.approx(TICKS, rel=0.15)
     cursor.execute("ANALYZE TABLE bergen.few")
     assert [row[:2] for row in cursor.fetchall()] == [("bergen", FEW)]
-    eventually(lambda: source(cluster, "oslo", "bergen", "few") == "analyze")
+    wait_until(lambda: source(cluster, "oslo", "bergen", "few") == "analyze", "statistics")
     with pytest.raises(skerry.ProgrammingError, match="no column kinds; did you mean kind"):
         cursor.execute("ANALYZE TABLE ticks FOR COLUMNS kinds")
 
@@ -69,11 +60,11 @@ def test_analyze_on_spark(members: LocalCluster) -> None:
 def test_members_tell_each_other_what_they_found(start_sail: StartCluster) -> None:
     cluster = start_sail()
     for at in cluster.members:
-        eventually(lambda at=at: bool(known(cluster, at, "bergen", "ticks")))
+        wait_until(lambda at=at: bool(known(cluster, at, "bergen", "ticks")), "statistics")
     told = known(cluster, "oslo", "bergen", "ticks")
     assert (told["id"].low, told["id"].high, told["id"].nulls) == (TICKS, 2 * TICKS - 1, 0)
     assert (told["id"].ndv, told["kind"].ndv) == (TICKS, 7)
-    eventually(lambda: bool(known(cluster, "tromso", "oslo", "few")))
+    wait_until(lambda: bool(known(cluster, "tromso", "oslo", "few")), "statistics")
     assert known(cluster, "tromso", "oslo", "few")["id"].ndv == FEW
 
 

@@ -56,7 +56,7 @@ def test_least_greatest_nulls_and_distinct_values_of_a_small_table_are_exact(tmp
     assert (found["s"].low, found["s"].high, found["s"].nulls, found["s"].ndv) == ("a", "b", 1, 2)
     # NaN hides from footers, and is the greatest to Spark.
     assert (found["f"].low, found["f"].high, found["f"].is_exact) == (1.5, 2.5, False)
-    assert (found["l"].low, found["l"].ndv) == (None, None)
+    assert (found["l"].low, found["l"].ndv, found["l"].nulls) == (None, None, None)
 
 
 def test_a_column_that_a_file_lacks_is_null_there(tmp_path: Path) -> None:
@@ -108,6 +108,23 @@ def test_work_is_bounded(tmp_path: Path) -> None:
     assert len(chosen) == 16
     assert sum(rows for _, rows in chosen) <= 3200
     assert list(spots_of(spots[:2], 5000)) == [(spots[0], 1000), (spots[1], 1000)]
+
+
+def test_columns_of_directories_have_the_values_of_their_names(tmp_path: Path) -> None:
+    files = []
+    for year in (2023, 2024, 2025):
+        (tmp_path / f"Year={year}").mkdir()
+        files.append(written(tmp_path / f"Year={year}", "a", pa.table({"k": [1, 2]})))
+    found = by_name(gather(files, [Column("k", "bigint"), Column("year", "int")], LIMITS))
+    assert found["year"] == ColumnStats("year", ndv=3)
+    assert found["k"].nulls == 0
+
+
+def test_a_table_without_rows(tmp_path: Path) -> None:
+    empty = written(tmp_path, "a", pa.table({"k": pa.array([], pa.int64())}))
+    (only,) = gather([empty], [Column("k", "bigint")], LIMITS).columns
+    assert (only.low, only.high, only.nulls, only.ndv) == (None, None, 0, None)
+    assert gather([], [Column("k", "bigint")], LIMITS).columns[0].low is None
 
 
 def test_a_file_that_is_gone_is_named(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_help_and_version_load_no_command() -> None:
     assert "Run SQL on a cluster" in result.stdout
     assert skerry("no-such-command").exit_code == 2
     assert "skerry://host:port" in skerry("sql", "--help").stdout
-    assert set(COMMANDS) == {"attach", "cancel", "check", "demo", "ps", "sql", "submit", "up"}
+    assert set(COMMANDS) == {"attach", "cancel", "check", "demo", "explain", "ps", "sql", "submit", "up"}
 
 
 def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) -> None:

@@ -171,6 +171,17 @@ def test_aliases_tell_columns_of_one_name_apart() -> None:
     assert joined.key(exp.column("c_custkey", table="a")) == "a.c_custkey"
 
 
+def test_columns_limits_and_unions() -> None:
+    keys = ESTIMATOR.keep(orders(), ["o_orderkey", "nobody"], extra_bytes=5)
+    assert (keys.rows, keys.row_bytes, list(keys.ndv)) == (1_500_000, 13, ["o_orderkey"])
+    few = ESTIMATOR.limit(keys, 10)
+    assert (few.rows, few.ndv["o_orderkey"], few.size_bytes) == (10, 10, 130)
+    assert ESTIMATOR.limit(few, 99).rows == 10
+    assert ESTIMATOR.union([keys, few]).rows == 1_500_010
+    assert orders().distinct(exp.column("o_orderpriority")) == 5
+    assert few.distinct(exp.Literal.number(1)) == 1
+
+
 def test_parts_add_up() -> None:
     low = part("t", 100, ("bigint", ColumnStats("k", 1, 100, 0, 100)))
     high = part("t", 300, ("bigint", ColumnStats("k", 101, 400, 0, 300)), member="bergen")

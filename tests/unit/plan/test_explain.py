@@ -9,7 +9,9 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import Link
+from skerry.plan.cache import fingerprint
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain, operators
+from skerry.plan.reasons import with_reasons
 from tests.plans.plan_cases import CONFIG, planned
 
 SQL = "SELECT c_name, sum(o_total) AS total FROM orders JOIN customer ON o_cust = c_id GROUP BY c_name"
@@ -57,6 +59,18 @@ def test_the_reason_and_the_refusal_are_told() -> None:
     assert lines[-1] == "refused: the table may not leave"
     found = describe(plan, "oslo", refused="the table may not leave")
     assert (found["fragments"][0]["reason"], found["refused"]) == ("customer is there", "the table may not leave")
+
+
+def test_who_has_no_reason_gets_one() -> None:
+    plan = planned(SQL)
+    first = msgspec.structs.replace(plan.fragments[0], reason="someone knows")
+    reasons = [
+        each.reason
+        for each in with_reasons(msgspec.structs.replace(plan, fragments=(first, plan.fragments[1]))).fragments
+    ]
+    assert reasons == ["someone knows", "orders is here; about 4.6 MiB arrive from bergen"]
+    assert with_reasons(planned("SELECT 1")).fragments[0].reason == "it reads no table"
+    assert with_reasons(plan).plan_id == fingerprint(with_reasons(plan))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""`skerry explain`: how a query would run, or did run: as text, as JSON, or drawn on the topology."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from skerry.cli.drawing import draw
+from skerry.cli.sql import Runner, told
+
+
+@click.command("explain")
+@click.argument("url")
+@click.argument("sql")
+@click.option("--analyze", is_flag=True, help="Run the query, throw its rows away, and tell what each part did.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON (docs/sql.md).")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw members, links and plan to a file.")
+def explain(url: str, sql: str, analyze: bool, as_json: bool, svg: Path | None) -> None:
+    """Show the plan of a query at the member at URL: which site does what, why, and what goes over which link.
+
+    \b
+    skerry explain --analyze --svg plan.svg skerry://localhost:7101 "SELECT count(*) FROM orders"
+    """
+    statement = "EXPLAIN " + ("ANALYZE " if analyze else "") + ("FORMAT JSON " if as_json or svg else "") + sql
+    runner = Runner(url, "table", None)
+    with told(runner), runner.connection().cursor() as cursor:
+        lines = [line for (line,) in cursor.execute(statement).fetchall()]
+        if svg is not None:
+            try:
+                svg.write_text(draw(json.loads(lines[0])), encoding="utf-8")
+            except OSError as error:
+                raise click.ClickException(f"{svg}: {error.strerror}") from None
+            click.echo(f"{svg} is drawn", err=True)
+        if svg is None or as_json:
+            click.echo("\n".join(lines))

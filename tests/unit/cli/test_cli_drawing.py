@@ -1,0 +1,65 @@
+"""The drawing of a plan: well-formed, complete, and nothing of it outside the picture."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from skerry.catalog.topology import Topology
+from skerry.cli.drawing import draw
+from skerry.config import Link
+from skerry.plan.explain import Actual, LinkUse, Ran, describe
+from tests.plans.plan_cases import CONFIG, planned
+
+SQL = """SELECT n_name, sum(l_price) AS revenue
+FROM lineitem JOIN orders ON l_order = o_id JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id
+WHERE o_date >= DATE '1995-01-01' AND n_name <> 'NORWAY' GROUP BY n_name ORDER BY revenue DESC"""
+ENDS = (
+    ("oslo", "tromso"),
+    ("tromso", "oslo"),
+    ("bergen", "oslo"),
+    ("oslo", "bergen"),
+    ("front", "oslo"),
+    ("oslo", "front"),
+)
+CHAIN = Topology(msgspec.structs.replace(CONFIG, links=tuple(Link(*ends, 100.0, 5.0) for ends in ENDS)))
+
+
+def drawn(sql: str, at: str, topology: Topology | None, **more: Any) -> tuple[ElementTree.Element, list[str]]:
+    svg = ElementTree.fromstring(draw(json.loads(json.dumps(describe(planned(sql, at), at, topology, **more)))))
+    return svg, [element.text or "" for element in svg.iter("{http://www.w3.org/2000/svg}text")]
+
+
+@pytest.mark.parametrize("at", ["oslo", "bergen", "tromso", "front"])
+def test_members_fragments_edges_and_links_are_in_it(at: str) -> None:
+    plan = planned(SQL, at)
+    svg, texts = drawn(SQL, at, CHAIN)
+    assert {"oslo", "bergen", "tromso", "front"} <= set(texts)
+    for fragment in plan.fragments:
+        assert any(text.startswith(f"fragment {fragment.id}: ") for text in texts)
+        if fragment.output.receiver != fragment.member:
+            hops = [text for text in texts if text.startswith(f"edge {fragment.output.edge}")]
+            assert len(hops) >= len(CHAIN.route(fragment.member, fragment.output.receiver)) - 1
+    assert texts.count("100 Mbit/s, 5 ms") == 3
+    width = float(svg.attrib["width"])
+    for rect in svg.iter("{http://www.w3.org/2000/svg}rect"):
+        assert 0 <= float(rect.attrib.get("x", "0")) <= width - float(rect.attrib["width"]) + 1
+
+
+def test_what_was_sent_in_fact_is_told() -> None:
+    ran = {fragment.id: Ran(7, 3 << 20, 0.25, (5,)) for fragment in planned(SQL, "oslo").fragments}
+    _, texts = drawn(SQL, "oslo", CHAIN, actual=Actual(ran, (LinkUse("oslo", "tromso", 1, 1, 0.0),), 24, 1.5))
+    assert any(text.startswith("edge 1: 3.0 MiB") for text in texts)
+    assert "in fact 7 rows, 3.0 MiB, 0.25 s, Spark jobs 5" in texts
+    assert texts[0].endswith("result at oslo: 24 rows in 1.50 s")
+
+
+def test_one_member_alone_and_text_that_looks_like_markup() -> None:
+    plan = describe(planned("SELECT o_id FROM orders WHERE o_note = '<a&b>'"), "oslo")
+    plan["fragments"][0]["reason"] = "1 < 2 & 3"
+    svg = ElementTree.fromstring(draw(plan))
+    assert "because 1 < 2 & 3" in [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
