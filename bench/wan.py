@@ -8,6 +8,7 @@ channels sent, and do not depend on the machine. `--shaped` also takes times, on
 
 from __future__ import annotations
 
+import logging
 import statistics
 import tempfile
 import time
@@ -62,6 +63,7 @@ class Run:
 
 def run(options: Options) -> Report:
     """Prints what each rule saved, and gives the bytes of each side as the report's samples."""
+    logging.getLogger("skerry").setLevel(logging.ERROR)
     texts = crossing(tpch_queries())
     with three_sites(options) as cluster:
         sent, saved = _measured(cluster, texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import sys
 import tempfile
@@ -30,12 +31,16 @@ def main(arguments: list[str]) -> int:
         "--tpch", type=float, default=0.1, help="TPC-H at this scale on six clusters; 0: not (default 0.1)"
     )
     parser.add_argument("--plans", type=int, help="only plan so many queries, by every choice of rules: needs no Spark")
+    parser.add_argument("--sail", action="store_true", help="on Sail, beside Sail: quick, but Spark's word is the last")
     options = parser.parse_args(arguments)
     if options.plans:
         return _plan(range(options.first, options.first + options.plans))
     # Spark must start this very interpreter, also where its virtual environment is not activated.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    engine = start_engine(SparkSettings(conf={"spark.driver.memory": "2g"}))
+    logging.getLogger("skerry").setLevel(logging.ERROR)
+    engine = start_engine(
+        SparkSettings(sail=True) if options.sail else SparkSettings(conf={"spark.driver.memory": "2g"})
+    )
     try:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -17,10 +17,11 @@ from metamorphic.grammar import Grammar, Query
 from metamorphic.tables import Table, read_tables
 from skerry.client.dbapi import Cursor
 from skerry.spark.engine import Engine
+from skerry.spark.sail import SailEngine
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.oracle import SparkOracle
-from skerry.testing.topologies import CHAIN, FIVE, STAR, THREE, Files, Shape, clusters, make_files
+from skerry.testing.topologies import CHAIN, FIVE, ONE, STAR, THREE, Files, Shape, clusters, make_files
 
 SCALE = 0.001
 SHAPES: tuple[Shape, ...] = (THREE, FIVE, CHAIN, STAR)
@@ -31,10 +32,27 @@ PLANNINGS: dict[str, dict[str, str]] = {
 }
 
 
+class Oracle(Protocol):
+    """What it answers is right."""
+
+    def run(self, sql: str) -> pa.Table: ...
+
+
+class OneSite:
+    """All tables at one member: the query reaches its engine whole."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self._cluster = cluster
+
+    def run(self, sql: str) -> pa.Table:
+        with self._cluster.connect() as connection, connection.cursor() as cursor:
+            return cursor.execute(sql, planning={"rules": "none"}).fetch_arrow_table()
+
+
 @dataclass(frozen=True)
 class World:
     tables: Mapping[str, Table]
-    oracle: SparkOracle
+    oracle: Oracle
     clusters: Mapping[str, LocalCluster]
 
 
@@ -54,10 +72,13 @@ class Outcome:
 
 @contextmanager
 def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES) -> Iterator[World]:
-    """Files below `root`; the oracle is a session of the same Spark that runs the fragments."""
+    """Files below `root`; the oracle is a session of the same Spark that runs the fragments, or the same Sail."""
     files = make_files(root, SCALE)
-    with clusters(files, shapes, engine) as found:
-        yield World(read_tables(files), oracle_of(engine, files), found)
+    is_spark = not isinstance(engine, SailEngine)
+    with clusters(files, shapes if is_spark else (*shapes, ONE), engine) as found:
+        asked = {shape.name: found[shape.name] for shape in shapes}
+        oracle: Oracle = oracle_of(engine, files) if is_spark else OneSite(found[ONE.name])
+        yield World(read_tables(files), oracle, asked)
 
 
 def oracle_of(engine: Any, files: Files) -> SparkOracle:

@@ -28,7 +28,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "nation": ("n_nationkey",),
     "orders": ("o_orderkey",),
     "part": ("p_partkey",),
-    "partsupp": ("ps_partkey", "ps_suppkey"),
+    # At a small scale a part has some suppliers twice.
+    "partsupp": ("ps_partkey", "ps_suppkey", "ps_availqty", "ps_supplycost"),
     "region": ("r_regionkey",),
     "supplier": ("s_suppkey",),
     "nasty": ("id",),

@@ -42,7 +42,8 @@ def run(tree: Path, command: list[str], timeout_s: float = TIMEOUT_S) -> subproc
 
 
 def run_tests(tree: Path, tests: list[str]) -> Verdict:
-    ran = run(tree, [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests])
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"]
+    ran = run(tree, [sys.executable, "-m", "pytest", *options, *tests])
     if ran is None:
         return Verdict(True, "test", "took too long")
     if " during collection" in ran.stdout:

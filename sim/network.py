@@ -38,7 +38,7 @@ class Weather(msgspec.Struct):
     delay_s: float = 0.005
     slow_share: float = 0.1  # of the connections
     slow_s: float = 1.0
-    late_share: float = 0.02  # of the connections: their first bytes are lost, and sent again
+    late_share: float = 0.0  # of the connections: their first bytes are lost, and sent again
     late_s: float = 3.0
     window_bytes: int = 16384
     write_high_bytes: int = 16384

@@ -52,6 +52,8 @@ class World:
             delay_s=random.choice([0.0005, 0.005, 0.05]),
             slow_share=random.choice([0.0, 0.1, 0.4]),
             slow_s=random.choice([0.1, 0.6]),
+            # Not where all must be waited out: after a loss that one end notices late there is little time left.
+            late_share=0.04 if self.is_hard else 0.0,
             window_bytes=random.choice([1000, 16384]),
             write_high_bytes=random.choice([500, 16384]),
             bytes_per_s=random.choice([2e4, 1e6]),

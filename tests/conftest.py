@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
@@ -32,6 +32,8 @@ settings.register_profile(
 settings.register_profile(
     "sim", settings.get_profile("default"), max_examples=int(os.environ.get("SEEDS", "2000")), stateful_step_count=100
 )
+# `make mutants` wants to know that there is a failure, not the smallest one.
+settings.register_profile("mutants", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
 
 # These hold sockets, threads and files on purpose (Spark's gateway, processes): they check their own leaks.

@@ -21,7 +21,7 @@ def run_with(disk_bytes: int) -> Query:
         first_credits_bytes=100_000, spool_memory_bytes=0, spool_disk_bytes=disk_bytes, sink_stalled_s=2.0, batch_rows=4
     )
     temper = Temper(retries_tasks=False, pipelined=False, slots=64, pause_s=0.001, deaf_share=0.0)
-    cluster = Cluster(1, 3, [], limits, Weather(slow_share=0.0, late_share=0.0), temper)
+    cluster = Cluster(1, 3, [], limits, Weather(slow_share=0.0), temper)
     edge = EdgeLeaf("e1", 1, COLUMNS, ("bergen",))
     plan = Plan(
         "",

@@ -102,8 +102,8 @@ class _Choice:
         self._costs = Costs(site.topology)
         self._reducer = Reducer(mentions.all, self._costs, site.estimator)
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
-        given = {each.mentions[0]: _size(each) for each in partials}
-        self._result = Sizer(mentions.all, site.estimator).of(tree, given)
+        sizes = {each.mentions[0]: _size(each) for each in partials}
+        self._result = Sizer(mentions.all, site.estimator).of(tree, sizes)
 
     def best(self) -> tuple[str, dict[str, Shipment]]:
         rules = self._site.rules

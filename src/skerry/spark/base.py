@@ -10,6 +10,7 @@ import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -27,9 +28,11 @@ from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
 from skerry.spark.views import EDGE_PREFIX, Views, read_table
 from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.messages import Schema
+from skerry.wire.values import to_value
 
 log = logging.getLogger("skerry.spark")
 
+_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 _CHAIN = 10  # causes of causes: no error has more
 
 
@@ -49,6 +52,7 @@ class SessionEngine(ABC):
         self._views = Views(self._spark, self._read)
         self._edge_numbers = itertools.count(1)
         self._edge_views: set[str] = set()
+        self._schemas: dict[object, Schema] = {}
         self._lifecycle = threading.Lock()
 
     # --- what kinds of Spark do differently ------------------------------------------------------
@@ -79,6 +83,10 @@ class SessionEngine(ABC):
     def _text(self, sql: str) -> str:
         """The statement as this Spark is to get it."""
         return sql
+
+    def _frame(self, sql: str, arguments: dict[str, Any]) -> DataFrame:
+        """The query, which runs when its rows are asked for."""
+        return self._spark().sql(sql, args=arguments or None)
 
     def _read(self, table: TableFiles) -> DataFrame:
         """The rows of a table."""
@@ -173,7 +181,6 @@ class SessionEngine(ABC):
 
     # --- one job ---------------------------------------------------------------------------------
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
-        spark = self._spark()
         with ExitStack() as stack:
             views = dict(stack.enter_context(self._views.lease(job.tables)))
             names |= {view: job.tables[placeholder].table for placeholder, view in views.items()}
@@ -182,14 +189,28 @@ class SessionEngine(ABC):
                 names[views[placeholder]] = f"edge {edge.edge}"
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
-            frame = spark.sql(with_views(self._text(job.sql), views), args=arguments or None)
-            schema = schema_of(frame.schema)
+            text = with_views(self._text(job.sql), views)
+            frame = self._frame(text, arguments)
+            schema = self._schema_of(job, text, frame)
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
                 return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
             spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.tasks_are_inside)
             return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
+
+    def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
+        """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two."""
+        if job.edges:  # whose views are made for one job
+            return schema_of(frame.schema)
+        key = (text, tuple((name, to_value(value, name).type) for name, value in job.parameters.items()))
+        schema = self._schemas.get(key)
+        if schema is None:
+            schema = schema_of(frame.schema)
+            if len(self._schemas) >= _SCHEMAS:
+                self._schemas.clear()
+            self._schemas[key] = schema
+        return schema
 
     @contextmanager
     def _edge_view(self, edge: EdgeInput) -> Iterator[str]:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.functions import lit
+from pyspark.sql.connect.plan import SQL
 
 from skerry.errors import SiteError
-from skerry.spark.base import SessionEngine
-from skerry.spark.engine import Job
+from skerry.spark.base import SessionEngine, numbered
+from skerry.spark.engine import Job, SinkRow
 from skerry.spark.failures import SPARK_ERRORS, translate
 from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
+from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
 from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
 from skerry.spark.types import struct_of
 
@@ -66,9 +71,30 @@ class ConnectEngine(SessionEngine):
         finally:
             session.removeTag(job.tag)
 
+    # Each of these spares a small query a round trip or two. Their results are checked like any others'.
+    def _frame(self, sql: str, arguments: dict[str, Any]) -> DataFrame:
+        # `session.sql` would send the text at once, to learn whether it is a command: it never is (D4).
+        from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+        named = {name: lit(value) for name, value in arguments.items()}
+        session: Any = self._spark()
+        return ConnectFrame(SQL(sql, [], named, []), session)
+
+    def _fetch(self, frame: DataFrame) -> pa.Table:
+        return _table(numbered(frame))  # toArrow() would ask for the columns a second time
+
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+        rows = _table(frame.mapInArrow(sink_function(spec), SINK_COLUMNS)).to_pylist()
+        return [SinkRow(**row) for row in rows]  # collect() would ask for a setting, while the last page waits
+
     def _interrupt(self, tag: str) -> None:
         self._spark().interruptTag(tag)
 
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         reader = self._spark().read.format(EdgeSource.name())
         return reader.schema(struct_of(spec.edge.columns)).option("spec", encode_spec(spec)).load()
+
+
+def _table(frame: Any) -> pa.Table:
+    table, _ = frame._to_table()
+    return table

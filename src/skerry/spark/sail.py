@@ -42,7 +42,11 @@ class SailEngine(ConnectEngine):
         self._server.start(background=True)
         host, port = self._server.listening_address
         try:
-            return self._connect(f"sc://{host}:{port}")
+            session: Any = self._connect(f"sc://{host}:{port}")
+            # Within a process no connection is lost. A client that reattaches asks to have each part of a result
+            # released, and begins an execution anew that was interrupted before its first row.
+            session.client.disable_reattachable_execute()
+            return session  # type: ignore[no-any-return]
         except BaseException:
             self._close()
             raise

@@ -153,7 +153,10 @@ class ChannelOut:
             self._failures = 0
             self._dialling.reschedule(now)
             return
-        is_silent = self._heard_at <= heard_at <= now - self._limits.heartbeat_s * self._limits.heartbeats_missed
+        heartbeat_s = self._limits.heartbeat_s
+        was_silent = now - heard_at >= heartbeat_s * self._limits.heartbeats_missed
+        # A control connection hears something once a heartbeat: it may have died as much later than it last did.
+        is_silent = was_silent and self._heard_at <= heard_at + heartbeat_s
         if self._connection is not None and self._wait_s > 0 and is_silent:
             self._connection.abort()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -245,6 +246,43 @@ def test_a_source_waits_for_rows_and_fails_with_its_channel(tmp_path: Path) -> N
             await running
 
     in_a_world(test, tmp_path)
+
+
+def test_a_task_inside_does_not_outwait_its_member(tmp_path: Path) -> None:
+    """Whose loop may be gone without a word: neither a task that waits for it then, nor one that comes later, hangs."""
+    output = SinkOutput(QUERY, 1, f"unix:{tmp_path}/s", "t", "test")
+    spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS, is_inside=True)
+    errors: list[BaseException] = []
+
+    def sink() -> None:
+        try:
+            hand_over(spec, *FIRST, iter(batches(100)))
+        except ConnectionLost as error:
+            errors.append(error)
+
+    async def run() -> tuple[TaskPort, threading.Thread]:
+        port = TaskPort(LIMITS)
+        listener = await port.listen(output.address, Identity("test", "oslo", 1))
+        spool = Spool(Budget(KIB, 0), tmp_path, "full")
+        port.register_sink(QUERY, 1, "t", Intake(1, False), DirectStore(spool, waits=True))
+        waits = threading.Thread(target=sink)
+        waits.start()
+        await until(lambda: port.waiting_s(QUERY) > 0)
+        await listener.stop()
+        return port, waits
+
+    # Not `asyncio.run`, which would cancel what is left and so tell the task.
+    loop = asyncio.new_event_loop()
+    _port, waits = loop.run_until_complete(run())
+    left = asyncio.all_tasks(loop)
+    loop.close()
+    waits.join(30)
+    assert not waits.is_alive()
+    sink()  # the port is still there, and so its door
+    assert (len(errors), len(left)) == (2, 1)
+    for task in left:  # nobody will run it any more, which is the point
+        task.get_coro().close()
+        task._log_destroy_pending = False
 
 
 @pytest.mark.parametrize("what", ["sink", "source"])
