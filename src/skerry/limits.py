@@ -88,7 +88,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     table_files: int = 100_000
     footers: int = 20_000
     # statistics of a table, gathered in the background: footers read, rows of the sample, columns
-    stats_files: int = 1000
+    stats_files: int = 200
     stats_sample_rows: int = 65_536
     stats_columns: int = 256
 
