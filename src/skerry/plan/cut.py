@@ -58,7 +58,7 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         partials: list[Source] = []
         if site.rules.has("aggregates"):
             scans = {scan.node_name: scan for scan in query.tables}
-            query, found = at_sites(query, _parts_of(sources), shape)
+            query, found = at_sites(query, _parts_of(sources), shape, site.estimator)
             partials = [_partial_source(each, scans, catalog) for each in found]
         add_improved(builder, query, catalog, site, partials)
     else:
@@ -120,7 +120,7 @@ def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
 def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
     if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > _LIMIT_MAX:
         return None
-    return in_member(query, _parts_of(sources), shape, limits)
+    return in_member(query, _parts_of(sources), shape, limits, site.estimator)
 
 
 def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> Source:

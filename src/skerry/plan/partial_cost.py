@@ -20,7 +20,12 @@ _UNKNOWN_SHARE = 0.1
 
 
 def group_rows(
-    block: Block, keys: Sequence[exp.Expr], part: TablePart, scans: Mapping[str, Scan], parts: PartsOf
+    block: Block,
+    keys: Sequence[exp.Expr],
+    part: TablePart,
+    scans: Mapping[str, Scan],
+    parts: PartsOf,
+    estimator: Estimator,
 ) -> int:
     """Groups that one part is likely to have."""
     columns: dict[str, ColumnEstimate] = {}
@@ -28,7 +33,7 @@ def group_rows(
     for seen in block.seen:
         scan = scans[seen.scan]
         own = [part] if seen.scan == block.scan else parts[seen.scan]
-        found = Estimator().scan(own, scan.filters, alias=seen.alias if len(block.seen) > 1 else "")
+        found = estimator.scan(own, scan.filters, alias=seen.alias if len(block.seen) > 1 else "")
         columns |= found.columns
         rows = found.rows if seen.scan == block.scan else rows
     relation = Estimate(rows, columns, rows)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from skerry.catalog.table import Column
 from skerry.limits import Limits
-from skerry.plan.estimate import part_rows, row_bytes
+from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
@@ -40,7 +40,7 @@ class AtSite:
     rows: dict[str, int]
 
 
-def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits) -> InMember | None:
+def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits, estimator: Estimator) -> InMember | None:
     """`parts` are those of each scan."""
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = _strewn(parts)
@@ -48,7 +48,7 @@ def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits) -> InM
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
         return None
-    rows = _group_rows(block, block.keys, scans, parts)
+    rows = _group_rows(block, block.keys, scans, parts, estimator)
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     width_bytes = row_bytes(_columns(block, merge))
@@ -57,7 +57,7 @@ def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits) -> InM
     return InMember(merge, block.scan, block.others, rows, width_bytes)
 
 
-def at_sites(query: Query, parts: PartsOf, shape: Shape) -> tuple[Query, list[AtSite]]:
+def at_sites(query: Query, parts: PartsOf, shape: Shape, estimator: Estimator) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
@@ -72,7 +72,7 @@ def at_sites(query: Query, parts: PartsOf, shape: Shape) -> tuple[Query, list[At
         if block is None or merge is None:
             continue
         group = merge.partial.args.get("group")
-        rows = _group_rows(block, group.expressions if group is not None else (), scans, parts)
+        rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
         if pays(block, rows, row_bytes(merge.columns), scans, parts):
             found.append(AtSite(merge, rows))
             root = _replaced(root, select, merge.final)
@@ -98,8 +98,10 @@ def _replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
     return root
 
 
-def _group_rows(block: Block, keys: Sequence[exp.Expr], scans: Mapping[str, Scan], parts: PartsOf) -> dict[str, int]:
-    return {part.member: group_rows(block, keys, part, scans, parts) for part in parts[block.scan]}
+def _group_rows(
+    block: Block, keys: Sequence[exp.Expr], scans: Mapping[str, Scan], parts: PartsOf, estimator: Estimator
+) -> dict[str, int]:
+    return {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
 
 
 def _columns(block: Block, merge: MemberMerge) -> list[Column]:
