@@ -5,9 +5,11 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation IN (SELECT
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation IN (SELECT n_id FROM nation AS nation WHERE n_name = 'NORWAY')
+    because customer is there
     → edge 1 to oslo (~75000 rows, 585.9 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    because the links take ~0.049 s, ~2.2 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
@@ -19,9 +21,11 @@ SELECT o_id FROM orders JOIN customer AS c ON o_cust = c.c_id WHERE EXISTS (SELE
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT c.`c_id` FROM customer AS c WHERE EXISTS (SELECT * FROM nation AS nation WHERE n_id = c.c_nation AND n_name != c.c_name)
+    because customer is there
     → edge 1 to oslo (~75000 rows, 585.9 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`c`) */ o_id FROM orders AS orders JOIN edge_1 AS c ON o_cust = c.c_id
+    because the links take ~0.049 s, ~2.2 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
@@ -31,16 +35,19 @@ finish at oslo: gather edge 2 from oslo
 SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_id IN (SELECT l_order FROM lineitem)
 /*
 plan, result at oslo
-fragment 1 at bergen: reads table customer
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso (~1500000 rows, 22.9 MiB)
+fragment 2 at bergen: reads table customer
     SELECT customer.`c_id` FROM customer AS customer
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
-fragment 2 at tromso: reads table lineitem
-    SELECT lineitem.`l_order` FROM lineitem AS lineitem
-    → edge 2 to oslo (~6000000 rows, 45.8 MiB)
-fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
-    SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE c_id IN (SELECT l_order FROM edge_2 AS lineitem)
+    because customer is there
+    → edge 2 to tromso (~150000 rows, 1.1 MiB)
+fragment 3 at tromso: reads edge 1 from oslo; edge 2 from bergen; table lineitem
+    SELECT /*+ BROADCAST(`customer`) */ o_id FROM edge_1 AS orders JOIN edge_2 AS customer ON o_cust = c_id WHERE c_id IN (SELECT l_order FROM lineitem AS lineitem)
+    because the links take ~2.5 s, ~3.9 s at oslo
     → edge 3 to oslo
-finish at oslo: gather edge 3 from oslo
+finish at oslo: gather edge 3 from tromso
 */
 
 -- case: one that reads two tables stays
@@ -50,12 +57,15 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE EXISTS (SELECT * FR
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
     → edge 1 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at bergen: reads table nation
     SELECT nation.`n_id` FROM nation AS nation
+    because nation is there
     → edge 2 to oslo (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE EXISTS (SELECT * FROM edge_2 AS nation WHERE n_id = c_nation AND n_id = o_id)
+    because the links take ~0.15 s, ~2.4 s at bergen
     → edge 3 to oslo
 finish at oslo: gather edge 3 from oslo
 */
@@ -67,9 +77,11 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation NOT IN (SE
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation NOT IN (SELECT n_id FROM nation AS nation)
+    because customer is there
     → edge 1 to oslo (~75000 rows, 585.9 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    because the links take ~0.049 s, ~2.2 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
@@ -81,9 +93,11 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE c_nation > (SELECT 
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table customer
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation > (SELECT avg(c_nation) FROM customer AS customer WHERE c_id > 3)
+    because customer is there
     → edge 1 to oslo (~50000 rows, 390.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    because the links take ~0.033 s, ~2.1 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */

@@ -86,7 +86,7 @@ class Builder:
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------
-    def add_rest(self, query: Query, sources: Sequence[Source], member: str) -> None:
+    def add_rest(self, query: Query, sources: Sequence[Source], member: str, reason: str = "") -> None:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
@@ -112,7 +112,7 @@ class Builder:
         output = Output(
             edge, self._site.initiator, order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
         )
-        self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow)
+        self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow, reason)
         self._finish = Finish(edge, (member,))
 
     def _source_leaves(self, source: Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
@@ -177,9 +177,12 @@ class Builder:
         rows: int,
         size_bytes: int,
         part: TablePart,
+        mention: Mention,
+        reason: str,
     ) -> None:
-        """A fragment whose rows are copies of the part's."""
-        self._add(member, tree, leaves, output, rows, size_bytes, held_row_bytes(part) <= self._limits.narrow_row_bytes)
+        """A fragment whose rows are copies of the part's, unless they are a block's."""
+        is_narrow = mention.block is None and held_row_bytes(part) <= self._limits.narrow_row_bytes
+        self._add(member, tree, leaves, output, rows, size_bytes, is_narrow, reason)
 
     def is_small(self, estimate: Estimate, columns: Sequence[Column]) -> bool:
         """Should Spark be told that these columns of the relation are small?"""
@@ -298,10 +301,11 @@ class Builder:
         rows: int,
         size_bytes: int,
         is_narrow: bool,
+        reason: str = "",
     ) -> None:
         fragment_id = len(self._fragments) + 1
         sql = render(tree)
-        self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow))
+        self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
 
 
 def _is_one_row(tree: exp.Expr) -> bool:

@@ -6,62 +6,109 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from sqlglot import exp
 
 from skerry.errors import ConfigError
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate, row_bytes
-from skerry.plan.mentions import Mention, Mentions, Parts, read_scopes
-from skerry.plan.place import Costs, cheapest
+from skerry.plan.mentions import Mention, Mentions, Parts, free_prefix, read_scopes
+from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
+from skerry.plan.rules.blocks import without_ctes
+from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
-from skerry.plan.rules.semijoin import Reducer, Shipment
+from skerry.plan.rules.semijoin import Node, Reducer, Shipment
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
 from skerry.sql.prune import needed_columns
+from skerry.sql.scope import Scopes
 from skerry.sql.statement import Query
 
 
 def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
+    if site.rules.has("blocks"):
+        query = without_ctes(query)
     tree = query.tree.copy()
     mentions = Mentions(query, tree, catalog, site.rules)
     choice = _Choice(mentions, tree, site, partials)
-    root, shipments = choice.best()
-    moved = _moved(mentions.all, root) if site.rules.has("filters") else {}
-    without_moved(tree, moved)
+    root, shipments, reason = choice.best()
+    sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
+    without_moved(tree, _moved(sent) if site.rules.has("filters") else ())
+    _replace_blocks(tree, sent)
     builder.mentions = mentions.all
-    builder.key_prefix = _free_prefix(tree)
-    left = {name: scan for name, scan in mentions.scans.items() if name in _tables(tree)}
+    builder.key_prefix = free_prefix(tree, "key_")
+    left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
     scopes = read_scopes(tree, left)
+    if site.rules.has("computed"):
+        _compute(tree, scopes, _alone(sent, shipments))
+        left = {name: mentions.all[name].scan for name in left}
+        scopes = read_scopes(tree, left)
     placed = {source.node.name: source for scope in scopes.all for source in scope.sources if source.table is not None}
     needed = needed_columns(tree, scopes, placed)
     sources = _sources({name: mentions.all[name] for name in left}, shipments, needed)
     rest = dataclasses.replace(query, tree=tree, tables=tuple(left.values()))
-    builder.add_rest(rest, [*sources, *partials], root)
+    builder.add_rest(rest, [*sources, *partials], root, reason)
 
 
 def _tables(tree: exp.Expr) -> set[str]:
     return {node.name for node in tree.find_all(exp.Table)}
 
 
-def _moved(mentions: Mapping[str, Mention], root: str) -> set[int]:
+def _alone(sent: Mapping[str, Mention], shipments: Mapping[str, Shipment]) -> dict[str, Mention]:
+    """Those that no other mention shares its rows with, and that send every row."""
+    counts = Counter(signature(shipments[name].node) for name in sent)
+    return {
+        name: mention
+        for name, mention in sent.items()
+        if counts[signature(shipments[name].node)] == 1 and not mention.is_set
+    }
+
+
+def _compute(tree: exp.Expr, scopes: Scopes, sent: Mapping[str, Mention]) -> None:
+    """What is computed from a mention alone becomes a column that it sends."""
+    for name, columns in compute_at_source(scopes, sent, free_prefix(tree, "value_")).items():
+        mention = sent[name]
+        mention.computed = {each.column.name: each.value for each in columns}
+        table = mention.scan.table
+        wider = msgspec.structs.replace(table, columns=(*table.columns, *(each.column for each in columns)))
+        mention.scan = dataclasses.replace(mention.scan, table=wider)
+
+
+def _replace_blocks(tree: exp.Expr, sent: Mapping[str, Mention]) -> None:
+    """A block that is answered elsewhere stands in the tree as a table of its columns."""
+    for name, mention in sent.items():
+        if mention.block is not None:
+            alias = exp.TableAlias(this=mention.alias.copy())
+            mention.source.node.replace(exp.Table(this=exp.Identifier(this=name, quoted=False), alias=alias))
+
+
+def _moved(sent: Mapping[str, Mention]) -> set[int]:
     """The conjuncts that every row of their mention has passed before it comes to the root."""
     return {
         id(condition.stands)
-        for mention in mentions.values()
-        if root not in mention.members
+        for mention in sent.values()
         for condition in mention.conditions
         if condition.stands is not None
     }
 
 
-def _inside_moved(mentions: Mapping[str, Mention], root: str) -> set[str]:
+def _is_within(mention: Mention, outer: Mention) -> bool:
+    """Does the block stand inside the other?"""
+    if mention.block is None or mention is outer or outer.block is None:
+        return False
+    node: exp.Expr | None = mention.source.node
+    while node is not None and node is not outer.block.body:
+        node = node.parent
+    return node is not None
+
+
+def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
     return {
         name
-        for mention in mentions.values()
-        if root not in mention.members
+        for mention in sent.values()
         for condition in mention.conditions
         if condition.subquery is not None
         for name in condition.subquery.names
@@ -84,14 +131,6 @@ def _sources(
     return found
 
 
-def _free_prefix(tree: exp.Expr) -> str:
-    taken = {node.name.lower() for node in tree.find_all(exp.Identifier)}
-    prefix = "key_"
-    while any(name.startswith(prefix) for name in taken):
-        prefix = f"skerry_{prefix}"
-    return prefix
-
-
 class _Choice:
     """Where the rest of the query runs, and how each mention comes there."""
 
@@ -105,22 +144,52 @@ class _Choice:
         sizes = {each.mentions[0]: _size(each) for each in partials}
         self._result = Sizer(mentions.all, site.estimator).of(tree, sizes)
 
-    def best(self) -> tuple[str, dict[str, Shipment]]:
-        rules = self._site.rules
-        members = (self._site.at_home,) if rules.root == "initiator" else self._site.data_members
-        found = {member: self._at(member) for member in members}
+    def best(self) -> tuple[str, dict[str, Shipment], str]:
+        """The member, what comes to it, and why it is there."""
+        found = {member: self._at(member) for member in self._candidates()}
+        room = {member: each for member, each in found.items() if self._has_room(member, each)}
+        # Rows are where they are: when nobody has room, the member that would be chosen takes one more.
+        found = room or found
+        if self._site.rules.strategy == "bottom-up":
+            found = dict([next(iter(found.items()))])
         costs_s = {
             member: sum(each.cost_s for each in _once(shipments))
             + self._costs.ship_s(member, self._site.initiator, self._result.size_bytes)
             + self._of_partials_s(member)
             for member, shipments in found.items()
         }
-        holders = [member for mention in self._mentions.values() for member in mention.members]
-        holders += [part.member for source in self._partials for part in source.parts]
+        holders = self._holders()
         root = cheapest(costs_s, holders, self._site.data_members)
         if costs_s[root] == float("inf"):
-            raise _no_way(self._costs, holders, root)
-        return root, found[root]
+            raise _no_way(self._costs, holders, root, self._site.initiator)
+        return root, found[root], self._reason(root, costs_s)
+
+    def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
+        rules = self._site.rules
+        if rules.root == "initiator":
+            return "the client asked for the initiator"
+        if rules.strategy == "bottom-up":
+            return f"all its rows pass {root} on their way to {self._site.initiator}"
+        others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
+        beside = f", {_seconds(others[0][0])} at {others[0][1]}" if others else ""
+        return f"the links take {_seconds(costs_s[root])}{beside}"
+
+    def _holders(self) -> list[str]:
+        found = [member for mention in self._mentions.values() for member in mention.members]
+        return found + [part.member for source in self._partials for part in source.parts]
+
+    def _candidates(self) -> tuple[str, ...]:
+        site = self._site
+        if site.rules.root == "initiator":
+            return (site.at_home,)
+        if site.rules.strategy == "bottom-up":
+            return common_ancestor(site.topology, self._holders(), site.initiator, site.data_members)
+        return site.data_members
+
+    def _has_room(self, member: str, shipments: Mapping[str, Shipment]) -> bool:
+        """For the rest of the query, beside the keys that the member has to give."""
+        hosted = 1 + sum(_given(each.node, member) for each in _once(shipments))
+        return hosted <= capacity_of(self._site.topology, member)
 
     def _of_partials_s(self, member: str) -> float:
         return sum(
@@ -132,12 +201,26 @@ class _Choice:
     def _at(self, member: str) -> dict[str, Shipment]:
         """Shipments to that member, but for mentions that stay inside a subquery that is answered elsewhere."""
         reduces = self._site.rules.has("semijoin")
-        inside = _inside_moved(self._mentions, member) if self._site.rules.has("filters") else set()
-        return {
+        found = {
             name: self._reducer.shipment(mention, member, self._columns[name], reduces and mention.members != (member,))
             for name, mention in self._mentions.items()
-            if name not in inside
         }
+        for name, mention in self._mentions.items():
+            if mention.block is None or name not in found:
+                continue
+            inside = {each: found[each] for each in mention.block.names if each in found}
+            apart_s = sum(each.cost_s for each in _once(inside))
+            if mention.block.member == member or found[name].cost_s > apart_s:
+                del found[name]
+            else:
+                gone = set(inside) | {other for other in found if _is_within(self._mentions[other], mention)}
+                found = {each: shipment for each, shipment in found.items() if each not in gone}
+        if self._site.rules.has("filters"):
+            # A block that does not travel itself has no conjuncts that moved.
+            sent = {name: self._mentions[name] for name in found if member not in self._mentions[name].members}
+            inside_moved = _inside_moved(sent)
+            found = {name: shipment for name, shipment in found.items() if name not in inside_moved}
+        return found
 
 
 def _size(partial: Source) -> Estimate:
@@ -149,10 +232,24 @@ def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:
     return list({signature(each.node): each for each in shipments.values()}.values())
 
 
-def _no_way(costs: Costs, holders: Sequence[str], root: str) -> ConfigError:
-    sender = next((member for member in holders if costs.ship_s(member, root, 1.0) == float("inf")), root)
+def _given(node: Node, member: str) -> int:
+    """Fragments of that member that give keys to others."""
+    count = 0
+    for _, child in node.children:
+        gives = member in child.mention.members and any(other != member for other in node.mention.members)
+        count += gives + _given(child, member)
+    return count
+
+
+def _seconds(cost_s: float) -> str:
+    return f"~{cost_s:.2g} s" if cost_s < float("inf") else "for ever"
+
+
+def _no_way(costs: Costs, holders: Sequence[str], root: str, initiator: str) -> ConfigError:
+    pairs = [(member, root) for member in holders] + [(root, initiator)]
+    sender, receiver = next((each for each in pairs if costs.ship_s(*each, 1.0) == float("inf")), (root, initiator))
     return ConfigError(
-        f"no link leads from {sender} to {root}, not even through other members, and the query needs rows of both",
+        f"no link leads from {sender} to {receiver}, not even through other members, and the query needs one",
         suggestion="add one under links: of skerry.yaml",
     )
 

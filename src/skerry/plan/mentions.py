@@ -20,9 +20,15 @@ from typing import Protocol
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
+from skerry.plan.condition import Condition
+from skerry.plan.estimate import Estimator
 from skerry.plan.rules import Rules
+from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
-from skerry.plan.rules.subqueries import Subquery, movable
+from skerry.plan.rules.equalities import infer_filters
+from skerry.plan.rules.sets import is_set
+from skerry.plan.rules.subqueries import movable
+from skerry.plan.size import Sizer
 from skerry.sql.names import TableRef
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
@@ -40,21 +46,13 @@ class Parts(Protocol):
     def parts(self, table: TableRef) -> tuple[TablePart, ...]: ...
 
 
-@dataclass(frozen=True, eq=False)
-class Condition:
-    """A conjunct over one mention. `stands` is its node in the tree, None for one that only follows from the tree.
-
-    `subquery` has the mentions that stand inside it.
-    """
-
-    filter: exp.Expr
-    stands: exp.Expr | None
-    subquery: Subquery | None = None
-
-
 @dataclass(eq=False)
 class Mention:
-    """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal."""
+    """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal.
+
+    A query in FROM that is answered at one site is a mention too: its `block`. `is_set`: how often a row comes does
+    not matter. `computed`: columns of `scan` that are made where the table is.
+    """
 
     scan: Scan
     source: Source
@@ -62,6 +60,9 @@ class Mention:
     parts: tuple[TablePart, ...]
     conditions: list[Condition] = field(default_factory=list)
     arcs: dict[str, Pairs] = field(default_factory=dict)
+    block: Block | None = None
+    is_set: bool = False
+    computed: dict[str, exp.Expr] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -83,19 +84,37 @@ class Mentions:
     def __init__(self, query: Query, tree: exp.Expr, catalog: Parts, rules: Rules) -> None:
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
+        self._tree = tree
         self._by_source: dict[int, Mention] = {}
         self.all: dict[str, Mention] = {}
         for scope in self.scopes.all:
             for source in scope.sources:
                 if source.table is not None:
                     scan = self.scans[source.node.name]
-                    self.all[scan.node_name] = Mention(scan, source, scope, catalog.parts(scan.table))
-                    self._by_source[id(source)] = self.all[scan.node_name]
+                    mention = Mention(scan, source, scope, catalog.parts(scan.table))
+                    mention.is_set = rules.has("sets") and is_set(scope) and all(map(_is_key, _types(scan)))
+                    self.all[scan.node_name] = self._by_source[id(source)] = mention
+        if rules.has("blocks"):
+            self._blocks()
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
-                if rules.has("semijoin"):
-                    self._arcs(scope)
+                equal = self._arcs(scope)
+                if rules.has("equalities"):
+                    infer_filters(equal)
+
+    def _blocks(self) -> None:
+        """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
+        sizer = Sizer(self.all, Estimator())
+        prefix = free_prefix(self._tree, "block_")
+        for number, block in enumerate(blocks(self.scopes, {name: each.parts for name, each in self.all.items()})):
+            name = f"{prefix}{number}"
+            scan = as_scan(name, block)
+            block.source.table = scan.table
+            block.source.columns = tuple(column.name.lower() for column in block.columns)
+            part = as_part(name, block, sizer.of(block.body))
+            mention = Mention(scan, block.source, block.scope, (part,), block=block)
+            self.all[name] = self._by_source[id(block.source)] = mention
 
     def _conditions(self, scope: Scope, rules: Rules) -> None:
         for conjunct, allowed in conjuncts(scope):
@@ -124,7 +143,8 @@ class Mentions:
         ):
             mention.conditions.append(Condition(_bare(conjunct).copy(), conjunct, found))
 
-    def _arcs(self, scope: Scope) -> None:
+    def _arcs(self, scope: Scope) -> list[list[tuple[Mention, str]]]:
+        """Answers the groups of columns that are equal in every row that survives."""
         equal: dict[tuple[int, str], set[tuple[int, str]]] = {}
         for conjunct, allowed in conjuncts(scope):
             sides = _equality(conjunct)
@@ -139,12 +159,15 @@ class Mentions:
             if a_is_own and b_is_own and a[0].source in allowed and b[0].source in allowed and _type(a) == _type(b):
                 _unite(equal, (id(a[0]), a[1]), (id(b[0]), b[1]))
         by_id = {id(mention): mention for mention in self.all.values()}
+        groups = []
         for group in {id(group): group for group in equal.values()}.values():
             members = sorted(((by_id[key], column) for key, column in group), key=lambda item: (item[0].name, item[1]))
             for one in members:
                 for other in members:
                     if one[0] is not other[0]:
                         _add(one, other)
+            groups.append(members)
+        return groups
 
     def _column(self, node: exp.Column, scope: Scope) -> tuple[tuple[Mention, str] | None, bool]:
         """The mention and the column's name, and whether it is of this scope and not of one around it."""
@@ -152,7 +175,7 @@ class Mentions:
             source = resolve(node, around)
             if source is not None:
                 column = source.table.column(node.name) if source.table is not None else None
-                if column is None or not (column.type in _KEYS or column.type.startswith("decimal(")):
+                if column is None or not _is_key(column.type):
                     return None, False
                 return (self._by_source[id(source)], column.name), around is scope
             if not _passes(node, around):
@@ -167,6 +190,23 @@ def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scope
     scopes = Scopes(tables)
     scopes.read(tree, {}, None)
     return scopes
+
+
+def free_prefix(tree: exp.Expr, prefix: str) -> str:
+    """The prefix, or more of it where the tree has names that begin so."""
+    taken = {node.name.lower() for node in tree.find_all(exp.Identifier)}
+    while any(name.startswith(prefix) for name in taken):
+        prefix = f"skerry_{prefix}"
+    return prefix
+
+
+def _is_key(type_: str) -> bool:
+    return type_ in _KEYS or type_.startswith("decimal(")
+
+
+def _types(scan: Scan) -> list[str]:
+    """Of the columns that the query needs."""
+    return [column.type for column in scan.table.columns if column.name in scan.columns]
 
 
 def _passes(node: exp.Column, scope: Scope) -> bool:

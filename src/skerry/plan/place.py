@@ -62,6 +62,34 @@ def cheapest(costs_s: Mapping[str, float], holders: Sequence[str], members: Sequ
     return min(costs_s, key=rank)
 
 
+def common_ancestor(
+    topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]
+) -> tuple[str, ...]:
+    """The members that the rows of all holders pass on their way to the sink, the nearest to the holders first.
+
+    The topology is taken as a tree: of several ways only the first counts. Only members that can run a fragment are
+    named; without any, the first of those that can.
+    """
+    routes: list[Sequence[str]] = []
+    for holder in dict.fromkeys(holders):
+        if holder == sink:
+            routes.append((sink,))
+        elif topology is None:
+            routes.append((holder, sink))
+        else:
+            routes.append(topology.route(holder, sink))
+    shared = [member for member in routes[0] if all(member in route for route in routes)] if routes else []
+    found = tuple(member for member in shared if member in members)
+    return found or (members[0],)
+
+
+def capacity_of(topology: Topology | None, member: str) -> float:
+    """Operators that the member may host at once."""
+    if topology is None or member not in topology.graph:
+        return math.inf
+    return float(topology.graph.nodes[member]["capacity"])
+
+
 def fewest_arriving(held_bytes: Mapping[str, int], members: Sequence[str]) -> str:
     """`held_bytes` is what each member would have to send if it were not the chosen one.
 

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
+from skerry.plan.condition import Condition
+from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
-from skerry.plan.mentions import Condition, Mention
-from skerry.plan.rules.semijoin import Node, width_of
+from skerry.plan.mentions import Mention
+from skerry.plan.rules.blocks import Block
+from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
 
 if TYPE_CHECKING:
@@ -29,7 +32,21 @@ def signature(node: Node) -> str:
     filters = [mention.name if each.subquery else _plain(each) for each in mention.conditions]
     below = sorted(f"{pairs}={signature(child)}" for pairs, child in node.children)
     table = mention.scan.table
+    if mention.is_set:
+        filters.append("set")
+    filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
+    if mention.block is not None:
+        return f"({_answered(mention.block)})[{' AND '.join(filters)}]({', '.join(below)})"
     return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
+
+
+def _answered(block: Block) -> str:
+    """The block's text with its tables' names, and the names of its columns."""
+    body = block.body.copy()
+    for node in body.find_all(exp.Table):
+        if node.name in block.names:
+            node.set("this", exp.Identifier(this=block.tables[node.name], quoted=True))
+    return f"{render(body)} at {block.member} as {', '.join(column.name for column in block.columns)}"
 
 
 def _plain(condition: Condition) -> str:
@@ -45,19 +62,30 @@ def add_reduced(
     """The fragment at the part's member."""
     leaves: list[Leaf] = []
     tree = reduced_select(builder, node, part, columns, leaves)
-    if is_keys:
+    if is_keys or node.mention.is_set:
         tree.set("distinct", exp.Distinct())
     share = (part.rows or 0) / max(1, sum(each.rows or 0 for each in node.mention.parts))
     estimate = node.estimate
-    rows = estimate.rows
-    if is_keys:
-        for_keys = 1.0
-        for column in columns:
-            known = estimate.columns.get(column.name.lower())
-            for_keys *= known.ndv if known is not None else rows
-        rows = min(rows, for_keys)
-    width = width_of(estimate, [column.name for column in columns])
-    builder.add(part.member, tree, tuple(leaves), output, int(rows * share), int(rows * share * width), part)
+    names = [column.name for column in columns]
+    rows = distinct_rows(estimate, names) if is_keys else sent_rows(node, names)
+    made = [column for column in columns if column.name in node.mention.computed]
+    width = width_of(estimate, [name for name in names if name not in node.mention.computed]) + row_bytes(made)
+    size_bytes = int(rows * share * width)
+    reason = _reason(node, is_keys)
+    builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason)
+
+
+def _reason(node: Node, is_keys: bool) -> str:
+    """Why the fragment is there, and why it sends no more."""
+    mention = node.mention
+    what = "its tables are" if mention.block is not None else f"{mention.scan.table.name} is"
+    others = ", ".join(_called(child.mention) for _, child in node.children)
+    less = f"; rows without an equal in {others} stay" if others else ""
+    return f"{what} there{less}{'; its keys spare other rows the way' if is_keys else ''}"
+
+
+def _called(mention: Mention) -> str:
+    return str(mention.alias.name)
 
 
 def reduced_select(
@@ -65,10 +93,8 @@ def reduced_select(
 ) -> exp.Select:
     """The useful rows of one part; `leaves` gets what is read for them."""
     mention = node.mention
-    leaf = TableLeaf(builder.placeholder(), part.table)
-    leaves.append(leaf)
     alias = mention.alias
-    table = exp.Table(this=exp.to_identifier(leaf.placeholder), alias=exp.TableAlias(this=alias.copy()))
+    table = _relation(builder, mention, part, leaves)
     joins: list[exp.Expr] = []
     small: list[exp.Expr] = []
     for pairs, child in node.children:
@@ -84,13 +110,24 @@ def reduced_select(
         if builder.is_small(child.estimate, wanted):
             small.append(name.copy())
     select = exp.Select(
-        expressions=[_column(alias, column.name) for column in columns], from_=exp.From(this=table), joins=joins or None
+        expressions=[_sent(mention, column.name) for column in columns], from_=exp.From(this=table), joins=joins or None
     )
     if small:
         select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=small)]))
     if mention.conditions:
         select.set("where", exp.Where(this=_where(builder, mention.conditions, part, leaves)))
     return select
+
+
+def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[Leaf]) -> exp.Expr:
+    """The part of the table, or the query that is answered there."""
+    if mention.block is not None:
+        body = mention.block.body.copy()
+        _read_in_place(builder, body, mention.block.names, part, leaves)
+        return exp.Subquery(this=body, alias=mention.source.node.args["alias"].copy())
+    leaf = TableLeaf(builder.placeholder(), part.table)
+    leaves.append(leaf)
+    return exp.Table(this=exp.to_identifier(leaf.placeholder), alias=exp.TableAlias(this=mention.alias.copy()))
 
 
 def key_relation(builder: Builder, node: Node, columns: Sequence[Column], member: str, leaves: list[Leaf]) -> exp.Query:
@@ -133,6 +170,14 @@ def _read_in_place(builder: Builder, tree: exp.Expr, names: Sequence[str], part:
             leaf = TableLeaf(builder.placeholder(), builder.table_at(node.name, part.member))
             leaves.append(leaf)
             node.set("this", exp.to_identifier(leaf.placeholder))
+
+
+def _sent(mention: Mention, name: str) -> exp.Expr:
+    """A column as the table has it, or as it is computed."""
+    value = mention.computed.get(name)
+    if value is None:
+        return _column(mention.alias, name)
+    return exp.Alias(this=value.copy(), alias=exp.Identifier(this=name, quoted=False))
 
 
 def _column(table: exp.Identifier, name: str) -> exp.Column:

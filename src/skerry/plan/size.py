@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 from sqlglot import exp
 
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.plan.mentions import Mention
 from skerry.plan.relations import (
     Aggregate,
     Derived,
@@ -27,6 +27,9 @@ from skerry.plan.relations import (
 )
 from skerry.sql.push import split, unqualified
 
+if TYPE_CHECKING:
+    from skerry.plan.mentions import Mention
+
 # What a computed column takes, and a relation that nothing is known of.
 _COMPUTED_BYTES = 16.0
 _UNKNOWN = Estimate(1000.0, {}, 1000.0, 64.0)
@@ -38,6 +41,7 @@ class Sizer:
     def __init__(self, mentions: Mapping[str, Mention], estimator: Estimator) -> None:
         self._mentions = mentions
         self._estimator = estimator
+        self._blocks = {id(each.source.node): name for name, each in mentions.items() if each.block is not None}
 
     def of(self, tree: exp.Expr, given: Mapping[str, Estimate] | None = None) -> Estimate:
         """The result of a query; `given` are relations in it that are no tables, by name."""
@@ -45,17 +49,21 @@ class Sizer:
         named = dict(given or {})
         if with_ is not None:
             for cte in with_.expressions:
-                named[cte.alias.lower()] = self._of(relation_of(cte.this, self._mentions), named)
+                named[cte.alias.lower()] = self.of(cte.this, named)
             tree = tree.copy()
             tree.set("with_", None)
-        return self._of(relation_of(tree, self._mentions), named)
+        try:
+            return self._of(relation_of(tree, self._mentions), named)
+        except RecursionError:  # a chain of a thousand UNIONs
+            return _UNKNOWN
 
     def _of(self, relation: Relation, named: Mapping[str, Estimate]) -> Estimate:
+        name = self._name(relation)
+        if name:
+            mention = self._mentions[name]
+            filters = [unqualified(condition.filter) for condition in mention.conditions]
+            return self._estimator.scan(mention.parts, filters, mention.scan.columns, name)
         match relation:
-            case Scan(node_name, _):
-                mention = self._mentions[node_name]
-                filters = [unqualified(condition.filter) for condition in mention.conditions]
-                return self._estimator.scan(mention.parts, filters, mention.scan.columns, node_name)
             case Opaque(tree):
                 known = named.get(tree.name.lower()) if isinstance(tree, exp.Table) else None
                 return known or _UNKNOWN
@@ -80,13 +88,19 @@ class Sizer:
                 return self._of(input, named)
         raise AssertionError(relation)
 
+    def _name(self, relation: Relation) -> str:
+        """The mention that the relation is, if it is one."""
+        if isinstance(relation, Derived):
+            return self._blocks.get(id(relation.node), "")
+        return relation.node_name if isinstance(relation, Scan) else ""
+
     def _join(self, join: Join, named: Mapping[str, Estimate]) -> Estimate:
         left, right = self._of(join.left, named), self._of(join.right, named)
         if join.kind in ("semi", "anti"):
             return self._estimator.limit(left, left.rows / 2)
         keys = self._keys(join, left)
         kind = join.kind if join.kind in ("left", "right", "full") else "inner"
-        if not keys and join.right and not isinstance(join.right, Scan):
+        if not keys and not isinstance(join.right, Scan):
             # By columns that a subquery made: as many rows as the larger side has.
             rows = max(left.rows, right.rows)
             both = self._estimator.join(left, right, [], kind)
@@ -95,9 +109,9 @@ class Sizer:
 
     def _keys(self, join: Join, left: Estimate) -> list[tuple[str, str]]:
         """Pairs of columns that are equal between the scan on the right and one of those before it."""
-        if not isinstance(join.right, Scan):
+        name = self._name(join.right)
+        if not name:
             return []
-        name = join.right.node_name
         found: dict[str, tuple[str, str]] = {}
         for other, pairs in self._mentions[name].arcs.items():
             for own, theirs in pairs:

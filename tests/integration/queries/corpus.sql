@@ -563,3 +563,85 @@ SELECT p_partkey FROM part WHERE p_partkey < 600 AND p_partkey NOT IN (SELECT id
 
 -- name: small_row_groups | ordered: no | for: many small row groups in one site's files
 SELECT count(*) AS n, count(DISTINCT id) AS ids, sum(id) AS total FROM bergen.events WHERE value < 0;
+
+-- ============================================================ what the planner's rules move
+
+-- name: rules_star_after_filters | ordered: no | for: a moved condition's column is still one of the star's
+SELECT * FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_mktsegment = 'BUILDING' AND o_totalprice > 300000;
+
+-- name: rules_names_in_any_case | ordered: no | for: names as they were written, from a block and from tables
+SELECT d.*, C_Name, o.O_ORDERKEY FROM (SELECT O_CustKey, COUNT(*) AS N, max(o_orderkey) AS Last FROM orders GROUP BY o_custkey) AS d
+JOIN customer ON d.O_CUSTKEY = c_custkey JOIN orders o ON o.o_orderkey = d.LAST WHERE C_NATIONKEY = 3;
+
+-- name: rules_left_join_filters | ordered: no | for: a condition on the supplied side moves, the kept side keeps its rows
+SELECT o_orderkey, c_name FROM orders LEFT JOIN customer ON o_custkey = c_custkey AND c_nationkey = 3 AND o_totalprice > 200000
+WHERE o_orderkey < 2000;
+
+-- name: rules_left_join_chain | ordered: no | for: reductions stop at rows that an outer join keeps
+SELECT c_custkey, o_orderkey, l_linenumber FROM customer LEFT JOIN orders ON o_custkey = c_custkey AND o_orderstatus = 'F'
+LEFT JOIN lineitem ON l_orderkey = o_orderkey AND l_quantity > 45 WHERE c_nationkey = 7 AND c_custkey < 800;
+
+-- name: rules_full_join | ordered: no | for: nothing reduces a full join
+SELECT n_name, s_name FROM nation FULL JOIN supplier ON n_nationkey = s_suppkey WHERE coalesce(n_nationkey, s_suppkey) < 30;
+
+-- name: rules_anti_join | ordered: no | for: an anti join over sites
+SELECT c_custkey FROM customer LEFT ANTI JOIN orders ON o_custkey = c_custkey WHERE c_nationkey = 5;
+
+-- name: rules_not_exists | ordered: no | for: keys of the outer query reduce the table of NOT EXISTS
+SELECT c_custkey, c_acctbal FROM customer WHERE c_nationkey = 5 AND NOT EXISTS (SELECT 1 FROM orders WHERE o_custkey = c_custkey AND o_orderstatus = 'O');
+
+-- name: rules_not_in_nulls | ordered: no | for: NOT IN over a column with a null gives nothing, wherever it is answered
+SELECT o_orderkey FROM orders JOIN nation ON o_orderkey = n_nationkey
+WHERE n_nationkey NOT IN (SELECT CASE WHEN r_regionkey < 3 THEN r_regionkey END FROM region);
+
+-- name: rules_scalar_in_place | ordered: no | for: a scalar subquery goes with its table
+SELECT o_orderkey, c_name FROM orders JOIN customer ON o_custkey = c_custkey
+WHERE c_acctbal > (SELECT avg(c_acctbal) * 1.8 FROM customer WHERE c_nationkey < 5) AND o_totalprice > 200000;
+
+-- name: rules_disjunction | ordered: yes | for: each branch of an OR says something of both tables
+SELECT p_brand, count(*) AS n, sum(l_quantity) AS q FROM lineitem, part
+WHERE (p_partkey = l_partkey AND p_brand = 'Brand#12' AND l_quantity < 20) OR (p_partkey = l_partkey AND p_brand = 'Brand#23' AND p_size > 20 AND l_quantity > 40)
+GROUP BY p_brand ORDER BY p_brand;
+
+-- name: rules_cte_twice | ordered: ties total | for: a WITH query named twice, one of them inside a condition
+WITH revenue AS (SELECT l_suppkey AS supplier_no, sum(l_extendedprice * (1 - l_discount)) AS total FROM lineitem WHERE l_quantity > 30 GROUP BY l_suppkey)
+SELECT s_name, total FROM supplier, revenue WHERE s_suppkey = supplier_no AND total > (SELECT avg(total) * 1.2 FROM revenue) ORDER BY total DESC;
+
+-- name: rules_cte_columns | ordered: no | for: a WITH query with a list of names, under another name
+WITH d(k, n) AS (SELECT o_custkey, count(*) FROM orders GROUP BY o_custkey) SELECT x.k, x.n, c_name FROM d AS x JOIN customer ON c_custkey = x.k WHERE x.n > 20;
+
+-- name: rules_block_types | ordered: no | for: a block's sums, averages and cases keep their types on the way
+SELECT c_name, d.* FROM customer JOIN (SELECT o_custkey AS k, sum(o_totalprice) AS s, avg(o_totalprice) AS a, min(o_orderdate) AS first_day,
+  count(DISTINCT o_orderstatus) AS n, sum(CASE WHEN o_orderpriority = '1-URGENT' THEN 1 ELSE 0 END) AS urgent, max(o_totalprice * 2 - 1) AS m
+  FROM orders WHERE o_orderkey < 5000 GROUP BY o_custkey) AS d ON c_custkey = d.k WHERE c_nationkey < 4;
+
+-- name: rules_chain | ordered: ties n_name | for: keys of keys: part reduces lineitem, which reduces orders, which reduce customers
+SELECT n_name, count(*) AS n, sum(o_totalprice) AS total FROM part, lineitem, orders, customer, nation
+WHERE p_partkey = l_partkey AND l_orderkey = o_orderkey AND o_custkey = c_custkey AND c_nationkey = n_nationkey AND p_type = 'ECONOMY ANODIZED STEEL'
+GROUP BY n_name ORDER BY n_name;
+
+-- name: rules_self_join | ordered: no | for: one table twice, each mention with conditions of its own
+SELECT a.n_name AS one, b.n_name AS other, s_name FROM nation a, nation b, supplier, customer
+WHERE a.n_nationkey = s_nationkey AND b.n_nationkey = c_nationkey AND s_suppkey = c_custkey AND (a.n_regionkey = 1 OR b.n_regionkey = 2) AND a.n_name < b.n_name;
+
+-- name: rules_parts_join | ordered: no | for: a table with a part at each site, reduced by a table of one
+SELECT e.id, n_name FROM events e JOIN nation ON e.id = n_nationkey WHERE n_regionkey = 1;
+
+-- name: rules_mixed_key_types | ordered: no | for: an equality of different types is Spark's own at every site
+SELECT o_orderkey, r_name FROM orders JOIN region ON o_shippriority = r_regionkey JOIN nasty ON nasty.id = o_orderkey;
+
+-- name: rules_using | ordered: no | for: columns that USING merges are left alone
+SELECT k, a, b FROM (SELECT n_nationkey AS k, n_name AS a FROM nation) JOIN (SELECT s_nationkey AS k, count(*) AS b FROM supplier GROUP BY s_nationkey) USING (k);
+
+-- name: rules_computed | ordered: no | for: patterns, first letters and products are made where their table is
+SELECT code, sum(CASE WHEN is_building THEN o_totalprice ELSE 0 END) AS s, sum(worth) AS w, count(*) AS n
+FROM (SELECT substring(c_phone, 1, 2) AS code, c_mktsegment LIKE 'BUILD%' AS is_building, c_acctbal * (1 - c_acctbal) AS worth, o_totalprice
+      FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_orderkey < 6000) AS d GROUP BY code;
+
+-- name: rules_computed_nulls | ordered: no | for: a value of a NULL is not a value that an outer join left out
+SELECT n_name, c_name LIKE 'C%' AS c, c_name IS NULL AS missing FROM nation LEFT JOIN (SELECT c_name, c_custkey FROM customer) AS d ON n_nationkey = c_custkey - 20
+JOIN supplier ON s_suppkey = n_nationkey;
+
+-- name: rules_sets | ordered: no | for: EXISTS and IN ask whether, not how often, and NOT IN minds a NULL
+SELECT c_custkey FROM customer WHERE EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey AND o_totalprice > 250000)
+AND c_custkey NOT IN (SELECT o_custkey FROM orders WHERE o_orderstatus = 'P') AND c_nationkey IN (SELECT s_nationkey FROM supplier);

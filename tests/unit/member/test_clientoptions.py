@@ -9,7 +9,7 @@ from skerry.errors import UserError
 from skerry.limits import Limits
 from skerry.member.clientoptions import Options, read_options
 from skerry.member.cursors import Lease
-from skerry.plan.rules import NAMES, Rules
+from skerry.plan.rules import USUAL, Rules
 
 LIMITS = Limits(cursor_lease_s=300.0, query_timeout_s=3600.0)
 
@@ -26,7 +26,7 @@ LIMITS = Limits(cursor_lease_s=300.0, query_timeout_s=3600.0)
         ({"detach": "0", "resume_s": "2"}, Options(lease=Lease(2.0))),
         ({"rules": "all"}, Options()),
         ({"rules": "none", "strategy": "bottom-up"}, Options(rules=Rules(frozenset(), "bottom-up"))),
-        ({"rules": "-semijoin, -joins"}, Options(rules=Rules(frozenset(NAMES) - {"semijoin", "joins"}))),
+        ({"rules": "-semijoin, -blocks"}, Options(rules=Rules(USUAL - {"semijoin", "blocks"}))),
         ({"rules": "filters"}, Options(rules=Rules(frozenset({"filters"})))),
         ({"root": "initiator", "baseline": "tables"}, Options(rules=Rules(root="initiator", baseline="tables"))),
     ],
@@ -43,7 +43,7 @@ def test_options(given: dict[str, str], meaning: Options) -> None:
         *(({"resume_s": text}, "resume_s is a number of seconds from 0 to 3600") for text in ("-1", "nan", "", "4e3")),
         ({"detach": "1", "lease_s": "soon"}, "lease_s is a number of seconds"),
         ({"rules": "magic"}, "no rule 'magic': there are filters, "),
-        ({"rules": "filters,-joins"}, "not both"),
+        ({"rules": "filters,-blocks"}, "not both"),
         ({"strategy": "luck"}, "strategy is one of cost, bottom-up, not 'luck'"),
         ({"root": "moon"}, "root is one of anywhere, initiator, not 'moon'"),
         ({"baseline": "copy"}, "baseline is one of scans, tables, not 'copy'"),

@@ -6,20 +6,23 @@ import msgspec
 
 from skerry.errors import UserError
 
-# In the order of docs/planning.md; a rule that is not named here cannot be switched.
-NAMES = ("filters", "disjunctions", "subqueries", "semijoin", "blocks", "aggregates", "joins")
+# What each of them does stands in docs/architecture.md; a rule that is not named here cannot be switched.
+NAMES = ("filters", "disjunctions", "equalities", "subqueries", "sets", "computed", "semijoin", "blocks", "aggregates")
+# Only where a query names them, until they have been seen to change no answer on Spark.
+ON_TRIAL = frozenset(("sets", "computed"))
+USUAL = frozenset(NAMES) - ON_TRIAL
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
 BASELINES = ("scans", "tables")
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """`on` are the rules that may fire. `root` and `baseline` serve comparisons: see docs/planning.md.
+    """`on` are the rules that may fire. `root` and `baseline` serve comparisons.
 
     baseline: "scans" (columns and filters are pushed to the tables) or "tables" (whole tables travel).
     """
 
-    on: frozenset[str] = frozenset(NAMES)
+    on: frozenset[str] = USUAL
     strategy: str = "cost"
     root: str = "anywhere"
     baseline: str = "scans"
@@ -33,10 +36,10 @@ NO_RULES = Rules(frozenset())
 
 
 def read_rules(given: str) -> frozenset[str]:
-    """`all`, `none`, `-semijoin,-joins` (all but these) or `filters,semijoin` (these alone)."""
+    """`all`, `none`, `-semijoin,-blocks` (all but these) or `filters,semijoin` (these alone)."""
     words = [word.strip() for word in given.split(",") if word.strip()]
     if words in (["all"], []):
-        return frozenset(NAMES)
+        return USUAL
     if words == ["none"]:
         return frozenset()
     unknown = [word for word in words if word.lstrip("-") not in NAMES]
@@ -45,7 +48,7 @@ def read_rules(given: str) -> frozenset[str]:
     without = {word[1:] for word in words if word.startswith("-")}
     if without and len(without) < len(words):
         raise UserError("rules are either all but some (-semijoin) or some alone (filters,semijoin), not both")
-    return frozenset(NAMES) - without if without else frozenset(words)
+    return USUAL - without if without else frozenset(words)
 
 
 def one_of(option: str, given: str, known: tuple[str, ...]) -> str:

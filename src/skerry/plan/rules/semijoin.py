@@ -19,8 +19,9 @@ from skerry.sql.push import unqualified
 # A reduction makes its receiver wait for one more Spark job.
 _JOB_S = 0.005
 # One that is looked up in place costs a little work, and a table that is read once more.
-_LOOK_UP_S, _ROW_S = 0.0002, 1e-10
-_DEPTH = 4
+_LOOK_UP_S, _ROW_S = 0.0002, 2e-9
+# A tree of reductions has at most so many levels and mentions; a query with more mentions than that has no trees.
+_DEPTH, _NODES_MAX, _MENTIONS_MAX = 4, 10, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,10 @@ class Reducer:
 
     def shipment(self, mention: Mention, receiver: str, columns: Sequence[str], reduces: bool) -> Shipment:
         """The columns of the mention at `receiver`, reduced as far as that pays."""
+        reduces = reduces and len(self._mentions) <= _MENTIONS_MAX
         node = self._pruned(mention, receiver, columns) if reduces else self.plain(mention)
         width = width_of(node.estimate, columns)
-        rows = node.estimate.rows * sum(
+        rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares[mention.name].items() if member != receiver
         )
         return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
@@ -87,7 +89,7 @@ class Reducer:
             for each in level:
                 others = sorted(each.arcs, key=lambda name: (self._mentions[name].members != each.members, name))
                 for name in others:
-                    if name not in taken:
+                    if name not in taken and len(taken) < _NODES_MAX:
                         taken.add(name)
                         below.setdefault(each.name, []).append(name)
                         following.append(self._mentions[name])
@@ -130,7 +132,7 @@ class Reducer:
     # --- its cost ----------------------------------------------------------------------------------
     def _cost(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
-        size_bytes = node.estimate.rows * width_of(node.estimate, columns)
+        size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
         total_s = 0.0
         for member, share in self._shares[node.mention.name].items():
             if member != receiver:
@@ -138,12 +140,17 @@ class Reducer:
                 total_s += sum(self._keys_cost(child, member, pairs) for pairs, child in node.children)
         return total_s
 
+    def _read_rows(self, mention: Mention) -> float:
+        """Rows that Spark reads for it; a block reads those of its tables."""
+        if mention.block is not None:
+            return sum(self._read_rows(self._mentions[name]) for name in mention.block.names)
+        return float(sum(part.rows or 0 for part in mention.parts))
+
     def _keys_cost(self, node: Node, receiver: str, pairs: Pairs) -> float:
         keys = list(dict.fromkeys(other.lower() for _, other in pairs))
         estimate = node.estimate
-        rows = min(estimate.rows, math.prod(estimate.columns[key].ndv for key in keys if key in estimate.columns))
-        size_bytes = rows * width_of(estimate, keys)
-        total_s = _LOOK_UP_S + estimate.base_rows * _ROW_S
+        size_bytes = distinct_rows(estimate, keys) * width_of(estimate, keys)
+        total_s = _LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
         for member, share in self._shares[node.mention.name].items():
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share) + _JOB_S
@@ -165,6 +172,17 @@ def _shares(mention: Mention) -> dict[str, float]:
         rows[part.member] += part.rows if part.rows is not None else part.size_bytes
     total = sum(rows.values())
     return {member: count / total if total else 1 / len(rows) for member, count in rows.items()}
+
+
+def distinct_rows(estimate: Estimate, columns: Sequence[str]) -> float:
+    """Rows that differ in these columns."""
+    known = (estimate.columns.get(column.lower()) for column in columns)
+    return min(estimate.rows, math.prod(each.ndv if each is not None else estimate.rows for each in known))
+
+
+def sent_rows(node: Node, columns: Sequence[str]) -> float:
+    """Rows that travel: of a set those that differ."""
+    return distinct_rows(node.estimate, columns) if node.mention.is_set else node.estimate.rows
 
 
 def width_of(estimate: Estimate, columns: Sequence[str]) -> float:

@@ -39,9 +39,9 @@ def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None
     for each in inside:
         for source in each.sources:
             # A WITH name, a lateral view or a function would need more than the tables.
-            if source.table is None and not _is_derived(source):
-                return None
-            if source.table is not None:
+            if not _is_derived(source):
+                if source.table is None:
+                    return None
                 names.append(source.node.name)
         for column in each.columns:
             outer = _outer(column, each, scope)
@@ -109,6 +109,8 @@ def _outer(column: exp.Column, scope: Scope, outermost: Scope) -> Source | str |
             return resolve(column, around) or "unknown"
         if any(source.columns is None for source in around.sources):
             return "unknown"
+        if len(parts) == 1 and any(item.alias.lower() == parts[0] for item in around.select.expressions if item.alias):
+            return None
         if len(parts) == 2 and any(source.alias == parts[0] for source in around.sources):
             return None
         if any(parts[0] in (source.columns or ()) for source in around.sources):

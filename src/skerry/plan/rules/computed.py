@@ -1,0 +1,215 @@
+"""What a query computes from one table's columns alone is computed there, if the result is narrower than the columns.
+
+`p_type LIKE 'PROMO%'` is one bit, `substring(c_phone, 1, 2)` two letters. Only what cannot fail: a row that the query
+would have dropped must not raise an error at its site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from skerry.catalog.table import Column
+from skerry.plan.estimate import width_bytes
+from skerry.sql.functions import call_name, is_aggregate
+from skerry.sql.nodes import SpokenCall, TypedLiteral
+from skerry.sql.push import owner, resolve
+from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.statement import render
+from skerry.sql.types import Resolve, decimal_of, infer
+
+_NEVER_FAIL = frozenset("substring substr left right upper lower year quarter month day dayofmonth extract".split())
+_COMPARED = exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE
+_LOGIC = exp.And | exp.Or | exp.Not | exp.Is | exp.Paren
+_VALUES = exp.Like | exp.In | exp.Between | exp.Anonymous | SpokenCall | exp.Mul | exp.And | exp.Or
+_WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
+_SHORT_STRING = 8
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A column that a mention sends in the place of others."""
+
+    column: Column
+    value: exp.Expr
+
+
+def compute_at_source(scopes: Scopes, sent: Collection[str], prefix: str) -> dict[str, list[Computed]]:
+    """Replaces expressions in the tree by columns named from `prefix`; `sent` are the mentions that travel."""
+    found: dict[str, list[Computed]] = {}
+    for scope in scopes.all:
+        if not _is_inner(scope):
+            continue
+        for source in scope.sources:
+            name = source.node.name if isinstance(source.node, exp.Table) else ""
+            if source.table is None or source.renamed or name not in sent:
+                continue
+            computed = _of_source(scope, source, scopes, prefix, sum(map(len, found.values())))
+            if computed:
+                found[name] = computed
+    return found
+
+
+def _is_inner(scope: Scope) -> bool:
+    """A column that an outer join supplied is NULL, whatever would have been computed from NULLs."""
+    joins = scope.select.args.get("joins") or []
+    return scope.plain and not any(
+        join.args.get("side")
+        or join.args.get("method")
+        or join.args.get("using")
+        or join.args.get("kind") in ("SEMI", "ANTI")
+        for join in joins
+    )
+
+
+def _of_source(scope: Scope, source: Source, scopes: Scopes, prefix: str, count: int) -> list[Computed]:
+    types = _resolver(scope)
+    places = [node for root in _roots(scope.select) for node in _values(root, scope, source, types)]
+    inside = {id(column) for node in places for column in node.find_all(exp.Column)}
+    pinned = {
+        column.name.lower()
+        for each in scopes.all
+        if scope in each.chain()
+        for column in each.columns
+        if id(column) not in inside
+    }
+    if any(node.is_star for node in scope.select.expressions):
+        return []
+    by_text: dict[str, list[exp.Expr]] = {}
+    for node in places:
+        by_text.setdefault(render(_bare(node)), []).append(node)
+    # Where a column has to travel all the same, nothing is won by what is computed from it alone.
+    kept = {text: nodes for text, nodes in by_text.items() if _names(nodes[0]) - pinned}
+    free = {name for nodes in kept.values() for name in _names(nodes[0])} - pinned
+    assert source.table is not None
+    widths = {column.name.lower(): width_bytes(column.type) for column in source.table.columns}
+    values = [infer(nodes[0], types) or "" for nodes in kept.values()]
+    if sum(_width(value) for value in values) >= sum(widths.get(name, 0) for name in free):
+        return []
+    found: list[Computed] = []
+    for index, (nodes, type_) in enumerate(zip(kept.values(), values, strict=True), count):
+        column = Column(f"{prefix}{index}", type_)
+        found.append(Computed(column, nodes[0].copy()))
+        alias = source.node.args["alias"].this
+        for node in nodes:
+            node.replace(exp.Column(this=exp.Identifier(this=column.name, quoted=False), table=alias.copy()))
+    return found
+
+
+def _width(type_: str) -> int:
+    return _SHORT_STRING if type_ == "string" else width_bytes(type_)
+
+
+def _names(node: exp.Expr) -> set[str]:
+    return {column.name.lower() for column in node.find_all(exp.Column)}
+
+
+def _bare(node: exp.Expr) -> exp.Expr:
+    copy = node.copy()
+    for column in copy.find_all(exp.Column):
+        column.set("table", None)
+    return copy
+
+
+def _roots(select: exp.Select) -> Iterator[exp.Expr]:
+    """Where a value may be replaced without any name or group of the result changing.
+
+    In ORDER BY and HAVING an alias may come before the column; beside GROUP BY a value must stay what is grouped by.
+    """
+    items = [item for item in select.expressions if isinstance(item, exp.Alias)]
+    if select.args.get("group") is not None or any(is_aggregate(node) for node in _own_nodes(select)):
+        yield from (node for item in items for node in _own_nodes(item) if is_aggregate(node))
+    else:
+        yield from items
+    if select.args.get("where") is not None:
+        yield select.args["where"]
+    for join in select.args.get("joins") or []:
+        if join.args.get("on") is not None:
+            yield join
+
+
+def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
+    """Nodes of a select list or an item of it, without windows and subqueries."""
+    stack = [*root.expressions] if isinstance(root, exp.Select) else [root]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += [each for each in node.iter_expressions() if not isinstance(each, exp.Query | exp.Window)]
+
+
+def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Iterator[exp.Expr]:
+    """The largest expressions over the source alone that are safe to compute anywhere."""
+    stack = [child for child in root.iter_expressions() if not isinstance(root, exp.Join) or child is root.args["on"]]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, exp.Query | exp.Window):
+            continue
+        if _is_value(node) and owner(node, scope) is source and _cannot_fail(node, types):
+            type_ = infer(node, types)
+            if type_ not in (None, "void", "float", "double"):
+                yield node
+                continue
+        # `NOT IN` and `LIKE … ESCAPE` are one form each: what stands in them is no value of its own.
+        within = (
+            node.this
+            if isinstance(node, exp.Escape) or (isinstance(node, exp.Not) and node.args.get("infix"))
+            else node
+        )
+        while isinstance(within, exp.Escape):
+            within = within.this
+        stack.extend(within.iter_expressions())
+
+
+def _is_value(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Not):
+        return bool(node.args.get("infix"))
+    return isinstance(node, _COMPARED | _VALUES)
+
+
+def _cannot_fail(node: exp.Expr, types: Resolve) -> bool:
+    match node:
+        case exp.Column():
+            return True
+        case exp.Literal() | exp.Boolean() | exp.Null() | TypedLiteral():
+            return infer(node, types) is not None
+        case exp.In():
+            if node.args.get("query") is not None:
+                return False
+            return _alike([node.this, *node.expressions], types)
+        case exp.Between():
+            return _alike([node.this, node.args["low"], node.args["high"]], types)
+        case exp.Like():
+            return _alike([node.this, node.args["expression"]], types) and infer(node.this, types) == "string"
+        case exp.Add() | exp.Sub() | exp.Mul():
+            return _is_exact(node, types) and all(_cannot_fail(each, types) for each in node.iter_expressions())
+    if isinstance(node, _COMPARED):
+        return _alike([node.this, node.args["expression"]], types)
+    if isinstance(node, exp.Anonymous | SpokenCall):
+        arguments = [each for each in node.expressions if not isinstance(each, exp.Var)]
+        return call_name(node) in _NEVER_FAIL and all(_cannot_fail(each, types) for each in arguments)
+    return isinstance(node, _LOGIC) and all(_cannot_fail(each, types) for each in node.iter_expressions())
+
+
+def _alike(nodes: list[exp.Expr], types: Resolve) -> bool:
+    """Of one type, or all numbers: comparing a string with a number may fail."""
+    found = {infer(node, types) for node in nodes}
+    if None in found or not all(_cannot_fail(node, types) for node in nodes):
+        return False
+    return len(found) == 1 or all(type_ in _WHOLE or decimal_of(type_) is not None for type_ in found)
+
+
+def _is_exact(node: exp.Expr, types: Resolve) -> bool:
+    """A decimal result with all the digits that it may need never overflows."""
+    result = decimal_of(infer(node, types))
+    return result is not None and result[0] < 38
+
+
+def _resolver(scope: Scope) -> Resolve:
+    def type_of(column: exp.Column) -> str | None:
+        source = resolve(column, scope)
+        found = source.table.column(column.name) if source is not None and source.table is not None else None
+        return found.type if found is not None else None
+
+    return type_of

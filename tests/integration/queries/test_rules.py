@@ -1,0 +1,66 @@
+"""Every rule fires and nothing changes: links so slow that each byte saved pays, and all rules, some, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from skerry.spark.engine import Engine
+from skerry.testing.checkers import same_table
+from skerry.testing.cluster import LocalCluster
+from skerry.testing.corpus import Entry, read_corpus
+from skerry.testing.nasty import SITES, SampleTable
+from skerry.testing.oracle import SparkOracle, same_answer, tpch_answers
+from skerry.testing.sites import write_config
+
+pytestmark = pytest.mark.spark
+
+FOLDER = Path(__file__).parent
+CORPUS = {name: entry for name, entry in read_corpus(FOLDER / "corpus.sql").items() if name.startswith("rules_")}
+TPCH = {int(path.stem[1:]): path.read_text(encoding="utf-8") for path in sorted((FOLDER / "tpch").glob("q*.sql"))}
+ONE_SITE = {1, 4, 6, 12, 16}
+
+Ask = Callable[..., pa.Table]
+
+
+@pytest.fixture(scope="module")
+def slow_cluster(
+    spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
+) -> Iterator[LocalCluster]:
+    links = [{"between": [one, other], "mbit": 0.01} for one in SITES for other in SITES if one < other]
+    path = write_config(data_root / "slow.yaml", data_root, sample_tables, links=links)
+    with LocalCluster(str(path), engine=spark_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def ask_slow(slow_cluster: LocalCluster) -> Ask:
+    def ask(sql: str, at: str = "oslo", **planning: str) -> pa.Table:
+        with slow_cluster.connect(at) as connection, connection.cursor() as cursor:
+            return cursor.execute(sql, planning=planning).fetch_arrow_table()
+
+    return ask
+
+
+@pytest.mark.parametrize("at", ["oslo", "bergen"])
+@pytest.mark.parametrize("entry", CORPUS.values(), ids=lambda entry: entry.name)
+def test_answer_is_sparks(entry: Entry, at: str, ask_slow: Ask, oracle: SparkOracle) -> None:
+    same_table(ask_slow(entry.sql, at), oracle.run(entry.oracle), entry.ordered, keys=entry.keys)
+
+
+@pytest.mark.parametrize("number", [number for number in TPCH if number not in ONE_SITE])
+def test_known_answer(number: int, ask_slow: Ask, oracle: SparkOracle) -> None:
+    result = ask_slow(TPCH[number], "tromso")
+    same_answer(result, tpch_answers(0.01)[number])
+    same_table(result, oracle.run(TPCH[number]), ordered=False)
+
+
+@pytest.mark.parametrize(
+    "planning", [{"rules": "none"}, {"rules": "-filters"}, {"root": "initiator"}, {"baseline": "tables"}]
+)
+@pytest.mark.parametrize("number", [5, 15, 20, 22])
+def test_other_plans(number: int, planning: dict[str, str], ask_slow: Ask) -> None:
+    same_answer(ask_slow(TPCH[number], "bergen", **planning), tpch_answers(0.01)[number])

@@ -1,0 +1,109 @@
+"""Plans with rules give the rows of the plan without: on made-up tables full of NULLs, at any cost of the links."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from skerry.catalog.topology import Topology
+from skerry.config import parse
+from skerry.plan.cut import make_plan
+from skerry.plan.rules import NAMES, NO_RULES, Rules
+from skerry.plan.site import Site
+from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound, planned, read_cases
+from tests.plans.plan_runner import Runner, made_up
+
+# A limit may choose its rows, and DuckDB has no parameters of ours.
+CASES = [
+    case
+    for file in sorted(FOLDER.glob("rules_*.sql"))
+    for case in read_cases(file)
+    if "LIMIT" not in case.sql and "parameters" not in case.header
+]
+MORE = """
+SELECT o_id, c_name, n_name FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name =
+    'NORWAY';
+SELECT c_name, count(*) AS n FROM customer, orders, lineitem WHERE c_id = o_cust AND l_order = o_id AND l_qty
+    = 3 GROUP BY c_name;
+SELECT a.c_id, b.c_id FROM customer a, customer b, orders WHERE a.c_id = o_cust AND b.c_id = o_id AND
+    a.c_nation < b.c_nation;
+SELECT c_id FROM customer WHERE c_id NOT IN (SELECT o_cust FROM orders WHERE o_total > 5);
+SELECT c_id FROM customer WHERE NOT EXISTS (SELECT * FROM orders WHERE o_cust = c_id AND o_total > 5) AND
+    c_nation < 6;
+SELECT c_id FROM customer WHERE c_nation > (SELECT count(*) FROM orders WHERE o_cust = c_id);
+SELECT o_id FROM orders WHERE o_total > (SELECT avg(l_price) FROM lineitem WHERE l_order = o_id) AND o_cust =
+    3;
+SELECT o_id, l_qty FROM orders LEFT JOIN lineitem ON l_order = o_id AND l_qty > 4 WHERE o_cust < 6;
+SELECT o_id, l_qty FROM orders RIGHT JOIN lineitem ON l_order = o_id AND o_total > 4 JOIN customer ON c_id =
+    l_order;
+SELECT o_id, l_qty FROM lineitem FULL JOIN orders ON l_order = o_id AND l_qty > 4 JOIN customer ON c_id =
+    coalesce(o_id, l_order);
+SELECT o_id FROM orders LEFT JOIN customer ON o_cust = c_id AND c_nation = 3 LEFT JOIN nation ON n_id =
+    c_nation WHERE n_name IS NULL;
+SELECT o_id FROM orders LEFT SEMI JOIN customer ON o_cust = c_id AND c_nation > 2 JOIN lineitem ON l_order =
+    o_id AND l_qty < 9;
+SELECT o_id FROM orders LEFT ANTI JOIN customer ON o_cust = c_id AND c_nation > 2 JOIN lineitem ON l_order =
+    o_id AND l_qty < 9;
+SELECT o_id, s_price FROM orders JOIN sales ON s_cust = o_cust JOIN customer ON c_id = s_id WHERE c_nation = 2;
+SELECT c_name, m FROM customer JOIN (SELECT s_cust, max(s_price) AS m FROM sales GROUP BY s_cust) AS d ON
+    d.s_cust = c_id WHERE c_nation = 4;
+WITH d AS (SELECT o_cust AS k, count(*) AS n FROM orders GROUP BY o_cust) SELECT a.k, c_name FROM d AS a JOIN
+    customer ON c_id = a.k WHERE a.n >= (SELECT max(n) FROM d);
+SELECT k FROM (SELECT o_cust AS k FROM orders UNION ALL SELECT o_id FROM orders) AS u JOIN customer ON c_id =
+    k AND c_nation = 1;
+SELECT sum(CASE WHEN c_name LIKE 'x%' THEN o_total ELSE 0 END) AS s FROM orders JOIN customer
+    ON o_cust = c_id WHERE o_id < 9;
+SELECT substring(c_name, 1, 1) AS k, c_nation = 3 AS three, o_id FROM orders JOIN customer ON o_cust = c_id;
+SELECT o_id FROM orders, nation WHERE (o_cust = n_id AND n_name = 'x' AND o_total > 2) OR (o_cust = n_id AND
+    n_name = 'y')
+"""
+STATEMENTS = [*dict.fromkeys([case.sql for case in CASES] + [" ".join(text.split()) for text in MORE.split(";")])]
+
+
+def site(mbit: float, initiator: str, rules: Rules) -> Site:
+    """The fixtures' members with links of that speed."""
+    text = (FOLDER / "topology.yaml").read_text()
+    names = ("oslo", "bergen", "tromso")
+    links = "".join(f"  - {{between: [{a}, {b}], mbit: {mbit}}}\n" for a in names for b in names if a < b)
+    return Site(initiator, names, rules, Topology(parse(f"{text}\nlinks:\n{links}")))
+
+
+def variants() -> list[Site]:
+    every = frozenset(NAMES)
+    sites = [site(0.001, at, Rules(every)) for at in ("oslo", "bergen", "tromso")]
+    sites += [site(0.001, "bergen", Rules(every - {name})) for name in ("filters", "semijoin")]
+    sites += [site(100.0, "bergen", Rules()), site(0.001, "tromso", Rules(strategy="bottom-up"))]
+    return [*sites, site(0.001, "tromso", Rules(root="initiator"))]
+
+
+VARIANTS = variants()
+
+
+TABLES = [made_up(Random(seed)) for seed in (1, 2)]
+
+
+@pytest.fixture(scope="module")
+def runner() -> Runner:
+    return Runner()
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_rules_change_no_answer(sql: str, runner: Runner) -> None:
+    query = bound(sql)
+    plain = make_plan(query, CATALOG, site(100.0, "oslo", NO_RULES), LIMITS)
+    plans = {plan.plan_id: plan for each in VARIANTS if (plan := make_plan(query, CATALOG, each, LIMITS))}
+    # A finish of groups is the member's own work, which DuckDB does not do.
+    plans = {name: plan for name, plan in plans.items() if not plan.finish.aggregate and not plan.finish.limit}
+    for seed, tables in enumerate(TABLES):
+        expected = runner.run(plain, tables)
+        for plan in plans.values():
+            assert runner.run(plan, tables) == expected, f"seed {seed}: {[fragment.sql for fragment in plan.fragments]}"
+
+
+def test_rules_do_fire() -> None:
+    """Else the test above would show nothing."""
+    query = bound("SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'x'")
+    plan = make_plan(query, CATALOG, site(0.001, "tromso", Rules()), LIMITS)
+    assert any("SEMI JOIN" in fragment.sql for fragment in plan.fragments)
+    assert planned("SELECT c_id FROM customer, orders WHERE c_id = o_id").fragments

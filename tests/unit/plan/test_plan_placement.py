@@ -1,0 +1,131 @@
+"""Where the rest of a query runs: costs of routes, common ancestors, members that are full, members nobody reaches."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from skerry.catalog.topology import Topology
+from skerry.config import parse
+from skerry.errors import ConfigError
+from skerry.plan.cut import make_plan
+from skerry.plan.fragment import Plan
+from skerry.plan.place import EDGE_BYTES, Costs, cheapest, common_ancestor
+from skerry.plan.rules import Rules
+from skerry.plan.site import Site
+from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound
+
+CHAIN = "  - {between: [oslo, bergen], mbit: 10, ms: 5}\n  - {between: [bergen, tromso], mbit: 20, usd_per_gb: 1}\n"
+JOIN = "SELECT c_name, l_qty FROM customer JOIN lineitem ON l_order = c_id"
+
+
+def topology(links: str, capacity: str = "") -> Topology:
+    text = (FOLDER / "topology.yaml").read_text()
+    if capacity:
+        text = text.replace(f"  {capacity}:\n", f"  {capacity}:\n    capacity: 1\n")
+    return Topology(parse(f"{text}\nlinks:\n{links}"))
+
+
+def planned(sql: str, at: str, links: str, rules: Rules, capacity: str = "") -> Plan:
+    site = Site(at, ("oslo", "bergen", "tromso"), rules, topology(links, capacity))
+    return make_plan(bound(sql), CATALOG, site, LIMITS)
+
+
+def root(plan: Plan) -> str:
+    return plan.finish.senders[0]
+
+
+def test_a_route_costs_its_links_in_turn() -> None:
+    costs = Costs(topology(CHAIN))
+    size_bytes = 1_000_000 - EDGE_BYTES
+    assert costs.ship_s("oslo", "oslo", 1e9) == 0
+    assert costs.ship_s("oslo", "bergen", size_bytes) == pytest.approx(0.8 + 0.005)
+    assert costs.ship_s("bergen", "tromso", size_bytes) == pytest.approx(0.4 + 0.1)
+    assert costs.ship_s("oslo", "tromso", size_bytes) == pytest.approx(0.8 + 0.005 + 0.4 + 0.1)
+    assert costs.ship_s("oslo", "front", 1) == math.inf
+    assert Costs().ship_s("oslo", "bergen", 1e6) > Costs().ship_s("oslo", "bergen", 1e5) > 0
+
+
+def test_ties_go_to_a_member_that_holds_rows() -> None:
+    members = ("oslo", "bergen", "tromso")
+    assert cheapest({"oslo": 1.0, "bergen": 1.0, "tromso": 1.0}, ["tromso"], members) == "tromso"
+    assert cheapest({"oslo": 1.0, "bergen": 1.0, "tromso": 1.0}, [], members) == "oslo"
+    assert cheapest({"oslo": 2.0, "bergen": 1.0}, ["oslo"], members) == "bergen"
+
+
+@pytest.mark.parametrize(
+    ("holders", "sink", "expected"),
+    [
+        (["oslo", "tromso"], "oslo", ("oslo",)),
+        (["oslo", "bergen"], "tromso", ("bergen", "tromso")),
+        (["oslo"], "tromso", ("oslo", "bergen", "tromso")),
+        ([], "oslo", ("oslo",)),
+    ],
+)
+def test_the_first_member_that_all_rows_pass(holders: list[str], sink: str, expected: tuple[str, ...]) -> None:
+    assert common_ancestor(topology(CHAIN), holders, sink, ("oslo", "bergen", "tromso")) == expected
+
+
+def test_bottom_up_runs_where_the_rows_meet() -> None:
+    bottom_up = Rules(strategy="bottom-up")
+    assert (
+        root(planned("SELECT o_id, c_id FROM orders JOIN customer ON o_id = c_id", "tromso", CHAIN, bottom_up))
+        == "bergen"
+    )
+    assert root(planned(JOIN, "oslo", CHAIN, bottom_up)) == "bergen"
+    mesh = CHAIN + "  - {between: [oslo, tromso], mbit: 1000}\n"
+    assert root(planned("SELECT o_id FROM orders JOIN lineitem ON o_id = l_order", "oslo", mesh, bottom_up)) == "oslo"
+
+
+def test_slow_links_move_the_root() -> None:
+    sql = "SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty"
+    rules = Rules(frozenset({"filters"}))
+    quick = "  - {from: oslo, to: tromso, mbit: 1000}\n  - {from: tromso, to: oslo, mbit: 0.1}\n"
+    assert root(planned(sql, "oslo", quick, rules)) == "tromso"
+    quick = "  - {from: tromso, to: oslo, mbit: 1000}\n  - {from: oslo, to: tromso, mbit: 0.1}\n"
+    assert root(planned(sql, "oslo", quick, rules)) == "oslo"
+
+
+def test_a_member_that_is_full_is_passed_over() -> None:
+    """Bergen would give keys to tromso and run the rest, two fragments."""
+    sql = "SELECT c_id, l_qty FROM customer, lineitem, nation WHERE l_order = c_id AND c_nation = n_id AND n_name = 'x'"
+    plan = planned(sql, "tromso", CHAIN, Rules(strategy="bottom-up"))
+    assert root(plan) == "tromso"
+    roomy = planned(
+        "SELECT c_id, l_qty FROM customer, lineitem WHERE l_order = c_id AND c_name = 'x'",
+        "oslo",
+        CHAIN,
+        Rules(strategy="bottom-up"),
+    )
+    assert root(roomy) == "bergen"
+    assert sum(fragment.member == "bergen" for fragment in roomy.fragments) == 2
+    full = planned(
+        "SELECT c_id, l_qty FROM customer, lineitem WHERE l_order = c_id AND c_name = 'x'",
+        "oslo",
+        CHAIN,
+        Rules(strategy="bottom-up"),
+        "bergen",
+    )
+    assert root(full) == "oslo"
+
+
+def test_members_that_no_link_joins() -> None:
+    with pytest.raises(ConfigError, match=r"no link leads from (tromso|bergen) to (tromso|bergen)"):
+        planned(JOIN, "bergen", "  - {between: [oslo, bergen], mbit: 10}\n", Rules())
+
+
+def test_the_reason_is_kept() -> None:
+    plan = planned(JOIN, "oslo", CHAIN, Rules())
+    assert all(fragment.reason for fragment in plan.fragments)
+    assert "the links take" in plan.fragments[-1].reason
+
+
+def test_large_statements_are_planned_all_the_same() -> None:
+    """A long chain of UNIONs, and more joins than anyone would reduce."""
+    many = " UNION ALL ".join(["SELECT c_id FROM customer", *["SELECT o_id FROM orders"] * 400])
+    assert len(planned(many, "oslo", CHAIN, Rules()).fragments) == 2
+    tables = ", ".join(f"{table} AS t{index}" for index, table in enumerate(["customer", "lineitem", "orders"] * 15))
+    keys = [("c_id", "l_order", "o_id")[index % 3] for index in range(45)]
+    where = " AND ".join(f"t{index}.{keys[index]} = t{index + 1}.{keys[index + 1]}" for index in range(44))
+    assert planned(f"SELECT t0.c_id FROM {tables} WHERE {where}", "oslo", CHAIN, Rules()).fragments
