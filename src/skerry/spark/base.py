@@ -205,7 +205,8 @@ class SessionEngine(ABC):
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
         """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two."""
-        if job.edges:  # whose views are made for one job
+        has_lists = any(isinstance(value, list | tuple) for value in job.parameters.values())
+        if job.edges or has_lists:  # views made for one job; types that only Spark knows
             return schema_of(frame.schema)
         key = (job.is_small, text, tuple((name, to_value(value, name).type) for name, value in job.parameters.items()))
         schema = self._schemas.get(key)

@@ -169,7 +169,7 @@ def gateway_threads(engine: Any) -> int:
 def test_a_small_job_gives_the_same_rows(engine: Engine, tmp_path: Path) -> None:
     """Beside others in a session of its own where the engine has one: same tables, same parameters, nothing left."""
     pq.write_table(pa.table({"n": list(range(100)), "k": [n % 7 for n in range(100)]}), tmp_path / "part.parquet")
-    sql = "SELECT t.k, count(*) AS c, sum(u.n) AS s FROM t JOIN u ON t.n = u.n WHERE t.n < :most GROUP BY t.k"
+    sql = "SELECT a.k, count(*) AS c, sum(b.n) AS s FROM t a JOIN u b ON a.n = b.n WHERE a.n < :most GROUP BY a.k"
 
     async def run() -> None:
         async with Site(engine) as site:
