@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.plan.rules.subqueries import Subquery
+from skerry.sql.dialect import render
+from skerry.sql.push import unqualified
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,3 +22,8 @@ class Condition:
     filter: exp.Expr
     stands: exp.Expr | None
     subquery: Subquery | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The condition without the names of tables: equal for mentions that are filtered alike."""
+        return render(unqualified(self.filter))

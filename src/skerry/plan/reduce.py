@@ -29,7 +29,7 @@ def columns_of(mention: Mention, names: Sequence[str]) -> tuple[Column, ...]:
 def signature(node: Node) -> str:
     """Equal for mentions of which the same rows travel."""
     mention = node.mention
-    filters = [mention.name if each.subquery else _plain(each) for each in mention.conditions]
+    filters = [mention.name if each.subquery else each.text for each in mention.conditions]
     below = sorted(f"{pairs}={signature(child)}" for pairs, child in node.children)
     table = mention.scan.table
     if mention.is_set:
@@ -47,13 +47,6 @@ def _answered(block: Block) -> str:
         if node.name in block.names:
             node.set("this", exp.Identifier(this=block.tables[node.name], quoted=True))
     return f"{render(body)} at {block.member} as {', '.join(column.name for column in block.columns)}"
-
-
-def _plain(condition: Condition) -> str:
-    copy = condition.filter.copy()
-    for column in copy.find_all(exp.Column):
-        column.set("table", None)
-    return render(copy)
 
 
 def add_reduced(

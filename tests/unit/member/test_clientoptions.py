@@ -9,7 +9,7 @@ from skerry.errors import UserError
 from skerry.limits import Limits
 from skerry.member.clientoptions import Options, read_options
 from skerry.member.cursors import Lease
-from skerry.plan.rules import USUAL, Rules
+from skerry.plan.rules import NAMES, Rules
 
 LIMITS = Limits(cursor_lease_s=300.0, query_timeout_s=3600.0)
 
@@ -26,7 +26,7 @@ LIMITS = Limits(cursor_lease_s=300.0, query_timeout_s=3600.0)
         ({"detach": "0", "resume_s": "2"}, Options(lease=Lease(2.0))),
         ({"rules": "all"}, Options()),
         ({"rules": "none", "strategy": "bottom-up"}, Options(rules=Rules(frozenset(), "bottom-up"))),
-        ({"rules": "-semijoin, -blocks"}, Options(rules=Rules(USUAL - {"semijoin", "blocks"}))),
+        ({"rules": "-semijoin, -blocks"}, Options(rules=Rules(frozenset(NAMES) - {"semijoin", "blocks"}))),
         ({"rules": "filters"}, Options(rules=Rules(frozenset({"filters"})))),
         ({"root": "initiator", "baseline": "tables"}, Options(rules=Rules(root="initiator", baseline="tables"))),
     ],

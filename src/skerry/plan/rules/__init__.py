@@ -8,9 +8,6 @@ from skerry.errors import UserError
 
 # What each of them does stands in docs/architecture.md; a rule that is not named here cannot be switched.
 NAMES = ("filters", "disjunctions", "equalities", "subqueries", "sets", "computed", "semijoin", "blocks", "aggregates")
-# Only where a query names them, until they have been seen to change no answer on Spark.
-ON_TRIAL = frozenset(("sets", "computed"))
-USUAL = frozenset(NAMES) - ON_TRIAL
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
 BASELINES = ("scans", "tables")
@@ -22,7 +19,7 @@ class Rules(msgspec.Struct, frozen=True):
     baseline: "scans" (columns and filters are pushed to the tables) or "tables" (whole tables travel).
     """
 
-    on: frozenset[str] = USUAL
+    on: frozenset[str] = frozenset(NAMES)
     strategy: str = "cost"
     root: str = "anywhere"
     baseline: str = "scans"
@@ -39,7 +36,7 @@ def read_rules(given: str) -> frozenset[str]:
     """`all`, `none`, `-semijoin,-blocks` (all but these) or `filters,semijoin` (these alone)."""
     words = [word.strip() for word in given.split(",") if word.strip()]
     if words in (["all"], []):
-        return USUAL
+        return frozenset(NAMES)
     if words == ["none"]:
         return frozenset()
     unknown = [word for word in words if word.lstrip("-") not in NAMES]
@@ -48,7 +45,7 @@ def read_rules(given: str) -> frozenset[str]:
     without = {word[1:] for word in words if word.startswith("-")}
     if without and len(without) < len(words):
         raise UserError("rules are either all but some (-semijoin) or some alone (filters,semijoin), not both")
-    return USUAL - without if without else frozenset(words)
+    return frozenset(NAMES) - without if without else frozenset(words)
 
 
 def one_of(option: str, given: str, known: tuple[str, ...]) -> str:
