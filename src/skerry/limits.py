@@ -81,6 +81,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     driver_rows: int = 4096
     driver_bytes: int = 1 * MIB
     broadcast_bytes: int = 10 * MIB
+    # tables of one fragment that are no larger together are read by one task
+    small_job_bytes: int = 2 * MIB
     merge_groups: int = 100_000
     observed_edges: int = 10_000
 

@@ -191,13 +191,15 @@ class Participant:
         around, fragment = self._around, running.fragment
         assert around.engine is not None
         reach("fragment starting")
-        tables, rows = await self._snapshots(fragment)
+        tables, rows, size_bytes = await self._snapshots(fragment)
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
         slots = await self._wait_for_inputs(fragment, around.engine)
         try:
             job = self._job(running, tables, around.engine, through_driver)
+            if not job.edges and size_bytes <= around.limits.small_job_bytes:
+                job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
 
             def on_schema(schema: Schema) -> None:
@@ -248,10 +250,11 @@ class Participant:
             self._stop_senders(running.fragment)
         await self._stop_jobs([running])
 
-    async def _snapshots(self, fragment: Fragment) -> tuple[dict[str, TableFiles], float]:
-        """The files of the fragment's tables by placeholder, and the most rows that a join of them can have."""
+    async def _snapshots(self, fragment: Fragment) -> tuple[dict[str, TableFiles], float, int]:
+        """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes."""
         tables: dict[str, TableFiles] = {}
         counts: list[float] = []
+        size_bytes = 0
         me = self._around.identity.member
         for leaf in fragment.leaves:
             if not isinstance(leaf, TableLeaf):
@@ -261,8 +264,9 @@ class Participant:
             if planned != snapshot.part.schema_version:
                 raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
             tables[leaf.placeholder] = snapshot.files
+            size_bytes += snapshot.part.size_bytes
             counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
-        return tables, most_rows(counts)
+        return tables, most_rows(counts), size_bytes
 
     async def _wait_for_inputs(self, fragment: Fragment, engine: Engine) -> int:
         """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""

@@ -84,7 +84,11 @@ class SessionEngine(ABC):
         """The statement as this Spark is to get it."""
         return sql
 
-    def _frame(self, sql: str, arguments: dict[str, Any]) -> DataFrame:
+    def _views_of(self, job: Job) -> Views:
+        """The views of the session that the job runs in."""
+        return self._views
+
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
         """The query, which runs when its rows are asked for."""
         return self._spark().sql(sql, args=arguments or None)
 
@@ -182,7 +186,7 @@ class SessionEngine(ABC):
     # --- one job ---------------------------------------------------------------------------------
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
         with ExitStack() as stack:
-            views = dict(stack.enter_context(self._views.lease(job.tables)))
+            views = dict(stack.enter_context(self._views_of(job).lease(job.tables)))
             names |= {view: job.tables[placeholder].table for placeholder, view in views.items()}
             for placeholder, edge in job.edges.items():
                 views[placeholder] = stack.enter_context(self._edge_view(edge))
@@ -190,7 +194,7 @@ class SessionEngine(ABC):
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
             text = with_views(self._text(job.sql), views)
-            frame = self._frame(text, arguments)
+            frame = self._frame(job, text, arguments)
             schema = self._schema_of(job, text, frame)
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
@@ -201,9 +205,10 @@ class SessionEngine(ABC):
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
         """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two."""
-        if job.edges:  # whose views are made for one job
+        has_lists = any(isinstance(value, list | tuple) for value in job.parameters.values())
+        if job.edges or has_lists:  # views made for one job; types that only Spark knows
             return schema_of(frame.schema)
-        key = (text, tuple((name, to_value(value, name).type) for name, value in job.parameters.items()))
+        key = (job.is_small, text, tuple((name, to_value(value, name).type) for name, value in job.parameters.items()))
         schema = self._schemas.get(key)
         if schema is None:
             schema = schema_of(frame.schema)

@@ -72,7 +72,7 @@ class ConnectEngine(SessionEngine):
             session.removeTag(job.tag)
 
     # Each of these spares a small query a round trip or two. Their results are checked like any others'.
-    def _frame(self, sql: str, arguments: dict[str, Any]) -> DataFrame:
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
         # `session.sql` would send the text at once, to learn whether it is a command: it never is (D4).
         from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 

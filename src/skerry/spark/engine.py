@@ -64,6 +64,7 @@ class Job(msgspec.Struct, frozen=True):
     parameters: Mapping[str, Any]  # Python values, bound by Spark as :name
     sink: SinkOutput | None
     is_narrow: bool = False
+    is_small: bool = False  # all that it reads is so little that one task does it best
 
 
 class SinkRow(msgspec.Struct, frozen=True):

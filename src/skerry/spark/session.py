@@ -11,8 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.errors import SiteError
-from skerry.spark.base import SessionEngine
-from skerry.spark.engine import Job
+from skerry.spark.base import SessionEngine, escape_glob
+from skerry.spark.engine import Job, TableFiles
 from skerry.spark.failures import SPARK_ERRORS
 from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
 from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
@@ -20,6 +20,10 @@ from skerry.spark.shipping import package_zip
 from skerry.spark.slots import Slots
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
+from skerry.spark.views import Views, read_table
+
+# For jobs that read next to nothing: stages that one task does need nobody to look at their sizes in between.
+SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
 
 
 class ClassicEngine(SessionEngine):
@@ -35,6 +39,8 @@ class ClassicEngine(SessionEngine):
         self.directory = ""
         self._numbers: dict[int, DataFrame] = {}
         self._numbers_lock = threading.Lock()
+        self._small: SparkSession | None = None
+        self._small_views = Views(self._small_session, self._read_small)
         self._thread = threading.local()  # `set`: the JVM and the job's kind that the thread's properties are for
 
     @property
@@ -54,12 +60,36 @@ class ClassicEngine(SessionEngine):
         except BaseException:
             self._close()
             raise
+        self._small_views.reset()
+        self._small = self._jvm.session.newSession()
+        for key, value in SMALL.items():
+            self._small.conf.set(key, value)
         return self._jvm.session
+
+    def _small_session(self) -> SparkSession:
+        if self._small is None:
+            raise SiteError("this member's Spark is not running")
+        return self._small
+
+    def _read_small(self, table: TableFiles) -> DataFrame:
+        return read_table(self._small_session(), table, escape_glob)
+
+    def _views_of(self, job: Job) -> Views:
+        return self._small_views if job.is_small else super()._views_of(job)
+
+    def _views_in_use(self) -> set[str]:
+        return super()._views_in_use() | self._small_views.in_use()
+
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
+        if job.is_small:
+            return self._small_session().sql(sql, args=arguments or None)
+        return super()._frame(job, sql, arguments)
 
     def _close(self) -> None:
         if self._jvm is not None:
             self._jvm.stop()
             self._jvm = None
+        self._small = None
         self._numbers.clear()
         remove_directory(self.directory)
 

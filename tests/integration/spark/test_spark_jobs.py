@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from skerry.catalog.table import Column
@@ -18,7 +21,7 @@ from skerry.ids import QueryId
 from skerry.limits import MIB
 from skerry.member.stores import DirectStore
 from skerry.spark.engine import Engine, Job, JobResult
-from tests.integration.spark.harness import Site, until
+from tests.integration.spark.harness import Site, files, until
 
 COLUMNS = (Column("n", "bigint"),)
 ROWS = "SELECT id, repeat('x', 100) AS s FROM range(0, 400000, 1, 2)"
@@ -161,3 +164,24 @@ def gateway_threads(engine: Any) -> int:
     gc.collect()
     threads = engine._running().context._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray()
     return sum(thread.getName().startswith("Thread-") for thread in threads)
+
+
+def test_a_small_job_gives_the_same_rows(engine: Engine, tmp_path: Path) -> None:
+    """Beside others in a session of its own where the engine has one: same tables, same parameters, nothing left."""
+    pq.write_table(pa.table({"n": list(range(100)), "k": [n % 7 for n in range(100)]}), tmp_path / "part.parquet")
+    sql = "SELECT a.k, count(*) AS c, sum(b.n) AS s FROM t a JOIN u b ON a.n = b.n WHERE a.n < :most GROUP BY a.k"
+
+    async def run() -> None:
+        async with Site(engine) as site:
+            found = files(tmp_path, "numbers", tmp_path / "part.parquet")
+            rows = []
+            for number, is_small in enumerate((False, True, True, False)):
+                job = Job(f"small-{number}", sql, {"t": found, "u": found}, {}, {"most": 50}, None, is_small=is_small)
+                result = await site.run(job)
+                assert result.table is not None
+                rows.append(sorted(tuple(row.values()) for row in result.table.to_pylist()))
+            assert rows[0] == sorted((k, len(range(k, 50, 7)), sum(range(k, 50, 7))) for k in range(7))
+            assert rows.count(rows[0]) == 4
+            await until(lambda: engine.leftovers() == [])
+
+    asyncio.run(run())
