@@ -66,7 +66,7 @@ UNKNOWN_TO_SAIL = {
     # its least and greatest of NaN depend on the order of the rows, and so do its sums of infinities
     *("by_string", "nasty_ends", "nasty_ends_by_group", "joined_with_small"),
     # its averages of decimals are cut off, and it wraps where Spark has an error
-    *("derived_table", "nasty_decimals", "nasty_overflow", "nasty_decimal_overflow"),
+    *("derived_table", "nasty_decimals", "nasty_overflow", "nasty_decimal_overflow", "global", "by_hidden_keys"),
     # it tells -0.0 from 0.0
     *("nasty_distinct", "nasty_distinct_rows", "nasty_doubles_as_keys", "nasty_keys_in_order"),
 }
@@ -91,7 +91,11 @@ def explained(cluster: LocalCluster, sql: str, rules: str) -> str:
         return "\n".join(str(row[0]) for row in cursor.execute(f"EXPLAIN {sql}", planning={"rules": rules}).fetchall())
 
 
-@entries()
+# As many groups as rows: once the tables' statistics are known, the rule declines.
+TOO_MANY_GROUPS = {"nasty_doubles_as_keys", "nasty_keys", "nasty_times_as_keys", "nasty_distinct_rows"}
+
+
+@entries([name for name in CORPUS if name not in TOO_MANY_GROUPS])
 def test_the_rule_fires(entry: Entry, cluster: LocalCluster) -> None:
     """Else the comparison above would compare the baseline with itself."""
     text = explained(cluster, entry.sql, "all")
