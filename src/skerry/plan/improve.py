@@ -29,7 +29,7 @@ from skerry.sql.statement import Query
 
 def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
-    if site.rules.has("blocks"):
+    if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
     tree = query.tree.copy()
     mentions = Mentions(query, tree, catalog, site.rules)

@@ -1,0 +1,96 @@
+"""Plans with partial aggregates give the groups of the plan without: fragments in DuckDB, merged by the member."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from skerry.exchange.aggregate import Aggregate
+from skerry.exchange.gather import Gather
+from skerry.exchange.input import END, Input, Polled
+from skerry.exchange.merge import Merge
+from skerry.plan.fragment import Plan
+from tests.plans.plan_cases import planned
+from tests.plans.plan_runner import Runner, Tables, made_up
+
+STATEMENTS = """
+SELECT count(*) AS n, count(kind) AS k, sum(id) AS s, min(ts) AS t, max(kind) AS m, avg(amount) AS a FROM events
+SELECT kind, count(*) AS n, sum(amount) AS s, avg(amount) AS a, stddev(amount) AS d FROM events GROUP BY kind
+SELECT avg(amount) AS mean, var_pop(id) AS v FROM events GROUP BY kind, id > 5
+SELECT upper(kind) AS k, min(amount) AS m FROM events WHERE id > 2 GROUP BY kind, id % 2 ORDER BY k DESC
+SELECT kind FROM events GROUP BY kind
+SELECT DISTINCT kind, id % 3 AS r FROM events
+SELECT kind, sum(amount) AS s FROM events GROUP BY kind HAVING count(*) > 1 ORDER BY s
+SELECT kind, 10 * sum(id) / count(*) AS q, avg(id) + 1 AS a FROM events GROUP BY kind
+SELECT count(DISTINCT kind) AS k, sum(DISTINCT id % 3) AS s, count(*) AS n, avg(amount) AS a FROM events
+SELECT kind, count(DISTINCT id % 3) AS n, max(amount) AS m FROM events GROUP BY kind
+SELECT kind, b, avg(a) AS m FROM (SELECT kind, id > 5 AS b, amount AS a FROM events) AS t GROUP BY ROLLUP (kind, b)
+SELECT n_name, count(*) AS n, avg(amount) AS a FROM events JOIN nation ON id = n_id GROUP BY n_name
+SELECT n_name, count(*) AS n, count(n_id) AS c FROM events LEFT JOIN nation ON id = n_id GROUP BY n_name
+SELECT n_name, count(*) AS n FROM nation RIGHT JOIN events ON id = n_id GROUP BY n_name
+SELECT kind, count(*) AS n FROM events LEFT ANTI JOIN nation ON id = n_id GROUP BY kind
+SELECT n_name, sum(s_price) AS s FROM sales, nation WHERE s_cust = n_id GROUP BY n_name HAVING count(*) > 0
+SELECT o_id FROM orders WHERE o_id IN (SELECT max(id) FROM events GROUP BY kind)
+SELECT o_id FROM orders WHERE o_id > (SELECT avg(id) FROM events)
+SELECT c_id, n FROM customer JOIN (SELECT s_id % 5 AS c, count(*) AS n FROM sales GROUP BY s_id % 5) AS s ON c = c_id
+SELECT kind, count(*) AS n FROM events GROUP BY kind UNION ALL SELECT 'all', count(*) FROM events
+WITH t AS (SELECT kind, max(id) AS m FROM events GROUP BY kind) SELECT a.kind, b.m FROM t AS a JOIN t AS b ON a.m < b.m
+SELECT k, sum(a) AS s FROM (SELECT kind AS k, amount * 2 AS a FROM events WHERE id > 1) AS t GROUP BY k
+""".strip().split("\n")
+TABLES = [made_up(Random(seed)) for seed in range(3)]
+
+
+class Batches:
+    def __init__(self, table: pa.Table) -> None:
+        self._left = table.to_batches(max_chunksize=3)
+
+    def poll(self) -> Polled:
+        return self._left.pop(0) if self._left else END
+
+
+class Finishing(Runner):
+    """Merges the groups that its senders give, as a member does."""
+
+    def rows(self, plan: Plan, tables: Tables) -> Counter[tuple[Any, ...]]:
+        if not plan.finish.aggregate:
+            return _near(self.run(plan, tables).elements())
+        edges: dict[int, pa.Table] = {}
+        senders: list[pa.Table] = []
+        for fragment in plan.fragments:
+            answer = self._answer(fragment, tables, edges)
+            if fragment.output.edge == plan.finish.edge:
+                senders.append(answer.combine_chunks())
+            else:
+                edges[fragment.output.edge] = answer
+        inputs: list[Input] = [Batches(each.cast(senders[0].schema)) for each in senders]
+        keys, schema = plan.finish.keys, senders[0].schema
+        merged: Input = Merge(inputs, keys, schema, 4, 1 << 20) if keys else Gather(inputs)
+        source, found = Aggregate(merged, keys, plan.finish.aggregate, schema), []
+        while (batch := source.poll()) is not END:
+            assert isinstance(batch, pa.RecordBatch)
+            found += [tuple(row.values()) for row in batch.to_pylist()]
+        return _near(found)
+
+
+def _near(rows: Any) -> Counter[tuple[Any, ...]]:
+    """Doubles to ten digits: a mean of means differs in its last ones."""
+    return Counter(tuple(float(f"{v:.10g}") if isinstance(v, float) else v for v in row) for row in rows)
+
+
+@pytest.fixture(scope="module")
+def runner() -> Finishing:
+    return Finishing()
+
+
+@pytest.mark.parametrize("sql", STATEMENTS)
+def test_groups_are_the_same(sql: str, runner: Finishing) -> None:
+    plain, ruled = planned(sql), [planned(sql, at, rules=r) for at in ("oslo", "bergen") for r in ("aggregates", "all")]
+    assert all(each.finish.aggregate or "AS part_0" in str(each.fragments) for each in ruled)
+    for seed, tables in enumerate(TABLES):
+        expected = runner.rows(plain, tables)
+        for plan in ruled:
+            assert runner.rows(plan, tables) == expected, f"seed {seed}: {[each.sql for each in plan.fragments]}"
