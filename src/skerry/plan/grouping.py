@@ -116,6 +116,8 @@ def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str
     if keys is None or not all(_is_own(key, block) for key in keys):
         return None
     has_sets = group is not None and _has_sets(group)
+    if has_sets and not keys:
+        return None  # of no rows, GROUPING SETS ((), ()) makes no group: partial rows would make one
     block = replace(block, keys=tuple(keys), has_sets=has_sets)
     return block if _is_resolved(block) else None
 
@@ -259,6 +261,8 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
     if group.args.get("all"):
         if any(_loose_columns(item) for item in items if has_aggregate(item)):
             return None  # Spark looks for keys inside of it
+        if any(not has_aggregate(item) and item.find(exp.Column) is None for item in items):
+            return None  # grouped by a constant: no rows, no group
         found = [item.unalias() for item in items if not has_aggregate(item) and item.find(exp.Column)]
     else:
         found = []

@@ -27,6 +27,15 @@ SELECT avg(amount) AS mean, count(*) FROM events GROUP BY kind, id % 3
 -- name: by_alias_and_place | for: GROUP BY an alias and a number | ordered: no
 SELECT upper(kind) AS k, id % 4, sum(amount) FROM events GROUP BY k, 2
 
+-- name: by_all_of_nothing | for: GROUP BY ALL without a key is one group | ordered: no
+SELECT count(*) + 1 AS n FROM events WHERE id < 0 GROUP BY ALL
+
+-- name: by_all_constant | for: GROUP BY ALL of a constant: no rows, no group | ordered: no
+SELECT 1 AS one, count(*) AS n FROM events WHERE id < 0 GROUP BY ALL
+
+-- name: empty_sets | for: two sets of no key: no rows, no group | ordered: no
+SELECT count(*) AS n FROM events WHERE id < 0 GROUP BY GROUPING SETS ((), ())
+
 -- name: by_all | for: GROUP BY ALL | ordered: no
 SELECT kind, id % 2 AS odd, count(*) AS n FROM events GROUP BY ALL
 

@@ -18,9 +18,12 @@ from skerry.sql.nodes import SpokenCall, TypedLiteral
 from skerry.sql.push import owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import render
-from skerry.sql.types import Resolve, decimal_of, infer
+from skerry.sql.types import Resolve, decimal_of, infer, widest
 
-_NEVER_FAIL = frozenset("substring substr left right upper lower year quarter month day dayofmonth extract".split())
+# Functions that never fail on arguments of their own types: beside those, Spark casts, and a cast may fail.
+_OF_STRINGS = frozenset("substring substr left right upper lower".split())
+_OF_TIMES = frozenset("year quarter month day dayofmonth extract".split())
+_TIMES = frozenset(("date", "timestamp", "timestamp_ntz"))
 _COMPARED = exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE
 _LOGIC = exp.And | exp.Or | exp.Not | exp.Is | exp.Paren
 _VALUES = exp.Like | exp.In | exp.Between | exp.Anonymous | SpokenCall | exp.Mul | exp.And | exp.Or
@@ -181,15 +184,33 @@ def _cannot_fail(node: exp.Expr, types: Resolve) -> bool:
         case exp.Between():
             return _alike([node.this, node.args["low"], node.args["high"]], types)
         case exp.Like():
-            return _alike([node.this, node.args["expression"]], types) and infer(node.this, types) == "string"
+            return _is_pattern(node.args["expression"]) and infer(node.this, types) == "string"
+        case exp.Is():
+            return _cannot_fail(node.this, types) and isinstance(node.args["expression"], exp.Null)
         case exp.Add() | exp.Sub() | exp.Mul():
             return _is_exact(node, types) and all(_cannot_fail(each, types) for each in node.iter_expressions())
     if isinstance(node, _COMPARED):
         return _alike([node.this, node.args["expression"]], types)
     if isinstance(node, exp.Anonymous | SpokenCall):
         arguments = [each for each in node.expressions if not isinstance(each, exp.Var)]
-        return call_name(node) in _NEVER_FAIL and all(_cannot_fail(each, types) for each in arguments)
-    return isinstance(node, _LOGIC) and all(_cannot_fail(each, types) for each in node.iter_expressions())
+        return _takes(call_name(node), arguments, types) and all(_cannot_fail(each, types) for each in arguments)
+    if isinstance(node, exp.Paren):
+        return _cannot_fail(node.this, types)
+    return isinstance(node, _LOGIC) and all(
+        infer(each, types) == "boolean" and _cannot_fail(each, types) for each in node.iter_expressions()
+    )
+
+
+def _takes(name: str | None, arguments: list[exp.Expr], types: Resolve) -> bool:
+    found = [infer(each, types) for each in arguments]
+    if name in _OF_STRINGS:
+        return found[:1] == ["string"] and all(type_ in ("tinyint", "smallint", "int") for type_ in found[1:])
+    return name in _OF_TIMES and len(found) == 1 and found[0] in _TIMES
+
+
+def _is_pattern(node: exp.Expr) -> bool:
+    """A pattern that no escape makes invalid."""
+    return isinstance(node, exp.Literal) and node.is_string and "\\" not in node.this
 
 
 def _alike(nodes: list[exp.Expr], types: Resolve) -> bool:
@@ -197,7 +218,9 @@ def _alike(nodes: list[exp.Expr], types: Resolve) -> bool:
     found = {infer(node, types) for node in nodes}
     if None in found or not all(_cannot_fail(node, types) for node in nodes):
         return False
-    return len(found) == 1 or all(type_ in _WHOLE or decimal_of(type_) is not None for type_ in found)
+    # Where not all digits of both fit into one decimal, a cast to it may overflow.
+    numbers = all(type_ in _WHOLE or decimal_of(type_) is not None for type_ in found)
+    return len(found) == 1 or (numbers and widest(found) is not None)
 
 
 def _is_exact(node: exp.Expr, types: Resolve) -> bool:

@@ -165,7 +165,7 @@ class _Splitter:
         self._grouped = len(self._listed)
         final = exp.Select(expressions=[self._item(item) for item in select.expressions])
         final.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(block.scan), alias=self._alias())))
-        if select.args.get("group") is not None:
+        if select.args.get("group") is not None and (block.keys or block.has_sets):
             final.set("group", self._group(select.args["group"]))
         if select.args.get("distinct"):
             final.set("distinct", select.args["distinct"].copy())

@@ -109,10 +109,20 @@ def _outer(column: exp.Column, scope: Scope, outermost: Scope) -> Source | str |
             return resolve(column, around) or "unknown"
         if any(source.columns is None for source in around.sources):
             return "unknown"
-        if len(parts) == 1 and any(item.alias.lower() == parts[0] for item in around.select.expressions if item.alias):
-            return None
         if len(parts) == 2 and any(source.alias == parts[0] for source in around.sources):
             return None
         if any(parts[0] in (source.columns or ()) for source in around.sources):
             return None if len(parts) == 1 else "unknown"
+        if len(parts) == 1 and any(item.alias.lower() == parts[0] for item in around.select.expressions if item.alias):
+            # Above the groups it is the alias; in WHERE Spark does not know that, and looks in the scope around.
+            return None if not _may_be_around(parts[0], around) else "unknown"
     return "unknown"
+
+
+def _may_be_around(name: str, scope: Scope) -> bool:
+    return any(
+        source.columns is None or name in source.columns
+        for around in scope.chain()
+        if around is not scope
+        for source in around.sources
+    )
