@@ -15,7 +15,7 @@ from skerry.cli.completion import Names, SqlCompleter
 from skerry.cli.sql import Runner, show_error
 from skerry.cli.statements import split
 from skerry.client.dbapi import connect
-from skerry.client.pep249 import Error
+from skerry.client.pep249 import Error, ProgrammingError
 
 HELP = """\
 Type SQL and end it with a semicolon; it may take several lines.
@@ -38,8 +38,12 @@ def is_complete(text: str) -> bool:
 def describe_statement(table: str) -> str:
     """`DESCRIBE table`, from what was typed after \\d."""
     from sqlglot import exp  # only needed here, and slow to load
+    from sqlglot.errors import SqlglotError
 
-    return exp.Describe(this=exp.to_table(table, dialect="spark")).sql("spark")
+    try:
+        return exp.Describe(this=exp.to_table(table, dialect="spark")).sql("spark")
+    except SqlglotError:
+        raise ProgrammingError(f"\\d takes a table's name, not {table}") from None
 
 
 def history_path() -> Path:

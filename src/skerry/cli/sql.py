@@ -34,6 +34,10 @@ class Runner:
         self._live = LiveLine(url, Console(stderr=True))
         self._connection: Connection | None = None
 
+    @property
+    def is_binary(self) -> bool:
+        return self._format in BINARY
+
     def connection(self) -> Connection:
         if self._connection is None or not self._connection.usable:
             self.close()
@@ -58,7 +62,7 @@ class Runner:
         if cursor.description is None:
             self._say(f"{max(cursor.rowcount, 0)} rows changed", started)
             return
-        if self._format in BINARY:
+        if self.is_binary:
             self._say(None, started, write_binary(cursor, self._format))
             return
         writer = make_writer(self._format, sys.stdout.write, sys.stdout.isatty())
@@ -195,5 +199,8 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
 
 def _run_script(runner: Runner, text: str) -> None:
     statements, rest = split(text)
-    for statement in [*statements, rest] if rest else statements:
+    statements = [*statements, rest] if rest else statements
+    if runner.is_binary and len(statements) > 1:
+        raise click.UsageError(f"one statement at a time: {len(statements)} results would not be one file")
+    for statement in statements:
         runner.run(statement)

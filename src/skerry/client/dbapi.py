@@ -10,6 +10,7 @@ from types import TracebackType
 import msgspec
 
 from skerry.client import pep249
+from skerry.client.arguments import statement_text
 from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
 from skerry.client.links import LOCAL_DIGITS, Links, parse_query_id
@@ -147,6 +148,7 @@ class Connection:
     def prepare(self, sql: str) -> PreparedStatement:
         """Have a statement checked, and its parameters told, without running it."""
         self._check()
+        sql = statement_text(sql)
         reply = self._links.home.ask(lambda number: ClientPrepare(number, sql, self.schema_name), ClientPrepared)
         if reply.error is not None:
             raise error_of(reply.error)

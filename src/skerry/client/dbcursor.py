@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from skerry.client.arguments import planning_options, seconds, statement_text
 from skerry.client.connection import MemberLink
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
@@ -88,11 +89,11 @@ class Cursor:
         With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
         `Connection.attach(cursor.query_id)`. `planning` has options for the planner: `{"rules": "-semijoin"}`.
         """
-        options = dict(planning or {}) | ({DETACH: "1"} if detach else {})
+        options = planning_options(planning) | ({DETACH: "1"} if detach else {})
         if lease_s is not None:
             if not detach:
                 raise InterfaceError("lease_s is for queries that are detached")
-            options["lease_s"] = repr(float(lease_s))
+            options["lease_s"] = repr(seconds(lease_s, "lease_s"))
         self._execute(operation, parameters, timeout_s, "any", options)
         return self
 
@@ -246,11 +247,12 @@ class Cursor:
     ) -> None:
         self._check()
         self._drop_result()
+        operation, timeout_s = statement_text(operation), seconds(timeout_s, "timeout_s")
         values = _values(parameters)
         self._link = self.connection._links.home
         while True:
             try:
-                self._execute_at(self._link, operation, values, timeout_s or 0.0, expected, options)
+                self._execute_at(self._link, operation, values, timeout_s, expected, options)
                 return
             except SiteError:
                 # Before the first page, and not because of what the member answered: it is gone.
@@ -364,8 +366,8 @@ def _values(parameters: Parameters | None) -> list[Value] | dict[str, Value]:
         return []
     if isinstance(parameters, Mapping):
         return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
-    if isinstance(parameters, str | bytes):
-        raise InterfaceError("parameters are a sequence or a mapping, not one string")
+    if isinstance(parameters, str | bytes) or not isinstance(parameters, Iterable):
+        raise InterfaceError(f"parameters are a sequence or a mapping, not one {type(parameters).__name__}")
     return [to_value(value, f"parameter {index + 1}") for index, value in enumerate(parameters)]
 
 

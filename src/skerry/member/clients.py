@@ -259,6 +259,7 @@ class Clients:
             log.exception("query %s: unexpected error", message.query)
             cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._member.name)
         finally:
+            self._cursors.ready(message.query, clock.now())
             cursor.begun.set()
 
     async def _attach(self, connection: Connection, message: ClientAttach) -> ClientResult:

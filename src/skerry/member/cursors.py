@@ -30,11 +30,12 @@ NO_LEASE = Lease()
 
 
 class _Open(msgspec.Struct):
-    """`owner` is None while nobody is connected; then `until` says when that is too long."""
+    """`owner` is None while nobody is connected; then `until` says when that is too long, once there is something."""
 
     owner: object | None
     lease: Lease
     until: float = 0.0
+    is_ready: bool = True
 
 
 class Cursors:
@@ -63,7 +64,14 @@ class Cursors:
             raise UserError(f"query id {query} was used before; every execute needs a new one")
         if len(self._open) >= self._limits.queries:
             raise Overloaded(f"{len(self._open)} queries are open here (limits.queries); close some and try again")
-        self._open[query] = _Open(None if lease.is_detached else owner, lease, now + lease.seconds)
+        is_detached = lease.is_detached
+        self._open[query] = _Open(None if is_detached else owner, lease, now + lease.seconds, not is_detached)
+
+    def ready(self, query: QueryId, now: float) -> None:
+        """A detached query has its first rows, or an error: from now on they are kept for its lease."""
+        found = self._open.get(query)
+        if found is not None and not found.is_ready:
+            found.is_ready, found.until = True, now + found.lease.seconds
 
     def attach(self, query: QueryId, owner: object) -> None:
         """A connection takes the cursor over. An older one may be dead and not know it: the newer one wins."""
@@ -105,7 +113,8 @@ class Cursors:
 
     def expired(self, now: float) -> list[QueryId]:
         """Cursors that nobody came for in time: close them."""
-        return [query for query, found in self._open.items() if found.owner is None and found.until <= now]
+        unwanted = ((query, found) for query, found in self._open.items() if found.owner is None and found.is_ready)
+        return [query for query, found in unwanted if found.until <= now]
 
     def expire(self, now: float) -> None:
         for kept in (self._used, self._markers):

@@ -54,6 +54,8 @@ def _to_value(value: Any, parameter: str, depth: int) -> Value:
         case Decimal():
             return _decimal(value, parameter)
         case str():
+            if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+                raise UserError(f"{parameter}: half of a surrogate pair is no Unicode text")
             return Value("string", str(value))
         case bytes() | bytearray() | memoryview():
             return Value("binary", bytes(value))

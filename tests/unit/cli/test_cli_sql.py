@@ -68,6 +68,14 @@ def test_csv_and_json_hold_rows_only(member: ScriptedMember) -> None:
     assert json.loads(result.stdout)[1] == {"city": None, "people": 5}
 
 
+@pytest.mark.parametrize("output_format", ["arrow", "parquet"])
+def test_two_results_are_not_one_file(member: ScriptedMember, output_format: str) -> None:
+    result = skerry("sql", "--format", output_format, member.url, "SELECT 1; SELECT 2")
+    assert result.exit_code == 2
+    assert "2 results would not be one file" in result.stderr
+    assert not result.stdout
+
+
 def test_a_script_from_standard_input_stops_at_the_first_error(member: ScriptedMember) -> None:
     result = skerry("sql", member.url, stdin="DELETE FROM cities;\ndown; SELECT * FROM cities")
     assert result.exit_code == 1

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import skerry
 from skerry.cli.prompt import describe_statement, is_complete
 from skerry.cli.statements import split
 
@@ -60,3 +61,5 @@ def test_enter_begins_a_line(text: str) -> None:
 def test_describe_is_built_from_a_name() -> None:
     assert describe_statement("oslo.orders") == "DESCRIBE oslo.orders"
     assert "`" in describe_statement("`odd name`")
+    with pytest.raises(skerry.ProgrammingError, match="takes a table's name, not 'x"):
+        describe_statement("'x")

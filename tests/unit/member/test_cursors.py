@@ -153,6 +153,7 @@ def test_what_ends_with_its_connection(lease: Lease, is_goodbye: bool, ends: boo
     cursors = Cursors(LIMITS)
     cursors.open(ID, CLIENT, 0.0, lease)
     if lease.is_detached:
+        cursors.ready(ID, 5.0)
         cursors.attach(ID, CLIENT)
     assert cursors.gone(CLIENT, 10.0, is_goodbye=is_goodbye) == ([ID] if ends else [])
     if not ends:
@@ -164,7 +165,12 @@ def test_nobody_s_cursor_is_kept_for_its_lease_and_somebody_s_for_ever() -> None
     cursors, other = Cursors(LIMITS), object()
     cursors.open(ID, CLIENT, 0.0, DETACHED)
     assert cursors.of(CLIENT) == []
-    assert cursors.expired(30.0) == [ID]
+    assert cursors.expired(1e9) == []  # a query that runs is no result that nobody came for
+    cursors.ready(ID, 10.0)
+    assert cursors.expired(39.0) == []
+    assert cursors.expired(40.0) == [ID]
+    cursors.ready(ID, 35.0)
+    assert cursors.expired(40.0) == [ID]
     cursors.attach(ID, CLIENT)
     assert cursors.expired(1e9) == []
     # Of two connections the newer one counts; the end of the older one changes nothing.
