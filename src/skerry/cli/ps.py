@@ -17,20 +17,25 @@ _TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client"
 _NUMBERS = ("seconds", "rows")
 _SQL_SHOWN = 60
 _LIVE = ("planning", "running")
+_RECENT = 10
 
 
 @click.command("ps")
 @click.argument("url")
-@click.option("--all", "shows_all", is_flag=True, help="Those that have ended, too.")
+@click.option("--all", "shows_all", is_flag=True, help="All that ended and are remembered, not only the latest.")
 def ps(url: str, shows_all: bool) -> None:
-    """List the queries of all members, asked at the member at URL; `skerry cancel URL ID` ends one.
+    """List the queries of all members that run, and the latest that ended, asked at the member at URL.
+
+    `skerry cancel URL ID` ends one.
 
     \b
     skerry ps skerry://localhost:7101
     """
     runner = Runner(url, "table", None)
     with told(runner):
-        queries = [info for info in _queries(runner.connection()) if shows_all or info.state in _LIVE]
+        known = _queries(runner.connection())
+        ended = [info for info in known if info.state not in _LIVE]
+        queries = [info for info in known if info.state in _LIVE] + (ended if shows_all else ended[-_RECENT:])
         columns: list[Description] = [
             (title, "bigint" if title in _NUMBERS else "string", None, None, None, None, None) for title in _TITLES
         ]
