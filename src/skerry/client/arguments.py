@@ -6,17 +6,27 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from skerry.client.pep249 import InterfaceError
+from skerry.limits import KIB
+
+# What a message has beside its statement and parameters, and more.
+_REST_BYTES = 4 * KIB
 
 
-def statement_text(operation: Any) -> str:
-    """A statement that can be sent."""
+def statement_text(operation: Any, values: Any, bytes_max: int) -> str:
+    """A statement that can be sent, with the values of its parameters."""
     if not isinstance(operation, str):
         raise InterfaceError(f"a statement is text, not {type(operation).__name__}")
     try:
-        operation.encode()
+        size_bytes = len(operation.encode())
     except UnicodeEncodeError as error:
         raise InterfaceError(f"a statement is Unicode text: {error.reason} at character {error.start}") from None
+    if values:
+        size_bytes += len(msgspec.msgpack.encode(values))
+    if size_bytes > bytes_max - _REST_BYTES:
+        raise InterfaceError(f"the statement and its parameters have {size_bytes} bytes, a member takes {bytes_max}")
     return operation
 
 

@@ -148,7 +148,7 @@ class Connection:
     def prepare(self, sql: str) -> PreparedStatement:
         """Have a statement checked, and its parameters told, without running it."""
         self._check()
-        sql = statement_text(sql)
+        sql = statement_text(sql, (), self._links.home.limits.frame_bytes_from_client)
         reply = self._links.home.ask(lambda number: ClientPrepare(number, sql, self.schema_name), ClientPrepared)
         if reply.error is not None:
             raise error_of(reply.error)

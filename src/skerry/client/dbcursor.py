@@ -247,9 +247,9 @@ class Cursor:
     ) -> None:
         self._check()
         self._drop_result()
-        operation, timeout_s = statement_text(operation), seconds(timeout_s, "timeout_s")
-        values = _values(parameters)
+        values, timeout_s = _values(parameters), seconds(timeout_s, "timeout_s")
         self._link = self.connection._links.home
+        operation = statement_text(operation, values, self._link.limits.frame_bytes_from_client)
         while True:
             try:
                 self._execute_at(self._link, operation, values, timeout_s, expected, options)

@@ -16,8 +16,16 @@ from skerry.wire.values import to_value
 @pytest.mark.parametrize("wrong", [5, None, b"SELECT 1", "SELECT '\ud800'"])
 def test_a_statement_is_text(wrong: Any) -> None:
     with pytest.raises(skerry.InterfaceError, match="a statement is"):
-        statement_text(wrong)
-    assert statement_text("SELECT 'å'") == "SELECT 'å'"
+        statement_text(wrong, (), 10_000)
+    assert statement_text("SELECT 'å'", (), 10_000) == "SELECT 'å'"
+
+
+def test_a_statement_is_no_larger_than_a_member_takes() -> None:
+    with pytest.raises(skerry.InterfaceError, match="have 9000 bytes, a member takes 10000"):
+        statement_text("x" * 9000, (), 10000)
+    with pytest.raises(skerry.InterfaceError, match="a member takes 10000"):
+        statement_text("SELECT ?", [to_value("x" * 9000, "parameter 1")], 10000)
+    assert statement_text("x" * 5000, (), 10000)
 
 
 @pytest.mark.parametrize("wrong", ["5", 0, -1, math.nan, math.inf, True])
