@@ -56,6 +56,12 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(private)
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Sail and Apache Spark cannot share a process: pyspark would take one for the other."""
+    if "sail_engine" in getattr(item, "fixturenames", ()):
+        item.add_marker("sail")
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     private = config.stash.get(PRIVATE_TEMP, None)
     if private is not None:

@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 
 import uvloop
 
@@ -22,6 +23,10 @@ from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
 from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
+
+log = logging.getLogger("skerry.member")
+
+_END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -109,8 +114,20 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         asyncio.set_event_loop(loop)
         loop.run_until_complete(run())
     finally:
+        _end_in_time()
         try:
             loop.close()
         finally:
             if engine is not None:
                 engine.stop()
+
+
+def _end_in_time() -> None:
+    """A job that its Spark does not end would keep this process, though nothing of it is wanted any more."""
+
+    def end() -> None:
+        time.sleep(_END_S)
+        log.error("this process has not ended in %d s, as its Spark still works: it is ended", _END_S)
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()

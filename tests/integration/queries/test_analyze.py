@@ -43,6 +43,7 @@ def test_on_spark(cluster: LocalCluster, ask: Ask, table: str) -> None:
     check(cluster, ask, table)
 
 
-@pytest.mark.parametrize("table", TABLES)
+# Sail counts no distinct floats.
+@pytest.mark.parametrize("table", [table for table in TABLES if table != "nasty"])
 def test_on_sail(sail_cluster: LocalCluster, ask_sail: Ask, table: str) -> None:
     check(sail_cluster, ask_sail, table)
