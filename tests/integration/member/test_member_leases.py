@@ -107,7 +107,7 @@ def test_a_window_of_pages_ends_with_the_last_page_which_can_be_had_again(member
     query = new_query()
     with raw_client(members, "oslo") as connection:
         begin(connection, query, "SELECT id FROM oslo.few", resume_s="30")
-        connection.send(ClientFetch(3, query, 0, 0, pages=10))
+        connection.send(ClientFetch(3, query, 0, 0, pages=8))
         pages = rest(connection)
         assert sum(page.rows for page in pages) == FEW
         connection.send(ClientFetch(4, query, pages[-1].number, 0))

@@ -13,10 +13,10 @@ pytestmark = pytest.mark.spark
 
 # Much work at tromso, for rows that nobody needs once the limit is full. (Spark fills it from every partition.)
 SQL = """
-SELECT id FROM (
-  SELECT id FROM oslo.ticks
+SELECT id, note FROM (
+  SELECT id, note FROM oslo.ticks
   UNION ALL
-  SELECT id FROM tromso.ticks WHERE sha2(repeat(note, 2500), 512) <> 'x'
+  SELECT id, note FROM tromso.ticks WHERE sha2(repeat(note, 2500), 512) <> 'x'
 ) LIMIT 1000
 """
 
