@@ -479,7 +479,10 @@ class Participant:
         jobs = [f"Spark job {running.tag}" for running in self._fragments.values() if running.in_spark]
         connections = self._around.taskport.connections(self.query)
         tasks = [f"{connections} connections of Spark tasks"] if connections else []
-        return (*jobs, *tasks, *(f"task {task.get_name()}" for task in self._tasks))
+        # Views are leased to jobs and channels run in tasks; the spools' budget is shared with an initiator's half.
+        held = self._held.budget.memory_used + self._held.budget.disk_used if self._held.users == 1 else 0
+        spools = [f"{held} bytes of spool"] if held else []
+        return (*jobs, *tasks, *spools, *(f"task {task.get_name()}" for task in self._tasks))
 
     async def _stop_jobs(self, fragments: Collection[_Running]) -> None:
         """A cancel misses a query that is still planning: repeat it until the job's thread has returned."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 
+from skerry.catalog.columns import NAMES
 from skerry.sql.functions import call_name
 from skerry.sql.nodes import (
     Arguments,
@@ -24,26 +25,7 @@ Resolve = Callable[[exp.Column], str | None]
 
 _INTEGRALS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _RANK = ("tinyint", "smallint", "int", "bigint")
-_WORDS = {
-    "boolean": "boolean",
-    "tinyint": "tinyint",
-    "byte": "tinyint",
-    "smallint": "smallint",
-    "short": "smallint",
-    "int": "int",
-    "integer": "int",
-    "bigint": "bigint",
-    "long": "bigint",
-    "float": "float",
-    "real": "float",
-    "double": "double",
-    "string": "string",
-    "binary": "binary",
-    "date": "date",
-    "timestamp": "timestamp",
-    "timestamp_ltz": "timestamp",
-    "timestamp_ntz": "timestamp_ntz",
-}
+_WORDS = {word: name for word, name in NAMES.items() if not name.startswith("decimal")}  # a decimal has sizes
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
 _DECIMAL_MAX, _SCALE_MIN = 38, 6
 _BOOLEANS = (
