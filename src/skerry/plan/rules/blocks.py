@@ -115,6 +115,7 @@ class Block:
     tables: Mapping[str, str]
     member: str
     columns: tuple[Column, ...]
+    reason: str = "its tables are there"
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -1,0 +1,321 @@
+"""Rule `joined` at work: tables are joined before they travel where the joins search says that this costs less."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp
+
+from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.plan.estimate import Estimate, width_bytes
+from skerry.plan.joined_tree import Body, absorbed, named, put, sent_ends
+from skerry.plan.joins import EXACT_MAX, Joins, Piece, bottom_up
+from skerry.plan.joins import Costs as JoinCosts
+from skerry.plan.mentions import Mention, Mentions, free_prefix
+from skerry.plan.place import Costs, capacity_of, common_ancestor
+from skerry.plan.reduce import columns_of
+from skerry.plan.rules.joined import End, Input, Joinable, Joined, joinables
+from skerry.plan.rules.semijoin import JOB_S, LOOK_UP_S, Reducer, Shipment
+from skerry.plan.site import Site
+from skerry.sql.names import TableRef
+from skerry.sql.scope import Source
+from skerry.sql.statement import Scan
+
+# Sizes of joins are guessed more roughly than those of tables.
+_ROUGH = 1.1
+
+ShipmentOf = Callable[[str, str], Shipment]
+
+
+class Joiner:
+    """`shipment_of`: how a mention alone comes to a member."""
+
+    def __init__(
+        self, mentions: Mentions, tree: exp.Expr, site: Site, costs: Costs, reducer: Reducer, shipment_of: ShipmentOf
+    ) -> None:
+        self._site = site
+        self._costs = costs
+        self._reducer = reducer
+        self._shipment_of = shipment_of
+        self._prefix = free_prefix(tree, "joined_")
+        self._count = 0
+        found = joinables(mentions.scopes, mentions.all) if site.rules.has("joined") else ()
+        self._froms = [_From(each, reducer, site) for each in found]
+        self._searches: dict[tuple[int, tuple[str, ...], frozenset[str]], Joins] = {}
+        self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
+
+    def at(self, root: str, found: Mapping[str, Shipment]) -> dict[str, Shipment]:
+        """The shipments to `root`, those of tables that are joined first in the place of theirs."""
+        result = dict(found)
+        groups = self._groups[root] = {}
+        full: set[str] = set()
+        for _ in self._site.data_members:
+            pieces = [(each, self._pieces(index, each, root, found, full)) for index, each in enumerate(self._froms)]
+            hosted = Counter({root: 1})
+            hosted.update(member for _, some in pieces for piece in some for member in _hosts(piece))
+            over = {each for each, count in hosted.items() if count > capacity_of(self._site.topology, each)}
+            if over <= full | {root}:
+                break
+            # Joins of a member that is full move on: the search goes without it.
+            full |= over
+        for each, some in pieces:
+            for piece in some:
+                if piece.inputs:
+                    group, shipment = self._group(each, piece, root, sorted(full))
+                    assert isinstance(group.block, Joined)
+                    groups[group.name] = each.joinable, group
+                    result = {name: ship for name, ship in result.items() if name not in group.block.names}
+                    result[group.name] = shipment
+        return result
+
+    def groups(self, root: str) -> dict[str, Mention]:
+        """The joined tables that travel when the rest is at `root`."""
+        return {name: group for name, (_, group) in self._groups.get(root, {}).items()}
+
+    def moved(self, root: str) -> set[int]:
+        """Conjuncts that were applied when tables were joined."""
+        return {
+            conjunct
+            for joinable, group in self._groups.get(root, {}).values()
+            if group.block is not None
+            for conjunct in absorbed(joinable, group.block.names)
+        }
+
+    def put(self, root: str) -> None:
+        """Change the tree of the rest."""
+        of_scope: dict[int, tuple[Joinable, list[Mention]]] = {}
+        for joinable, group in self._groups.get(root, {}).values():
+            of_scope.setdefault(id(joinable), (joinable, []))[1].append(group)
+        for joinable, groups in of_scope.values():
+            put(joinable, groups)
+
+    # --- what is joined where ------------------------------------------------------------------------
+    def _pieces(
+        self, index: int, from_: _From, root: str, found: Mapping[str, Shipment], full: set[str]
+    ) -> list[Piece]:
+        names = tuple(name for name in from_.names if name in found)
+        if len(names) < 2 or not any(found[name].cost_s for name in names):
+            return []
+        from_.choose(names)
+        site = self._site
+        if site.rules.strategy == "bottom-up":
+            holders = [from_.joinable.mentions[name].members for name in names]
+
+            def meets(at: Sequence[str]) -> str:
+                ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
+                return next((member for member in ways if member not in full), root)
+
+            return bottom_up(from_.adjacent, holders, root, meets)
+        hosts = frozenset(site.data_members) - full
+        key = index, names, hosts
+        if key not in self._searches:
+            alone_s = [
+                {member: self._shipment_of(name, member).cost_s for member in site.data_members} for name in names
+            ]
+            self._searches[key] = Joins(from_.adjacent, site.data_members, hosts, self._join_costs(from_, alone_s))
+        return self._searches[key].pieces(root)
+
+    def _join_costs(self, from_: _From, alone_s: Sequence[Mapping[str, float]]) -> JoinCosts:
+        def made_s(tables: int, host: str, member: str, waits: bool) -> float:
+            size_bytes = from_.size_bytes(tables) * _ROUGH
+            return self._costs.ship_s(host, member, size_bytes) + LOOK_UP_S * tables.bit_count() + JOB_S * waits
+
+        return JoinCosts(alone_s, made_s)
+
+    # --- what it is then -----------------------------------------------------------------------------
+    def _group(self, from_: _From, piece: Piece, receiver: str, full: Sequence[str]) -> tuple[Mention, Shipment]:
+        mentions: list[Mention] = []
+        shipments: list[Shipment] = []
+        for each in piece.inputs:
+            if each.inputs:
+                mention, shipment = self._group(from_, each, piece.member, full)
+            else:
+                (name,) = from_.named(each.tables)
+                mention, shipment = from_.joinable.mentions[name], self._shipment_of(name, piece.member)
+            mentions.append(mention)
+            shipments.append(shipment)
+        group = self._mention(from_, piece, mentions, shipments, full)
+        columns = [column.name for column in group.scan.table.columns]
+        shipment = self._reducer.shipment(group, receiver, columns, self._site.rules.has("semijoin"))
+        inputs_s = sum(each.cost_s for each in shipments)
+        return group, dataclasses.replace(shipment, cost_s=shipment.cost_s + inputs_s)
+
+    def _mention(
+        self,
+        from_: _From,
+        piece: Piece,
+        mentions: Sequence[Mention],
+        shipments: Sequence[Shipment],
+        full: Sequence[str],
+    ) -> Mention:
+        name = f"{self._prefix}{self._count}"
+        self._count += 1
+        joinable = from_.joinable
+        body = Body(joinable, mentions, piece.member)
+        ends = sent_ends(joinable, body.names)
+        columns = named(joinable, ends, name)
+        query = body.query(columns)
+        if not columns:
+            # How many rows there are is all that is asked.
+            query.set("expressions", [exp.alias_(exp.Literal.number(1), f"{name}_0")])
+        sent = tuple(columns.values()) or (Column(f"{name}_0", "int"),)
+        table = exp.Table(this=exp.Identifier(this=name, quoted=False))
+        table.set("alias", exp.TableAlias(this=exp.Identifier(this=name, quoted=False)))
+        ref = TableRef(name, piece.member, sent)
+        source = Source(name, table, tuple(column.name.lower() for column in sent), ref)
+        inputs = tuple(
+            Input(
+                mention,
+                shipment,
+                columns_of(mention, sorted(body.read[mention.name])) or mention.scan.table.columns[:1],
+            )
+            for mention, shipment in zip(mentions, shipments, strict=True)
+        )
+        here = {each.name: each.parts[0].table for each in mentions if each.members == (piece.member,)}
+        block = Joined(
+            source,
+            joinable.scope,
+            query,
+            here,
+            piece.member,
+            sent,
+            _reason(joinable, body.names, len(from_.names), full),
+            inputs,
+            {end: columns[to].name for end, to in ends.items()},
+            body.names,
+        )
+        part = _part(name, piece.member, sent, columns, from_.estimate(piece.tables))
+        scan = Scan(name, ref, tuple(column.name for column in sent), ())
+        group = Mention(scan, source, joinable.scope, (part,), block=block)
+        group.is_set = all(joinable.mentions[each].is_set for each in body.names)
+        _add_arcs(group, block, joinable)
+        return group
+
+
+def _hosts(piece: Piece) -> list[str]:
+    return [member for each in piece.inputs for member in _hosts(each)] + ([piece.member] if piece.inputs else [])
+
+
+def _reason(joinable: Joinable, names: Sequence[str], count: int, full: Sequence[str]) -> str:
+    tables = ", ".join(joinable.mentions[name].alias.name for name in names)
+    room = f"; no room at {', '.join(full)}" if full else ""
+    search = f"; of {count} tables not every order was tried" if count > EXACT_MAX else ""
+    return f"{tables} are joined there before they travel{room}{search}"
+
+
+def _add_arcs(group: Mention, block: Joined, joinable: Joinable) -> None:
+    """Equalities with mentions outside."""
+    for name in block.names:
+        for other, pairs in joinable.mentions[name].arcs.items():
+            if other in block.names:
+                continue
+            for own, theirs in pairs:
+                column = block.ends.get((name, own.lower()))
+                pair = (column or "", theirs)
+                if column is not None and pair not in group.arcs.get(other, ()):
+                    group.arcs[other] = (*group.arcs.get(other, ()), pair)
+
+
+def _part(
+    name: str, member: str, sent: tuple[Column, ...], columns: Mapping[End, Column], estimate: Estimate
+) -> TablePart:
+    """What was joined, as if it were a table of the member."""
+    rows = max(1, int(estimate.rows))
+    stats: list[ColumnStats] = []
+    for end, column in columns.items():
+        known = estimate.columns.get(_key(end))
+        ndv = max(1.0, min(known.ndv, rows)) if known is not None else None
+        width = known.width_bytes if known is not None else None
+        stats.append(ColumnStats(column.name, ndv=ndv, width_bytes=width))
+    return TablePart(name, member, sent, rows, rows * 16 * len(sent), 0, 0, PartStats(tuple(stats)))
+
+
+def _key(end: End) -> str:
+    return f"{end[0]}.{end[1]}"
+
+
+class _From:
+    """The tables of one FROM as bits, and the sizes of their joins."""
+
+    def __init__(self, joinable: Joinable, reducer: Reducer, site: Site) -> None:
+        self.joinable = joinable
+        self.names: tuple[str, ...] = tuple(joinable.mentions)
+        self._reducer = reducer
+        self._estimator = site.estimator
+        self._chosen: tuple[str, ...] = ()
+        self.adjacent: list[int] = []
+        self._estimates: dict[tuple[str, ...], Estimate] = {}
+
+    def choose(self, names: tuple[str, ...]) -> None:
+        """The tables that are bits from now on."""
+        if names == self._chosen:
+            return
+        self._chosen = names
+        bits = {name: 1 << index for index, name in enumerate(names)}
+        self.adjacent = [0] * len(names)
+        ends = [*self.joinable.equal, *(each.pair for each in self.joinable.conjuncts if each.pair is not None)]
+        for group in ends:
+            together = sum({bits[name] for name, _ in group if name in bits})
+            for name in {name for name, _ in group if name in bits}:
+                self.adjacent[bits[name].bit_length() - 1] |= together & ~bits[name]
+
+    def named(self, tables: int) -> tuple[str, ...]:
+        return tuple(name for index, name in enumerate(self._chosen) if tables >> index & 1)
+
+    def size_bytes(self, tables: int) -> float:
+        names = self.named(tables)
+        estimate = self.estimate(tables)
+        width = 0.0
+        for end in set(sent_ends(self.joinable, names).values()):
+            known = estimate.columns.get(_key(end))
+            column = self.joinable.mentions[end[0]].scan.table.column(end[1])
+            width += known.width_bytes if known is not None else width_bytes(column.type if column else "")
+        return estimate.rows * width
+
+    def estimate(self, tables: int) -> Estimate:
+        return self._of(self.named(tables))
+
+    def _of(self, names: tuple[str, ...]) -> Estimate:
+        """Tables are joined one by one, the last of them in the order of the text that leaves the others connected."""
+        found = self._estimates.get(names)
+        if found is not None:
+            return found
+        if len(names) == 1:
+            plain = self._reducer.plain(self.joinable.mentions[names[0]]).estimate
+            columns = {_key((names[0], column)): each for column, each in plain.columns.items()}
+            found = Estimate(plain.rows, columns, plain.base_rows)
+        else:
+            last = next((each for each in reversed(names) if self._leaves_connected(names, each)), names[-1])
+            rest = tuple(each for each in names if each != last)
+            found = self._estimator.join(self._of(rest), self._of((last,)), self._keys(rest, last))
+        self._estimates[names] = found
+        return found
+
+    def _leaves_connected(self, names: tuple[str, ...], last: str) -> bool:
+        bits = {name: 1 << index for index, name in enumerate(self._chosen)}
+        within = sum(bits[name] for name in names if name != last)
+        reached = within & -within
+        while True:
+            more = reached
+            for index, beside in enumerate(self.adjacent):
+                if reached >> index & 1:
+                    more |= beside & within
+            if more == reached:
+                return reached == within
+            reached = more
+
+    def _keys(self, rest: tuple[str, ...], last: str) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for group in self.joinable.equal:
+            there = [end for end in group if end[0] in rest]
+            here = [end for end in group if end[0] == last]
+            found += [(_key(there[0]), _key(end)) for end in here] if there else []
+        for each in self.joinable.conjuncts:
+            if each.pair is None or each.is_implied:
+                continue
+            for one, other in (each.pair, each.pair[::-1]):
+                if one[0] in rest and other[0] == last:
+                    found.append((_key(one), _key(other)))
+        return found
