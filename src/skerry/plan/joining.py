@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
@@ -24,7 +25,9 @@ from skerry.sql.scope import Source
 from skerry.sql.statement import Scan
 
 # Sizes of joins are guessed more roughly than those of tables.
-_ROUGH = 1.1
+_ROUGH = 1.03
+# One edge instead of several is worth little of what edges cost: it is bytes that have to be fewer.
+_EDGE_KEPT = 0.8
 
 ShipmentOf = Callable[[str, str], Shipment]
 
@@ -42,7 +45,8 @@ class Joiner:
         self._prefix = free_prefix(tree, "joined_")
         self._count = 0
         found = joinables(mentions.scopes, mentions.all) if site.rules.has("joined") else ()
-        self._froms = [_From(each, reducer, site) for each in found]
+        count = sum(each.block is None for each in mentions.all.values())
+        self._froms = [_From(each, reducer, site, count) for each in found]
         self._searches: dict[tuple[int, tuple[str, ...], frozenset[str]], Joins] = {}
         self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
 
@@ -107,7 +111,7 @@ class Joiner:
                 ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
                 return next((member for member in ways if member not in full), root)
 
-            return bottom_up(from_.adjacent, holders, root, meets)
+            return bottom_up(from_.adjacent, holders, root, meets, from_.may_join)
         hosts = frozenset(site.data_members) - full
         key = index, names, hosts
         if key not in self._searches:
@@ -119,8 +123,12 @@ class Joiner:
 
     def _join_costs(self, from_: _From, alone_s: Sequence[Mapping[str, float]]) -> JoinCosts:
         def made_s(tables: int, host: str, member: str, waits: bool) -> float:
+            if not from_.may_join(tables):
+                return math.inf
             size_bytes = from_.size_bytes(tables) * _ROUGH
-            return self._costs.ship_s(host, member, size_bytes) + LOOK_UP_S * tables.bit_count() + JOB_S * waits
+            edges_s = self._costs.ship_s(host, member, 0.0) * (tables.bit_count() - 1) * _EDGE_KEPT
+            ship_s = self._costs.ship_s(host, member, size_bytes)
+            return ship_s + edges_s + LOOK_UP_S * (tables.bit_count() - 1) + JOB_S * waits
 
         return JoinCosts(alone_s, made_s)
 
@@ -239,14 +247,16 @@ def _key(end: End) -> str:
 class _From:
     """The tables of one FROM as bits, and the sizes of their joins."""
 
-    def __init__(self, joinable: Joinable, reducer: Reducer, site: Site) -> None:
+    def __init__(self, joinable: Joinable, reducer: Reducer, site: Site, tables_in_all: int) -> None:
         self.joinable = joinable
+        self._tables_in_all = tables_in_all
         self.names: tuple[str, ...] = tuple(joinable.mentions)
         self._reducer = reducer
         self._estimator = site.estimator
         self._chosen: tuple[str, ...] = ()
         self.adjacent: list[int] = []
         self._estimates: dict[tuple[str, ...], Estimate] = {}
+        self._sizes: dict[tuple[str, ...], float] = {}
 
     def choose(self, names: tuple[str, ...]) -> None:
         """The tables that are bits from now on."""
@@ -264,9 +274,19 @@ class _From:
     def named(self, tables: int) -> tuple[str, ...]:
         return tuple(name for index, name in enumerate(self._chosen) if tables >> index & 1)
 
+    def may_join(self, tables: int) -> bool:
+        """All tables of the query are joined where the rest is; nor may a condition that may fail meet more rows."""
+        names = self.named(tables)
+        return len(names) < self._tables_in_all and not any(each.issubset(names) for each in self.joinable.risky)
+
     def size_bytes(self, tables: int) -> float:
         names = self.named(tables)
-        estimate = self.estimate(tables)
+        if names not in self._sizes:
+            self._sizes[names] = self._size_bytes(names)
+        return self._sizes[names]
+
+    def _size_bytes(self, names: tuple[str, ...]) -> float:
+        estimate = self._of(names)
         width = 0.0
         for end in set(sent_ends(self.joinable, names).values()):
             known = estimate.columns.get(_key(end))

@@ -178,11 +178,15 @@ def touch(adjacent: Sequence[int], one: int, other: int) -> bool:
 
 
 def bottom_up(
-    adjacent: Sequence[int], holders: Sequence[Sequence[str]], root: str, meets: Callable[[Sequence[str]], str]
+    adjacent: Sequence[int],
+    holders: Sequence[Sequence[str]],
+    root: str,
+    meets: Callable[[Sequence[str]], str],
+    may_join: Callable[[int], bool],
 ) -> list[Piece]:
     """Strategy bottom-up: in the order of the text, each join where the rows of its sides meet on their way.
 
-    `holders` has the members of each table; joins that meet at the root alone are the root's.
+    `holders` has the members of each table; joins that meet at the root, or that may not be made apart, are its own.
     """
     left = list(range(len(adjacent)))
     found: list[Piece] = []
@@ -191,7 +195,7 @@ def bottom_up(
         piece, at = Piece(1 << first), holders[first]
         while (index := next((each for each in left if touch(adjacent, piece.tables, 1 << each)), None)) is not None:
             place = meets([*at, *holders[index]])
-            if place == root:
+            if place == root or not may_join(piece.tables | 1 << index):
                 break
             left.remove(index)
             inputs = piece.inputs if piece.member == place else (piece,)

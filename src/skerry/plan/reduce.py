@@ -12,7 +12,6 @@ from skerry.plan.condition import Condition
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
 from skerry.plan.mentions import Mention
-from skerry.plan.rules.blocks import Block
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
@@ -37,17 +36,8 @@ def signature(node: Node) -> str:
         filters.append("set")
     filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
     if mention.block is not None:
-        return f"({_answered(mention.block)})[{' AND '.join(filters)}]({', '.join(below)})"
+        return f"({mention.block.text})[{' AND '.join(filters)}]({', '.join(below)})"
     return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
-
-
-def _answered(block: Block) -> str:
-    """The block's text with its tables' names, and the names of its columns."""
-    body = block.body.copy()
-    for node in body.find_all(exp.Table):
-        if node.name in block.tables:
-            node.set("this", exp.Identifier(this=block.tables[node.name], quoted=True))
-    return f"{render(body)} at {block.member} as {', '.join(column.name for column in block.columns)}"
 
 
 def add_reduced(

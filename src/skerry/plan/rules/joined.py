@@ -34,7 +34,7 @@ _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp tim
 
 @dataclass(frozen=True, eq=False)
 class Conjunct:
-    """A conjunct of WHERE or ON that may be applied as soon as the mentions `names` are joined.
+    """A conjunct of WHERE or ON that may be applied as soon as the mentions `names` are joined, if it is safe.
 
     pair: it says that two columns are equal. is_implied: columns of one type, whose equality `Joinable.equal` knows.
     """
@@ -43,6 +43,7 @@ class Conjunct:
     names: frozenset[str]
     pair: tuple[End, End] | None = None
     is_implied: bool = False
+    is_safe: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +60,8 @@ class Joinable:
     """The tables of a FROM that may be joined apart from the rest of it, in the order of the text.
 
     equal: columns that are equal in every row that survives. own: columns that the rest must find under their own
-    names, as something is named after them or as they may be aliases in the place where they stand.
+    names, as something is named after them or as they may be aliases in the place where they stand. risky: the
+    mentions of each condition that may fail; were all of them one relation, Spark could ask it of more rows.
     """
 
     scope: Scope
@@ -68,6 +70,7 @@ class Joinable:
     equal: tuple[tuple[End, ...], ...]
     uses: tuple[Use, ...]
     own: frozenset[End]
+    risky: tuple[frozenset[str], ...]
 
     def source_of(self, column: exp.Column) -> str:
         """The mention that a column of this scope is of."""
@@ -122,11 +125,13 @@ def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention
     kept = {name: each for name, each in mentions.items() if name not in reader.doubtful and _is_plain(each)}
     if len(kept) < 2:
         return None
-    moving = list(_conjuncts(scope, kept))
+    conditions = list(_conjuncts(scope, kept))
+    moving = [each for each in conditions if each.is_safe]
+    risky = tuple(each.names for each in conditions if not each.is_safe)
     by_node = {id(each.node): each for each in moving}
     uses = tuple(Use(node, end, by_node.get(id(conjunct))) for node, end, conjunct in reader.uses if end[0] in kept)
     equal = _classes([each.pair for each in moving if each.is_implied and each.pair is not None])
-    return Joinable(scope, kept, tuple(moving), equal, uses, frozenset(reader.own))
+    return Joinable(scope, kept, tuple(moving), equal, uses, frozenset(reader.own), risky)
 
 
 def _is_free(scope: Scope) -> bool:
@@ -255,7 +260,10 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
         known = {names[id(source)] for source in sources if source is not None and id(source) in names}
         if len(known) < 2 or any(source is None or id(source) not in names for source in sources):
             continue
-        if any(isinstance(node, exp.Query) for node in conjunct.walk()) or not cannot_fail(conjunct, types):
+        if any(isinstance(node, exp.Query) for node in conjunct.walk()):
+            continue
+        if not cannot_fail(conjunct, types):
+            yield Conjunct(conjunct, frozenset(known), is_safe=False)
             continue
         assert all(source in allowed for source in sources), "an inner join drops rows of either side"
         pair = _pair(conjunct, scope, names)
