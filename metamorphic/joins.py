@@ -1,0 +1,59 @@
+"""Queries that join many tables in one FROM."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from metamorphic.grammar import ROWS_MAX, Grammar, Query, Relation, both
+from metamorphic.tables import partners
+
+
+class Joins(Grammar):
+    """One query a seed, of inner joins."""
+
+    def query(self) -> Query:
+        """Three tables or more in one FROM, all joined by equalities: what may be joined in any order, anywhere."""
+        relation = self._inner(self._random.randint(3, 6))
+        if self._made.chance(0.5):
+            counts = Counter(bare(item.ref) for item in relation.items)
+            bare = [item.renamed(bare(item.ref)) if counts[bare(item.ref)] == 1 else item for item in relation.items]
+            relation = replace(relation, items=tuple(bare), key=())
+        shape = self._random.random()
+        if shape < 0.45:
+            return self._ordered(self._aggregate(relation, is_top=True))
+        if shape < 0.55 and relation.key:
+            return self._ordered(self._windowed(relation, is_top=True))
+        return self._ordered(self._plain(relation, 1, is_top=True))
+
+    def _inner(self, count: int) -> Relation:
+        relation = self._source(self._any_table(), 0)
+        has_commas = self._made.chance(0.6)
+        for _ in range(count - 1):
+            ways = [(item, other) for item in relation.items if item.origin for other in partners(item.origin)]
+            if not ways:
+                break
+            item, other = self._random.choice(ways)
+            right = self._source(other.split(".")[0], 0)
+            found = next(each for each in right.items if each.origin == other)
+            rows = max(relation.rows, right.rows) * 4
+            if rows > ROWS_MAX * 2:
+                continue
+            conditions = [f"{item.ref} = {found.ref}"]
+            if self._made.chance(0.4):
+                conditions.append(self._made.compare(right.items))
+            if self._made.chance(0.15):
+                conditions.append(f"({self._made.compare(relation.items)} OR {self._made.compare(right.items)})")
+            items, key = relation.items + right.items, both(relation, right)
+            if has_commas:
+                wanted = (*relation.conditions, *conditions)
+                relation = Relation(f"{relation.sql}, {right.sql}", items, rows, key, wanted)
+            else:
+                sql = f"{relation.sql} JOIN {right.sql} ON {' AND '.join(conditions)}"
+                relation = Relation(sql, items, rows, key)
+        return relation
+
+
+def bare(ref: str) -> str:
+    """The column's name without its table."""
+    return ref.partition(".")[2]
