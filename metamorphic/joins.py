@@ -16,9 +16,9 @@ class Joins(Grammar):
         """Three tables or more in one FROM, all joined by equalities: what may be joined in any order, anywhere."""
         relation = self._inner(self._random.randint(3, 6))
         if self._made.chance(0.5):
-            counts = Counter(bare(item.ref) for item in relation.items)
-            bare = [item.renamed(bare(item.ref)) if counts[bare(item.ref)] == 1 else item for item in relation.items]
-            relation = replace(relation, items=tuple(bare), key=())
+            counts = Counter(_bare(item.ref) for item in relation.items)
+            items = [item.renamed(_bare(item.ref)) if counts[_bare(item.ref)] == 1 else item for item in relation.items]
+            relation = replace(relation, items=tuple(items), key=())
         shape = self._random.random()
         if shape < 0.45:
             return self._ordered(self._aggregate(relation, is_top=True))
@@ -54,6 +54,6 @@ class Joins(Grammar):
         return relation
 
 
-def bare(ref: str) -> str:
+def _bare(ref: str) -> str:
     """The column's name without its table."""
     return ref.partition(".")[2]

@@ -10,6 +10,7 @@ from skerry.catalog.table import Column
 from skerry.plan.condition import Condition
 from skerry.plan.mentions import Mention
 from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined
+from skerry.sql.columns import is_unit
 from skerry.sql.push import split
 
 
@@ -122,7 +123,7 @@ class Body:
 
     def _moved(self, condition: exp.Expr) -> exp.Expr:
         holder = exp.Paren(this=condition.copy())
-        for node in list(holder.find_all(exp.Column)):
+        for node in [each for each in holder.find_all(exp.Column) if not is_unit(each)]:
             node.replace(self._column((self._joinable.source_of(node), node.name.lower())))
         return holder.this  # type: ignore[no-any-return]
 

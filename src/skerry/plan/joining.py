@@ -54,20 +54,13 @@ class Joiner:
         """The shipments to `root`, those of tables that are joined first in the place of theirs."""
         result = dict(found)
         groups = self._groups[root] = {}
-        full: set[str] = set()
-        for _ in self._site.data_members:
-            pieces = [(each, self._pieces(index, each, root, found, full)) for index, each in enumerate(self._froms)]
-            hosted = Counter({root: 1})
-            hosted.update(member for _, some in pieces for piece in some for member in _hosts(piece))
-            over = {each for each, count in hosted.items() if count > capacity_of(self._site.topology, each)}
-            if over <= full | {root}:
-                break
-            # Joins of a member that is full move on: the search goes without it.
-            full |= over
-        for each, some in pieces:
-            for piece in some:
+        hosted = Counter({root: 1})
+        for index, each in enumerate(self._froms):
+            pieces, full = self._with_room(index, each, root, found, hosted)
+            for piece in pieces:
                 if piece.inputs:
-                    group, shipment = self._group(each, piece, root, sorted(full))
+                    hosted.update(_hosts(piece))
+                    group, shipment = self._group(each, piece, root, full)
                     assert isinstance(group.block, Joined)
                     groups[group.name] = each.joinable, group
                     result = {name: ship for name, ship in result.items() if name not in group.block.names}
@@ -96,6 +89,20 @@ class Joiner:
             put(joinable, groups)
 
     # --- what is joined where ------------------------------------------------------------------------
+    def _with_room(
+        self, index: int, from_: _From, root: str, found: Mapping[str, Shipment], hosted: Counter[str]
+    ) -> tuple[list[Piece], list[str]]:
+        """Joins that would be more than a member may host move on: the search goes again without that member."""
+        full: set[str] = set()
+        while True:
+            pieces = self._pieces(index, from_, root, found, full)
+            more = Counter(member for piece in pieces for member in _hosts(piece))
+            over = {each for each in more if hosted[each] + more[each] > capacity_of(self._site.topology, each)}
+            if not over:
+                return pieces, sorted(full)
+            assert not over & full, "who is full hosts nothing"
+            full |= over
+
     def _pieces(
         self, index: int, from_: _From, root: str, found: Mapping[str, Shipment], full: set[str]
     ) -> list[Piece]:

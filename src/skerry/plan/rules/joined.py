@@ -18,6 +18,8 @@ from sqlglot import exp
 from skerry.catalog.table import Column
 from skerry.plan.rules.blocks import Block
 from skerry.plan.rules.computed import cannot_fail, types_in
+from skerry.sql.columns import is_unit
+from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
@@ -137,16 +139,39 @@ def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention
 def _is_free(scope: Scope) -> bool:
     """Inner joins of relations whose columns are all known, and nothing that depends on their order."""
     select = scope.select
+    joins = select.args.get("joins") or []
     if not scope.plain or select.args.get("laterals") or any(source.columns is None for source in scope.sources):
         return False
-    nodes = [join.this for join in select.args.get("joins") or []]
-    return not any(isinstance(node, exp.Lateral) for node in nodes) and not any(
-        join.args.get("side")
-        or join.args.get("method")
-        or join.args.get("using")
-        or join.args.get("kind") in ("SEMI", "ANTI")
-        for join in select.args.get("joins") or []
-    )
+    if any(isinstance(join.this, exp.Lateral) or join.args.get("using") for join in joins):
+        return False
+    if any(
+        join.args.get("side") or join.args.get("method") or join.args.get("kind") in ("SEMI", "ANTI") for join in joins
+    ):
+        return False
+    return _is_where(scope, joins)
+
+
+def _is_where(scope: Scope, joins: list[exp.Join]) -> bool:
+    """May each ON stand in WHERE? There Spark would see more tables, and let chance decide."""
+    by_node = {id(source.node): source for source in scope.sources}
+    seen = [by_node.get(id(scope.select.args["from_"].this))]
+    for join in joins:
+        seen = ([] if join.args.get("kind") == "COMMA" else seen) + [by_node.get(id(join.this))]
+        on: exp.Expr | None = join.args.get("on")
+        if on is None:
+            continue
+        if not all(map(is_deterministic, on.walk())):
+            return False
+        sources = [resolve(column, scope) for column in on.find_all(exp.Column) if _is_own(column, on)]
+        if any(source is not None and source not in seen for source in sources):
+            return False
+    return True
+
+
+def _is_own(column: exp.Column, on: exp.Expr) -> bool:
+    """Does it stand outside of any subquery?"""
+    query = column.find_ancestor(exp.Query)
+    return query is None or on.find_ancestor(exp.Query) is query
 
 
 def _is_plain(mention: Mention) -> bool:
@@ -178,11 +203,16 @@ class _Reader:
         self.doubtful |= {name for holders in names.values() if len(holders) > 1 for name in holders}
 
     def _column(self, column: exp.Column, scope: Scope) -> None:
-        parts = [part.name.lower() for part in column.parts]
-        if parts[0] == "_metadata":
-            self.doubtful |= set(self._mentions)
+        if is_unit(column):
             return
+        parts = [part.name.lower() for part in column.parts]
         is_inner = scope is not self._scope
+        if parts[0] == "_metadata" or column.find_ancestor(exp.Lambda) is not None:
+            # What the text does not name as a column, or a name that a lambda may have given.
+            self.doubtful |= {
+                each.name for each in self._mentions.values() if parts[0] == "_metadata" or _is_of(parts, each)
+            }
+            return
         qualified = self._by_alias.get(parts[0]) if len(parts) > 1 else None
         if is_inner and self._may_be_inside(parts[0], scope, qualified is not None):
             # A name that a scope inside may know is its own, or in doubt: then nothing here is said of it.
@@ -242,8 +272,13 @@ class _Reader:
         if clause is None or self._scope.select.args.get("distinct"):
             return False
         if clause.arg_key == "group":
-            return True
+            # A set of groups that lacks one of two equal columns must not show it.
+            return not any(isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in clause.walk())
         return clause.arg_key == "expressions" and (clause is column or isinstance(clause, exp.Alias))
+
+
+def _is_of(parts: list[str], mention: Mention) -> bool:
+    return parts[0] == mention.source.alias or parts[0] in (mention.source.columns or ())
 
 
 def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjunct]:
