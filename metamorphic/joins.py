@@ -9,11 +9,14 @@ from metamorphic.grammar import ROWS_MAX, Grammar, Query, Relation, both
 from metamorphic.tables import partners
 
 
+OUTER = ("LEFT JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+
+
 class Joins(Grammar):
-    """One query a seed, of inner joins."""
+    """One query a seed, of inner joins, with another kind at their end now and then."""
 
     def query(self) -> Query:
-        """Three tables or more in one FROM, all joined by equalities: what may be joined in any order, anywhere."""
+        """Three tables or more in one FROM, joined by equalities: inner joins may be made in any order, anywhere."""
         relation = self._inner(self._random.randint(3, 6))
         if self._made.chance(0.5):
             counts = Counter(_bare(item.ref) for item in relation.items)
@@ -29,7 +32,7 @@ class Joins(Grammar):
     def _inner(self, count: int) -> Relation:
         relation = self._source(self._any_table(), 0)
         has_commas = self._made.chance(0.6)
-        for _ in range(count - 1):
+        for number in range(count - 1):
             ways = [(item, other) for item in relation.items if item.origin for other in partners(item.origin)]
             if not ways:
                 break
@@ -49,8 +52,10 @@ class Joins(Grammar):
                 wanted = (*relation.conditions, *conditions)
                 relation = Relation(f"{relation.sql}, {right.sql}", items, rows, key, wanted)
             else:
-                sql = f"{relation.sql} JOIN {right.sql} ON {' AND '.join(conditions)}"
-                relation = Relation(sql, items, rows, key)
+                how = "JOIN" if number < count - 2 or self._made.chance(0.6) else self._random.choice(OUTER)
+                sql = f"{relation.sql} {how} {right.sql} ON {' AND '.join(conditions)}"
+                is_seen = how not in ("LEFT SEMI JOIN", "LEFT ANTI JOIN")
+                relation = Relation(sql, items if is_seen else relation.items, rows, key if is_seen else relation.key)
         return relation
 
 

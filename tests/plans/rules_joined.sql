@@ -154,7 +154,7 @@ fragment 3 at oslo: reads table orders; edge 1 from tromso
 finish at oslo: gather edge 3 from oslo
 */
 
--- case: an outer join leaves its FROM as it is
+-- case: the table that an outer join supplies stays apart
 -- rules: filters,joined
 SELECT o_id, n_name FROM orders JOIN customer ON o_cust = c_id LEFT JOIN nation ON c_nation = n_id WHERE c_name = 'x'
 /*
@@ -169,7 +169,7 @@ fragment 2 at bergen: reads table nation
     → edge 2 to oslo (~25 rows, 700 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT JOIN edge_2 AS nation ON c_nation = n_id
-    because the links take ~0.0037 s, ~2 s at bergen
+    because the links take ~0.0037 s, ~0.058 s at bergen
     → edge 3 to oslo
 finish at oslo: gather edge 3 from oslo
 */
@@ -261,4 +261,52 @@ fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     because the links take ~0.0022 s, ~1.9 s at oslo
     → edge 2 to oslo, through the driver
 finish at oslo: gather edge 2 from tromso
+*/
+
+-- case: what an outer join keeps may be joined before it
+-- rules: filters,joined
+SELECT o_id, n_name, l_qty, s_price FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id AND n_name = 'x' LEFT JOIN lineitem ON l_order = o_id AND c_nation > 3 JOIN sales ON s_id = o_id
+/*
+plan, result at oslo
+fragment 1 at tromso: reads table lineitem
+    SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 1 to oslo (~6000000 rows, 68.7 MiB)
+fragment 2 at bergen: reads table sales
+    SELECT sales.`s_id`, sales.`s_price` FROM sales AS sales
+    because sales is there
+    → edge 2 to oslo (~1000 rows, 15.6 KiB)
+fragment 3 at bergen: reads table customer; table nation
+    SELECT joined_0.`c_id`, joined_0.`c_nation`, joined_0.`n_name` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_nation` AS `c_nation`, nation.`n_name` AS `n_name` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
+    because customer, nation are joined there before they travel
+    → edge 3 to oslo (~100 rows, 3.5 KiB)
+fragment 4 at oslo: reads table orders; edge 1 from tromso; table sales; edge 2 from bergen; edge 3 from bergen
+    SELECT /*+ BROADCAST(`joined_0`, `sales`) */ o_id, n_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
+    because the links take ~5.8 s, ~64 s at tromso
+    → edge 4 to oslo
+finish at oslo: gather edge 4 from oslo
+*/
+
+-- case: a full join has rows of neither side alone
+-- rules: filters,joined
+SELECT o_id, n_name, l_qty FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id AND n_name = 'x' FULL JOIN lineitem ON l_order = o_id
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table nation
+    SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_name = 'x'
+    because nation is there
+    → edge 2 to oslo (~10 rows, 280 B)
+fragment 3 at tromso: reads table lineitem
+    SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 3 to oslo (~6000000 rows, 68.7 MiB)
+fragment 4 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen; edge 3 from tromso
+    SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name, l_qty FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id FULL JOIN edge_3 AS lineitem ON l_order = o_id
+    because the links take ~5.9 s, ~1.7e+04 s at tromso
+    → edge 4 to oslo
+finish at oslo: gather edge 4 from oslo
 */

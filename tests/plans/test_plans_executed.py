@@ -74,6 +74,12 @@ SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_i
 SELECT s.o_id, t.n FROM orders AS s, (SELECT c_id AS k, count(*) AS n FROM customer, nation, lineitem WHERE c_nation =
     n_id AND l_order = c_id GROUP BY c_id) AS t WHERE s.o_cust = t.k;
 SELECT count(*) AS n FROM lineitem, customer, nation, orders WHERE c_nation = n_id AND c_id = o_cust AND n_name = 'x';
+SELECT o_id, c_name, n_name, l_qty FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id LEFT JOIN
+    lineitem ON l_order = o_id AND c_nation > 3 AND n_id < 9 WHERE c_id > 2 AND (l_qty IS NULL OR l_qty < c_nation);
+SELECT a.o_id, n_name FROM orders AS a, customer AS c JOIN nation ON c.c_nation = n_id LEFT ANTI JOIN lineitem ON
+    l_order = c.c_id AND n_id = l_qty JOIN orders AS b ON b.o_id = c.c_id WHERE a.o_cust = c.c_id;
+SELECT n_name, count(*) AS n FROM customer JOIN nation ON c_nation = n_id LEFT SEMI JOIN orders ON o_cust = c_id AND
+    o_id > n_id GROUP BY n_name;
 SELECT s_id, c_name, n_name FROM sales, customer, nation WHERE s_cust = c_id AND c_nation = n_id AND n_name = 'x'
 """
 STATEMENTS = [*dict.fromkeys([case.sql for case in CASES] + [" ".join(text.split()) for text in MORE.split(";")])]

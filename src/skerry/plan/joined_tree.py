@@ -9,7 +9,7 @@ from sqlglot import exp
 from skerry.catalog.table import Column
 from skerry.plan.condition import Condition
 from skerry.plan.mentions import Mention
-from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined
+from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins
 from skerry.sql.columns import is_unit
 from skerry.sql.push import split
 
@@ -141,11 +141,11 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
             if use.end[0] in group.block.names and not is_inside(use.within, group.block.names):
                 _rename(use.node, joinable.mentions[use.end[0]], group, group.block.ends[use.end])
     select = joinable.scope.select
-    joins = select.args.get("joins") or []
-    conditions = [each for join in joins if join.args.get("on") is not None for each in split(join.args["on"])]
-    conditions = [each for each in conditions if not (isinstance(each, exp.Boolean) and each.this)]
-    if select.args.get("where") is not None:
-        conditions += split(select.args["where"].this)
+    joins = inner_joins(select)
+    rest = (select.args.get("joins") or [])[len(joins) :]
+    on = [each for join in joins if join.args.get("on") is not None for each in split(join.args["on"])]
+    on = [each for each in on if not (isinstance(each, exp.Boolean) and each.this)]
+    where = split(select.args["where"].this) if select.args.get("where") is not None else []
     standing = {
         id(joinable.mentions[name].source.node): group
         for group in groups
@@ -157,9 +157,15 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
         stands = standing[id(node)].source.node if id(node) in standing else node
         relations.setdefault(id(stands), stands)
     first, *others = relations.values()
+    # Where outer joins follow there are no commas, which would hide from their ON what stands before.
+    inner = [exp.Join(this=each, kind="CROSS" if rest else "COMMA") for each in others]
+    if rest and inner and on:
+        inner[-1] = exp.Join(this=others[-1], on=_all(on))
+    else:
+        where = [*on, *where]
     select.set("from_", exp.From(this=first))
-    select.set("joins", [exp.Join(this=each, kind="COMMA") for each in others] or None)
-    select.set("where", exp.Where(this=_all(conditions)) if conditions else None)
+    select.set("joins", [*inner, *rest] or None)
+    select.set("where", exp.Where(this=_all(where)) if where else None)
 
 
 def _rename(node: exp.Column, mention: Mention, group: Mention, name: str) -> None:

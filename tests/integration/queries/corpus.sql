@@ -690,3 +690,7 @@ SELECT count(*), max(o_orderkey) FROM orders, customer, nation WHERE c_nationkey
 
 -- name: rules_joined_nulls | ordered: no | for: nulls equal nothing, -0.0 is 0.0 and NaN is NaN, wherever they are joined
 SELECT a.id, b.id, a.f64, b.d, l_linenumber FROM nasty AS a, nasty AS b, lineitem WHERE a.s = b.s AND a.f64 = b.f64 AND a.i32 = l_linenumber AND l_orderkey < 40;
+
+-- name: rules_joined_before_left | ordered: no | for: what a left join keeps is joined before it, its ON asks for their columns
+SELECT c_custkey, n_name, o_orderkey, s_name FROM customer JOIN nation ON c_nationkey = n_nationkey AND n_regionkey = 3
+LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 10000 * n_nationkey JOIN supplier ON s_nationkey = n_nationkey WHERE c_acctbal > 9000;

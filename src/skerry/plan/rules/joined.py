@@ -1,6 +1,7 @@
 """Tables of one FROM that may be joined before they travel: which they are, and what the rest asks of their columns.
 
-Inner joins are in no order, so any of the tables that equalities connect may be joined first, anywhere. What is said
+Inner joins are in no order, so any of the tables that equalities connect may be joined first, anywhere; an outer join
+that follows keeps them on its left. What is said
 of them alone is said there: equalities, conditions on one of them, and conditions on several that cannot fail (a row
 that the other tables would have dropped must not raise an error). Where a name or a table of a column is in doubt, its
 table stays out.
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 # A column: the mention that it is of, and its name in lower case.
 End = tuple[str, str]
+_ONE_SIDED = ("SEMI", "ANTI")
 # Equality is the same at every site, and equal values are the same value.
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
@@ -117,10 +119,11 @@ def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention
     if not _is_free(scope) or any(stars(scope.select)):
         return None
     aliases = Counter(source.alias for source in scope.sources)
+    first = {id(each.this) for each in (scope.select.args["from_"], *inner_joins(scope.select))}
     mentions = {
         by_source[id(source)].name: by_source[id(source)]
         for source in scope.sources
-        if id(source) in by_source and not source.renamed and aliases[source.alias] == 1
+        if id(source) in by_source and id(source.node) in first and not source.renamed and aliases[source.alias] == 1
     }
     reader = _Reader(scope, inside, mentions)
     reader.read()
@@ -136,19 +139,22 @@ def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention
     return Joinable(scope, kept, tuple(moving), equal, uses, frozenset(reader.own), risky)
 
 
+def inner_joins(select: exp.Select) -> list[exp.Join]:
+    """The joins that FROM begins with and that may be made in any order; an outer join ends them."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    outer = (index for index, join in enumerate(joins) if join.args.get("side") or join.args.get("kind") in _ONE_SIDED)
+    return joins[: next(outer, len(joins))]
+
+
 def _is_free(scope: Scope) -> bool:
-    """Inner joins of relations whose columns are all known, and nothing that depends on their order."""
+    """Relations whose columns are all known, and nothing after them that does not keep their rows as they are."""
     select = scope.select
     joins = select.args.get("joins") or []
     if not scope.plain or select.args.get("laterals") or any(source.columns is None for source in scope.sources):
         return False
-    if any(isinstance(join.this, exp.Lateral) or join.args.get("using") for join in joins):
+    if any(isinstance(join.this, exp.Lateral) or join.args.get("using") or join.args.get("method") for join in joins):
         return False
-    if any(
-        join.args.get("side") or join.args.get("method") or join.args.get("kind") in ("SEMI", "ANTI") for join in joins
-    ):
-        return False
-    return _is_where(scope, joins)
+    return not any(join.args.get("side") in ("RIGHT", "FULL") for join in joins) and _is_where(scope, joins)
 
 
 def _is_where(scope: Scope, joins: list[exp.Join]) -> bool:
@@ -297,10 +303,9 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
             continue
         if any(isinstance(node, exp.Query) for node in conjunct.walk()):
             continue
-        if not cannot_fail(conjunct, types):
+        if not cannot_fail(conjunct, types) or not all(source in allowed for source in sources):
             yield Conjunct(conjunct, frozenset(known), is_safe=False)
             continue
-        assert all(source in allowed for source in sources), "an inner join drops rows of either side"
         pair = _pair(conjunct, scope, names)
         alike = pair is not None and _type(mentions, pair[0]) == _type(mentions, pair[1])
         yield Conjunct(conjunct, frozenset(known), pair, alike and pair is not None and _is_key(mentions, pair[0]))
