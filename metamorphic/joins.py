@@ -8,7 +8,6 @@ from dataclasses import replace
 from metamorphic.grammar import ROWS_MAX, Grammar, Query, Relation, both
 from metamorphic.tables import partners
 
-
 OUTER = ("LEFT JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
 
 
