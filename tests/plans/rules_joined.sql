@@ -1,31 +1,15 @@
 -- case: tables of one other site travel joined
--- rules: filters,semijoin,joined
-SELECT o_id, n_name FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id WHERE n_name = 'NORWAY' AND o_total > 3
-/*
-plan, result at oslo
-fragment 1 at bergen: reads table customer; table nation
-    SELECT joined_0.`c_id`, joined_0.`n_name` FROM (SELECT customer.`c_id` AS `c_id`, nation.`n_name` AS `n_name` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'NORWAY') AS joined_0
-    because customer, nation are joined there before they travel
-    → edge 1 to oslo (~100 rows, 3.1 KiB)
-fragment 2 at oslo: reads table orders; edge 1 from bergen
-    SELECT /*+ BROADCAST(`joined_0`) */ o_id, n_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id AND o_total > 3
-    because the links take ~0.0014 s, ~0.01 s at bergen
-    → edge 2 to oslo
-finish at oslo: gather edge 2 from oslo
-*/
-
--- case: without semi-joins too
 -- rules: filters,joined
-SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'NORWAY'
+SELECT o_id, c_name FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id WHERE n_name = 'NORWAY' AND o_total > 3
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
-    SELECT joined_0.`c_id` FROM (SELECT customer.`c_id` AS `c_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'NORWAY') AS joined_0
+    SELECT joined_0.`c_id`, joined_0.`c_name` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'NORWAY') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 1 to oslo (~100 rows, 800 B)
+    → edge 1 to oslo (~60000 rows, 1.8 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
-    SELECT /*+ BROADCAST(`joined_0`) */ o_id FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
-    because the links take ~0.0012 s, ~1.6 s at bergen
+    SELECT /*+ BROADCAST(`joined_0`) */ o_id, c_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id AND o_total > 3
+    because the links take ~0.15 s, ~0.64 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
@@ -47,17 +31,17 @@ finish at oslo: gather edge 2 from oslo
 */
 
 -- case: equal columns travel once, under the name that is asked for
--- rules: filters,semijoin,joined
+-- rules: filters,joined
 SELECT o_id, n_id, c_name FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'x'
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT joined_0.`c_id`, joined_0.`c_name`, joined_0.`n_id` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name`, nation.`n_id` AS `n_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 1 to oslo (~100 rows, 3.5 KiB)
+    → edge 1 to oslo (~60000 rows, 2.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, n_id, c_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
-    because the links take ~0.0014 s, ~0.012 s at bergen
+    because the links take ~0.17 s, ~1.9 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
@@ -73,7 +57,7 @@ fragment 1 at bergen: reads table customer; table customer
     → edge 1 to tromso (~5000 rows, 273.4 KiB)
 fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_2`) */ l_qty, joined_2.c_name, joined_2.`joined_2_2` AS `C_Name` FROM lineitem AS lineitem, edge_1 AS joined_2 WHERE l_order = joined_2.c_id
-    because the links take ~0.17 s, ~0.19 s at bergen
+    because the links take ~0.17 s, ~0.32 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from tromso
 */
@@ -106,10 +90,10 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT joined_0.`c_id` FROM (SELECT customer.`c_id` AS `c_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND customer.`c_name` != nation.`n_name` AND (customer.`c_id` < 5 OR nation.`n_name` = 'x')) AS joined_0
     because customer, nation are joined there before they travel
-    → edge 1 to oslo (~250 rows, 2.0 KiB)
+    → edge 1 to oslo (~150000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_0`) */ o_id FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
-    because the links take ~0.0013 s, ~1.9 s at bergen
+    because the links take ~0.097 s, ~1.9 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
@@ -142,14 +126,14 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT joined_0.`c_id` FROM (SELECT customer.`c_id` AS `c_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 2 to tromso (~100 rows, 800 B)
+    → edge 2 to tromso (~60000 rows, 468.8 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     SELECT joined_1.`l_qty`, joined_1.`c_id` FROM (SELECT /*+ BROADCAST(`joined_0`) */ lineitem.`l_qty` AS `l_qty`, joined_0.`c_id` AS `c_id` FROM lineitem AS lineitem, edge_2 AS joined_0 WHERE lineitem.`l_order` = joined_0.`c_id`) AS joined_1
     because lineitem, customer, nation are joined there before they travel
-    → edge 1 to oslo (~1000 rows, 11.7 KiB)
+    → edge 1 to oslo (~2400000 rows, 27.5 MiB)
 fragment 3 at oslo: reads table orders; edge 1 from tromso
-    SELECT /*+ BROADCAST(`joined_1`) */ o_id FROM orders AS orders, edge_1 AS joined_1 WHERE o_cust = c_id OR l_qty > 3
-    because the links take ~0.0033 s, ~9.6e+02 s at tromso
+    SELECT o_id FROM orders AS orders, edge_1 AS joined_1 WHERE o_cust = c_id OR l_qty > 3
+    because the links take ~2.3 s, ~9.6e+02 s at tromso
     → edge 3 to oslo
 finish at oslo: gather edge 3 from oslo
 */
@@ -206,7 +190,7 @@ fragment 1 at oslo: reads table orders
     → edge 1 to bergen (~150 rows, 2.3 KiB)
 fragment 2 at bergen: reads edge 1 from oslo; table customer; table nation
     SELECT /*+ BROADCAST(`orders`) */ o_id, c_name, n_name FROM edge_1 AS orders, customer AS customer, nation AS nation WHERE o_cust = c_id AND c_nation = n_id
-    because the links take ~0.0013 s, ~0.0034 s at oslo
+    because the links take ~0.0013 s, ~0.0052 s at oslo
     → edge 2 to bergen
 finish at bergen: gather edge 2 from bergen
 */
@@ -219,20 +203,20 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT joined_3.`c_id`, joined_3.`n_id` FROM (SELECT c.`c_id` AS `c_id`, nation.`n_id` AS `n_id` FROM customer AS c, nation AS nation WHERE c.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_3
     because c, nation are joined there before they travel
-    → edge 2 to oslo (~100 rows, 1.2 KiB)
+    → edge 2 to oslo (~60000 rows, 703.1 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     SELECT joined_4.`c_id`, joined_4.`n_id`, joined_4.`o_id` FROM (SELECT /*+ BROADCAST(`joined_3`) */ joined_3.`c_id` AS `c_id`, joined_3.`n_id` AS `n_id`, orders.`o_id` AS `o_id` FROM orders AS orders, edge_2 AS joined_3 WHERE orders.`o_cust` = joined_3.`c_id`) AS joined_4
     because orders, c, nation are joined there before they travel
-    → edge 1 to tromso (~1000 rows, 19.5 KiB)
+    → edge 1 to tromso (~600000 rows, 11.4 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     SELECT o_id FROM edge_1 AS joined_4 WHERE EXISTS (SELECT 1 FROM lineitem AS lineitem WHERE l_order = joined_4.c_id AND l_qty = n_id)
-    because the links take ~0.0054 s, ~5.8 s at oslo
+    because the links take ~1 s, ~5.8 s at oslo
     → edge 3 to oslo
 finish at oslo: gather edge 3 from tromso
 */
 
 -- case: a subquery joins its own tables
--- rules: filters,semijoin,sets,joined
+-- rules: filters,sets,joined
 SELECT o_id FROM orders WHERE EXISTS (SELECT 1 FROM customer, nation WHERE c_id = o_cust AND c_nation = n_id AND n_name = 'x')
 /*
 plan, result at oslo
@@ -255,17 +239,17 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT joined_1.`joined_1_0` FROM (SELECT 1 AS joined_1_0 FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND customer.`c_name` = 'x' AND nation.`n_name` = 'x') AS joined_1
     because customer, nation are joined there before they travel
-    → edge 1 to tromso (~1 rows, 4 B)
+    → edge 1 to tromso (~600 rows, 2.3 KiB)
 fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_1`) */ count(*) AS n FROM lineitem AS lineitem, edge_1 AS joined_1
-    because the links take ~0.0022 s, ~1.9 s at oslo
+    because the links take ~0.0024 s, ~1.9 s at bergen
     → edge 2 to oslo, through the driver
 finish at oslo: gather edge 2 from tromso
 */
 
 -- case: what an outer join keeps may be joined before it
 -- rules: filters,joined
-SELECT o_id, n_name, l_qty, s_price FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id AND n_name = 'x' LEFT JOIN lineitem ON l_order = o_id AND c_nation > 3 JOIN sales ON s_id = o_id
+SELECT o_id, c_name, l_qty, s_price FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id AND n_name = 'x' LEFT JOIN lineitem ON l_order = o_id AND c_nation > 3 JOIN sales ON s_id = o_id
 /*
 plan, result at oslo
 fragment 1 at tromso: reads table lineitem
@@ -277,12 +261,12 @@ fragment 2 at bergen: reads table sales
     because sales is there
     → edge 2 to oslo (~1000 rows, 15.6 KiB)
 fragment 3 at bergen: reads table customer; table nation
-    SELECT joined_0.`c_id`, joined_0.`c_nation`, joined_0.`n_name` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_nation` AS `c_nation`, nation.`n_name` AS `n_name` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
+    SELECT joined_0.`c_id`, joined_0.`c_name`, joined_0.`c_nation` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name`, customer.`c_nation` AS `c_nation` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 3 to oslo (~100 rows, 3.5 KiB)
+    → edge 3 to oslo (~60000 rows, 2.1 MiB)
 fragment 4 at oslo: reads table orders; edge 1 from tromso; table sales; edge 2 from bergen; edge 3 from bergen
-    SELECT /*+ BROADCAST(`joined_0`, `sales`) */ o_id, n_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
-    because the links take ~5.8 s, ~64 s at tromso
+    SELECT /*+ BROADCAST(`joined_0`, `sales`) */ o_id, c_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
+    because the links take ~5.9 s, ~66 s at tromso
     → edge 4 to oslo
 finish at oslo: gather edge 4 from oslo
 */
@@ -309,4 +293,24 @@ fragment 4 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen; 
     because the links take ~5.9 s, ~1.7e+04 s at tromso
     → edge 4 to oslo
 finish at oslo: gather edge 4 from oslo
+*/
+
+-- case: joins in another order than the text has, each where it costs least
+-- rules: filters,semijoin,joined
+SELECT c_name, n_name, sum(l_qty) AS n FROM lineitem, orders, customer, nation WHERE l_order = o_cust AND o_cust = c_id AND c_nation = n_id AND o_note = 'x' AND o_total = 3 GROUP BY c_name, n_name
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_cust` FROM orders AS orders WHERE o_note = 'x' AND o_total = 3
+    because orders is there
+    → edge 2 to tromso (~150 rows, 1.2 KiB)
+fragment 2 at tromso: reads table lineitem; edge 2 from oslo
+    SELECT joined_1.`l_qty`, joined_1.`o_cust` FROM (SELECT /*+ BROADCAST(`orders`) */ lineitem.`l_qty` AS `l_qty`, orders.`o_cust` AS `o_cust` FROM lineitem AS lineitem, edge_2 AS orders WHERE lineitem.`l_order` = orders.`o_cust`) AS joined_1
+    because lineitem, orders are joined there before they travel
+    → edge 1 to bergen (~1500 rows, 17.6 KiB)
+fragment 3 at bergen: reads table customer; table nation; edge 1 from tromso
+    SELECT /*+ BROADCAST(`joined_1`) */ c_name, n_name, sum(l_qty) AS n FROM edge_1 AS joined_1, customer AS customer, nation AS nation WHERE o_cust = c_id AND c_nation = n_id GROUP BY c_name, n_name
+    because the links take ~0.0049 s, ~0.0051 s at tromso
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from bergen
 */

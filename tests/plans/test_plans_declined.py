@@ -121,7 +121,7 @@ def test_tables_that_travel_apart(sql: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"SELECT o_id, n_name FROM {CHAIN}",
+        f"SELECT o_id, c_name FROM {CHAIN}",
         f"SELECT max(a.c_name), b.c_nation + 1 FROM {ALIKE} GROUP BY b.c_nation",
         f"SELECT a.c_name, b.c_name AS other FROM {ALIKE}",
         f"SELECT count(*) FROM {CHAIN} AND (c_id > n_id OR o_id < 3)",

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+import msgspec
 from sqlglot import exp
 
 from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
@@ -49,6 +50,7 @@ class Joiner:
         self._froms = [_From(each, reducer, site, count) for each in found]
         self._searches: dict[tuple[int, tuple[str, ...], frozenset[str]], Joins] = {}
         self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
+        self._branches: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
 
     def at(self, root: str, found: Mapping[str, Shipment]) -> dict[str, Shipment]:
         """The shipments to `root`, those of tables that are joined first in the place of theirs."""
@@ -134,10 +136,27 @@ class Joiner:
                 return math.inf
             size_bytes = from_.size_bytes(tables) * _ROUGH
             edges_s = self._costs.ship_s(host, member, 0.0) * (tables.bit_count() - 1) * _EDGE_KEPT
-            ship_s = self._costs.ship_s(host, member, size_bytes)
+            ship_s = self._reduced_s(from_.named(tables), host, member, size_bytes)
             return ship_s + edges_s + LOOK_UP_S * (tables.bit_count() - 1) + JOB_S * waits
 
         return JoinCosts(alone_s, made_s)
+
+    def _reduced_s(self, names: Sequence[str], host: str, member: str, size_bytes: float) -> float:
+        """To send what was joined, without the rows that keys of others drop: those that would reduce a table alone."""
+        best_s = self._costs.ship_s(host, member, size_bytes)
+        for name in names:
+            for other, share, keys_s in self._branches_of(name, host, member):
+                if other not in names:
+                    reduced_s = keys_s + self._costs.ship_s(host, member, size_bytes * share)
+                    if reduced_s < best_s:
+                        best_s, size_bytes = reduced_s, size_bytes * share
+        return best_s
+
+    def _branches_of(self, name: str, host: str, member: str) -> list[tuple[str, float, float]]:
+        key = name, host, member
+        if key not in self._branches:
+            self._branches[key] = self._reducer.branches(self._shipment_of(name, member).node, host)
+        return self._branches[key]
 
     # --- what it is then -----------------------------------------------------------------------------
     def _group(self, from_: _From, piece: Piece, receiver: str, full: Sequence[str]) -> tuple[Mention, Shipment]:
@@ -316,9 +335,19 @@ class _From:
         else:
             last = next((each for each in reversed(names) if self._leaves_connected(names, each)), names[-1])
             rest = tuple(each for each in names if each != last)
-            found = self._estimator.join(self._of(rest), self._of((last,)), self._keys(rest, last))
+            found = self._join(self._of(rest), self._of((last,)), self._keys(rest, last))
         self._estimates[names] = found
         return found
+
+    def _join(self, left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]) -> Estimate:
+        """Where nobody knows how many values the keys have, one side is taken to refer to the other."""
+        joined = self._estimator.join(left, right, keys)
+        known = [side.columns[name] for pair in keys for side, name in zip((left, right), pair, strict=True)]
+        if not any(column.is_guessed for column in known):
+            return joined
+        kept = [side.rows / max(1.0, side.base_rows) for side in (left, right)]
+        rows = max(joined.rows, left.rows * kept[1], right.rows * kept[0])
+        return msgspec.structs.replace(joined, rows=rows, base_rows=max(rows, joined.base_rows))
 
     def _leaves_connected(self, names: tuple[str, ...], last: str) -> bool:
         bits = {name: 1 << index for index, name in enumerate(self._chosen)}

@@ -67,6 +67,18 @@ class Reducer:
         )
         return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
 
+    def branches(self, node: Node, host: str) -> list[tuple[str, float, float]]:
+        """What reduces a mention: the other's name, the share of rows that it leaves, and what its keys cost at `host`.
+
+        Other mentions that are joined with this one are reduced by the same.
+        """
+        whole = self._scan(node.mention)
+        found: list[tuple[str, float, float]] = []
+        for pairs, child in node.children:
+            left = self._estimator.semi(whole, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
+            found.append((child.mention.name, left.rows / max(1.0, whole.rows), self._keys_cost(child, host, pairs)))
+        return found
+
     def _shares(self, mention: Mention) -> dict[str, float]:
         found = self._known_shares.get(mention.name)
         if found is None:
