@@ -128,6 +128,7 @@ class Joiner:
                 {member: self._shipment_of(name, member).cost_s for member in site.data_members} for name in names
             ]
             self._searches[key] = Joins(from_.adjacent, site.data_members, hosts, self._join_costs(from_, alone_s))
+        from_.is_exact = self._searches[key].is_exact
         return self._searches[key].pieces(root)
 
     def _join_costs(self, from_: _From, alone_s: Sequence[Mapping[str, float]]) -> JoinCosts:
@@ -215,7 +216,7 @@ class Joiner:
             here,
             piece.member,
             sent,
-            _reason(joinable, body.names, len(from_.names), full),
+            _reason(joinable, body.names, full, from_.is_exact),
             inputs,
             {end: columns[to].name for end, to in ends.items()},
             body.names,
@@ -232,10 +233,10 @@ def _hosts(piece: Piece) -> list[str]:
     return [member for each in piece.inputs for member in _hosts(each)] + ([piece.member] if piece.inputs else [])
 
 
-def _reason(joinable: Joinable, names: Sequence[str], count: int, full: Sequence[str]) -> str:
+def _reason(joinable: Joinable, names: Sequence[str], full: Sequence[str], is_exact: bool) -> str:
     tables = ", ".join(joinable.mentions[name].alias.name for name in names)
     room = f"; no room at {', '.join(full)}" if full else ""
-    search = f"; of {count} tables not every order was tried" if count > EXACT_MAX else ""
+    search = "" if is_exact else f"; of more than {EXACT_MAX} tables not every order is tried"
     return f"{tables} are joined there before they travel{room}{search}"
 
 
@@ -281,6 +282,7 @@ class _From:
         self._estimator = site.estimator
         self._chosen: tuple[str, ...] = ()
         self.adjacent: list[int] = []
+        self.is_exact = True
         self._estimates: dict[tuple[str, ...], Estimate] = {}
         self._sizes: dict[tuple[str, ...], float] = {}
 

@@ -173,7 +173,7 @@ def test_of_many_tables_not_every_order_is_tried() -> None:
     where = " AND ".join(f"n{index}.n_id = n{index + 1}.n_id AND n{index}.n_name = 'x{index}'" for index in range(8))
     plan = planned(f"SELECT o_id FROM orders, {tables} WHERE o_cust = n0.n_id AND {where}", "oslo", SLOW, Rules())
     assert joined(plan)
-    assert any("of 10 tables not every order was tried" in fragment.reason for fragment in plan.fragments)
+    assert any("of more than 8 tables not every order is tried" in fragment.reason for fragment in plan.fragments)
 
 
 def test_large_statements_are_planned_all_the_same() -> None:
