@@ -37,7 +37,6 @@ def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, par
     mentions = Mentions(query, tree, catalog, site.rules)
     choice = _Choice(mentions, tree, site, partials)
     root, shipments, reason = choice.best()
-    mentions.all |= choice.joiner.groups(root)
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
     without_moved(tree, choice.joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
     _replace_blocks(tree, sent)
@@ -139,7 +138,7 @@ class _Choice:
     """Where the rest of the query runs, and how each mention comes there."""
 
     def __init__(self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source]) -> None:
-        self._mentions = mentions.all
+        self._mentions: dict[str, Mention] = mentions.all
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
@@ -168,6 +167,7 @@ class _Choice:
         root = cheapest(costs_s, holders, self._site.data_members)
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
+        self._mentions.update(self.joiner.groups(root))
         return root, found[root], self._reason(root, costs_s)
 
     def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
