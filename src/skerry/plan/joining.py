@@ -128,8 +128,8 @@ class Joiner:
                 {member: self._shipment_of(name, member).cost_s for member in site.data_members} for name in names
             ]
             # Of hosts that cost the same, one that holds rows: another may be down.
-            holders = {member for name in names for member in from_.joinable.mentions[name].members}
-            members = sorted(site.data_members, key=lambda member: member not in holders)
+            holding = {member for name in names for member in from_.joinable.mentions[name].members}
+            members = sorted(site.data_members, key=lambda member: member not in holding)
             self._searches[key] = Joins(from_.adjacent, members, hosts, self._join_costs(from_, alone_s))
         from_.is_exact = self._searches[key].is_exact
         return self._searches[key].pieces(root)
