@@ -106,6 +106,7 @@ def joined(sql: str) -> list[str]:
         # Were they one relation, rows without an order could make it fail.
         f"SELECT o_id FROM {CHAIN} AND 1 / (c_nation - n_id) > 0",
         f"SELECT o_id FROM {CHAIN} AND c_name + n_id > 0",
+        f"SELECT o_id FROM {CHAIN} AND c_id / n_id > (SELECT max(l_qty) FROM lineitem)",
         # Nothing says how they belong together.
         "SELECT o_id FROM orders, customer, nation WHERE c_nation < n_id AND o_cust = 3 AND c_name = 'x' AND n_id = 4",
         # Chance is not asked twice.

@@ -297,13 +297,13 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
             if id(single) in names and id(conjunct) in own:
                 yield Conjunct(conjunct, frozenset((names[id(single)],)))
             continue
-        sources = [resolve(column, scope) for column in conjunct.find_all(exp.Column)]
+        # Subqueries ask of rows of their own; what they are compared with is asked of these.
+        columns = [each for each in conjunct.find_all(exp.Column) if each.find_ancestor(exp.Query) is scope.select]
+        sources = [resolve(column, scope) for column in columns]
         known = {names[id(source)] for source in sources if source is not None and id(source) in names}
-        if len(known) < 2 or any(source is None or id(source) not in names for source in sources):
+        if len(known) < 2 or any(source is not None and id(source) not in names for source in sources):
             continue
-        if any(isinstance(node, exp.Query) for node in conjunct.walk()):
-            continue
-        if not cannot_fail(conjunct, types) or not all(source in allowed for source in sources):
+        if None in sources or not all(source in allowed for source in sources) or not cannot_fail(conjunct, types):
             yield Conjunct(conjunct, frozenset(known), is_safe=False)
             continue
         pair = _pair(conjunct, scope, names)
