@@ -82,25 +82,27 @@ class Body:
             where=exp.Where(this=_all(conditions)),
         )
 
-    def _column(self, end: End) -> exp.Column:
+    def _name(self, end: End) -> str:
+        """What its input calls the column."""
         mention = self._by_name[end[0]]
         if isinstance(mention.block, Joined):
-            name = mention.block.ends[end]
-        else:
-            column = mention.scan.table.column(end[1])
-            assert column is not None
-            name = column.name
+            return mention.block.ends[end]
+        column = mention.scan.table.column(end[1])
+        assert column is not None
+        return column.name
+
+    def _column(self, end: End) -> exp.Column:
+        mention, name = self._by_name[end[0]], self._name(end)
         self.read[mention.name].add(name)
         return exp.Column(this=exp.Identifier(this=name, quoted=True), table=mention.alias.copy())
 
     def _equalities(self) -> Iterator[exp.Expr]:
         for group in self._joinable.equal:
-            inside = [end for end in group if end[0] in self._by_name]
-            columns = {column.sql(): column for end in inside if self._has(end) and (column := self._column(end))}
-            first, *others = columns.values() if columns else [None]
-            for other in others:
-                assert first is not None
-                yield exp.EQ(this=first.copy(), expression=other)
+            inside = [end for end in group if end[0] in self._by_name and self._has(end)]
+            # Columns that were made one before are one here.
+            columns = list({(self._by_name[end[0]].name, self._name(end)): end for end in inside}.values())
+            for other in columns[1:]:
+                yield exp.EQ(this=self._column(columns[0]), expression=self._column(other))
 
     def _has(self, end: End) -> bool:
         block = self._by_name[end[0]].block

@@ -147,13 +147,13 @@ class Joiner:
 
     def _reduced_s(self, names: Sequence[str], host: str, member: str, size_bytes: float) -> float:
         """To send what was joined, without the rows that keys of others drop: those that would reduce a table alone."""
-        best_s = self._costs.ship_s(host, member, size_bytes)
+        best_s, spent_s = self._costs.ship_s(host, member, size_bytes), 0.0
         for name in names:
             for other, share, keys_s in self._branches_of(name, host, member):
                 if other not in names:
-                    reduced_s = keys_s + self._costs.ship_s(host, member, size_bytes * share)
+                    reduced_s = spent_s + keys_s + self._costs.ship_s(host, member, size_bytes * share)
                     if reduced_s < best_s:
-                        best_s, size_bytes = reduced_s, size_bytes * share
+                        best_s, spent_s, size_bytes = reduced_s, spent_s + keys_s, size_bytes * share
         return best_s
 
     def _branches_of(self, name: str, host: str, member: str) -> list[tuple[str, float, float]]:

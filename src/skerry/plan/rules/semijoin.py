@@ -59,13 +59,22 @@ class Reducer:
 
     def shipment(self, mention: Mention, receiver: str, columns: Sequence[str], reduces: bool) -> Shipment:
         """The columns of the mention at `receiver`, reduced as far as that pays."""
-        reduces = reduces and len(self._mentions) <= _MENTIONS_MAX
+        reduces = reduces and len(self._mentions) <= _MENTIONS_MAX and self._is_worth(mention, receiver, columns)
         node = self._pruned(mention, receiver, columns) if reduces else self.plain(mention)
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
         return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+
+    def _is_worth(self, mention: Mention, receiver: str, columns: Sequence[str]) -> bool:
+        """Do its rows cost more than the least that a reduction does?"""
+        plain = self.plain(mention)
+        size_bytes = sent_rows(plain, columns) * width_of(plain.estimate, columns)
+        shares = [(member, share) for member, share in self._shares(mention).items() if member != receiver]
+        empty_s = sum(self._costs.ship_s(member, receiver, 0.0) for member, _ in shares)
+        rows_s = sum(self._costs.ship_s(member, receiver, size_bytes * share) for member, share in shares)
+        return rows_s - empty_s > LOOK_UP_S
 
     def branches(self, node: Node, host: str) -> list[tuple[str, float, float]]:
         """What reduces a mention: the other's name, the share of rows that it leaves, and what its keys cost at `host`.
