@@ -104,6 +104,8 @@ class Clients:
                     continue
                 if len(requests) >= self._member.limits.client_requests:
                     raise Overloaded(f"{len(requests)} requests wait on this connection (limits.client_requests)")
+                if isinstance(message, ClientClose):  # at once: a Goodbye behind it ends what has not begun
+                    self._close(message.query, Cancelled(f"query {message.query} was closed by its client"))
                 task = asyncio.ensure_future(self._answer(connection, message))
                 requests.add(task)
                 task.add_done_callback(requests.discard)
@@ -113,7 +115,7 @@ class Clients:
             heartbeat.cancel()
             self._connections.discard(connection)
             for query in self._cursors.gone(connection, clock.now(), is_goodbye=is_goodbye):
-                self._close(query, Cancelled("the client went away"))
+                self._close(query, Cancelled(f"query {query} ended: its client went away"))
             for task in requests:
                 task.cancel()
 
@@ -144,7 +146,9 @@ class Clients:
     def tick(self, now: float) -> None:
         self._cursors.expire(now)
         for query in self._cursors.expired(now):
-            self._close(query, Cancelled(f"nobody came for the result of query {query} in time"))
+            lease_s = self._open[query].options.lease.seconds
+            late = Cancelled(f"nobody came for the result of query {query} within its lease ({lease_s:g} s)")
+            self._close(query, late, is_unread=True)
 
     async def _answer(self, connection: Connection, message: Message) -> None:
         handlers: dict[type[Message], Callable[..., Awaitable[Message]]] = {
@@ -267,6 +271,8 @@ class Clients:
         query = message.query
         try:
             self._check_home(query)
+            if query not in self._open:
+                raise self._not_open(query)
             self._cursors.attach(query, connection)
             cursor = self._open[query]
             if cursor.options.lease.outlives:
@@ -286,6 +292,10 @@ class Clients:
             if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
                 self._close(query, error)
             return ClientResult(message.request, error=failure_of(error, self._member.name))
+
+    def _not_open(self, query: QueryId) -> Cancelled:
+        forgotten = f"query {query} is not open here: it ended, was closed, or nobody came for it within its lease"
+        return Cancelled(self._history.why_ended(query) or forgotten)
 
     def _check_home(self, query: QueryId) -> None:
         """Only a query's initiator knows it: say where that is."""
@@ -389,7 +399,7 @@ class Clients:
         try:
             self._check_home(message.query)
             if cursor is None or cursor.initiated is None:
-                raise Cancelled(f"query {message.query} is not open here: it ended, or was closed")
+                raise self._not_open(message.query)
             page = await cursor.initiated.page(number, *self._page_size(message))
             self._given(message.query, page)
             return ClientPage(message.request, page)
@@ -399,22 +409,23 @@ class Clients:
             return ClientPage(message.request, error=failure_of(error, self._member.name))
 
     async def _close_request(self, _connection: Connection, message: ClientClose) -> ClientClosed:
-        self._close(message.query, Cancelled(f"query {message.query} was closed by its client"))
-        return ClientClosed(message.request)
+        return ClientClosed(message.request)  # `serve` has closed it
 
-    def _close(self, query: QueryId, error: SkerryError | None) -> None:
-        """Ends the cursor; a query that still runs is cancelled everywhere."""
+    def _close(self, query: QueryId, error: SkerryError | None, *, is_unread: bool = False) -> None:
+        """Ends the cursor; a query that still runs is cancelled everywhere. `is_unread`: nobody had all its rows."""
         self._cursors.close(query, clock.now())
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
+        reason = error.message if error is not None and (is_unread or not cursor.is_given) else ""
         if isinstance(error, Cancelled) and cursor.is_given:
             error = None  # all of it was made, and its client has what it wants
-        if cursor.initiated is not None and error is not None:
-            cursor.initiated.cancel(error)
+        if cursor.initiated is not None:
+            if error is not None:
+                cursor.initiated.cancel(error)
             cursor.initiated.drop_pages()
         state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
-        self._history.record(query, cursor, state)
+        self._history.record(query, cursor, state, reason)
 
     def _remember(self, query: QueryId) -> None:
         """The last page went out: the cursor is over, its query ends with the receipts."""

@@ -119,7 +119,7 @@ def test_detached_queries(cluster: LocalCluster) -> None:
         attached = other.attach(query)
         assert attached.description is not None
         assert sorted(attached.fetch_arrow_table()["id"].to_pylist()) == IDS
-        with pytest.raises(skerry.OperationalError, match="not open"):
+        with pytest.raises(skerry.OperationalError, match="all of its rows were given"):
             other.attach(query)
 
 
