@@ -179,6 +179,8 @@ def progress_line(status: QueryStatus | None, seconds: float) -> str:
             done = sum(fragment.state == "done" for fragment in status.fragments)
             rows = sum(fragment.rows for fragment in status.fragments)
             parts += [f"fragments {done}/{len(status.fragments)}", rows_text(rows)]
+            running = sorted({each.member for each in status.fragments if each.state == "running"})
+            parts += [f"at {', '.join(running)}"] if running else []
         parts += [f"{link.sender}→{link.receiver} {decimal_size(link.size_bytes)}" for link in status.links]
     return " · ".join(parts)
 

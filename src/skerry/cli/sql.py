@@ -184,6 +184,9 @@ format_option = click.option(
 def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
     """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
 
+    With a schema, which is a member's name, a table means the part of it there; a table that is not there is the whole
+    one, with its parts at all members.
+
     With TLS it is skerry+tls://host:port?authority=ca.pem; add certificate and key where members ask for them.
 
     STATEMENT may be several, separated by semicolons; the first that fails ends the run, with exit code 1.

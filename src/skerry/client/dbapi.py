@@ -181,7 +181,9 @@ class Connection:
         """End a query of any connection; nothing happens if it has ended."""
         self._check()
         query = self._resolve(query_id)
-        self._links.to(query).ask(lambda number: ClientClose(number, query), ClientClosed)
+        reply = self._links.to(query).ask(lambda number: ClientClose(number, query), ClientClosed)
+        if reply.error is not None:
+            raise error_of(reply.error)
 
     def __enter__(self) -> Connection:
         return self
