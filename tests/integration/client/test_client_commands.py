@@ -69,6 +69,9 @@ def test_a_query_is_cancelled_from_another_member(cluster: LocalCluster) -> None
     assert "is cancelled" in skerry("cancel", cluster, shown, at="tromso").stdout
     nothing_left(cluster)
     assert "was not running: cancelled" in skerry("cancel", cluster, shown).stdout
+    never = skerry("cancel", cluster, f"oslo/{'0' * 32}")
+    assert (never.exit_code, never.stdout) == (1, "")
+    assert "it ended long ago, or never began" in never.stderr
     (line,) = [line for line in skerry("ps", cluster).stdout.splitlines() if query[:17] in line]
     assert "running" not in line
 
