@@ -200,7 +200,7 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
     runner = Runner(url, output_format, timeout_s, fault_policy)
     with told(runner):
         runner.connection()
-        if statement is None and sys.stdin.isatty():
+        if statement is None and sys.stdin.isatty() and sys.stdout.isatty():
             from skerry.cli.prompt import Prompt  # prompt_toolkit takes a while to load
 
             Prompt(runner).run()

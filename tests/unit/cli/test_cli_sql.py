@@ -108,6 +108,20 @@ def test_a_reader_that_stops_ends_it_quietly(member: ScriptedMember, output_form
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
+def test_what_is_typed_for_a_pipe_is_a_script(member: ScriptedMember) -> None:
+    """`skerry sql URL | less`, typed at a terminal: a prompt would be drawn into the pipe."""
+    master, terminal = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "skerry", "sql", member.url]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        os.close(terminal)
+        os.write(master, b"SELECT * FROM cities;\n\x04")
+        out, _ = process.communicate(timeout=30)
+    os.close(master)
+    assert out.startswith(" city   | people\n--------+--------\n")
+    assert "\x1b" not in out
+
+
 @pytest.mark.parametrize("module", ["skerry", "skerry.cli"])
 def test_python_m(module: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
