@@ -141,3 +141,17 @@ def test_groups_that_lack_a_column_do_not_show_its_equal() -> None:
     assert not any("AS `n_id`" in sql for sql in plain)
     assert all("AS `n_id`" in sql and "AS `c_nation`" in sql for sql in sets)
     assert sets
+
+
+def test_units_are_no_columns_and_dates_are() -> None:
+    """`date_add(d, 3)` is spelt like `date_add(DAY, 3, d)`."""
+    where = "a.o_id = b.o_id AND a.o_id = l_order AND a.o_total = 3 AND b.o_cust = 4"
+    same = f"orders AS a, orders AS b, lineitem WHERE {where}"
+    for value in ("date_add(a.o_date, 3)", "date_add(DAY, 3, a.o_date)", "datediff(a.o_date, b.o_date)"):
+        plan = make_plan(bound(f"SELECT {value} AS d FROM {same}"), CATALOG, site(0.001, "tromso", Rules()), LIMITS)
+        assert any("a, b are joined there" in fragment.reason for fragment in plan.fragments), plan.fragments
+        (root,) = [fragment for fragment in plan.fragments if fragment.output.edge == plan.finish.edge]
+        assert "DAY" not in value or "(DAY, 3, " in root.sql
+        assert "o_date" in root.sql
+        assert " a.o_date" not in root.sql.replace("(", " ")
+        assert " b.o_date" not in root.sql.replace("(", " ")

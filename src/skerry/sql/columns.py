@@ -81,9 +81,11 @@ def _check_qualified(column: exp.Column, scope: Scope, values: set[str], text: s
 
 
 def is_unit(column: exp.Column) -> bool:
-    """Is it DAY in `dateadd(DAY, 1, d)`?"""
+    """Is it DAY in `dateadd(DAY, 1, d)`? In `date_add(d, 1)` there is none."""
     call = column.parent
-    return isinstance(call, exp.Anonymous) and call.name.lower() in UNIT_CALLS and column.index == 0
+    if not isinstance(call, exp.Anonymous) or call.name.lower() not in UNIT_CALLS:
+        return False
+    return column.index == 0 and len(column.parts) == 1 and len(call.expressions) > 2
 
 
 def _hides_names(node: exp.Expr) -> bool:

@@ -199,9 +199,15 @@ class _Reader:
         self.doubtful: set[str] = set()
 
     def read(self) -> None:
+        seen: set[int] = set()
         for scope in self._inside:
             for column in scope.columns:
+                seen.add(id(column))
                 self._column(column, scope)
+        for column in self._scope.select.find_all(exp.Column):
+            if id(column) not in seen:  # it stands where nobody looks for columns
+                parts = [part.name.lower() for part in column.parts]
+                self.doubtful |= {each.name for each in self._mentions.values() if _is_of(parts, each)}
         # Two columns cannot both be called so.
         names: dict[str, set[str]] = {}
         for name, called in self.own:
