@@ -237,3 +237,19 @@ fragment 3 at oslo: reads edge 1 from bergen; table orders; edge 2 from tromso
     → edge 3 to oslo
 finish at oslo: gather edge 3 from oslo
 */
+
+-- case: in HAVING a name may be another thing
+-- rules: filters,lookups
+SELECT c_nation, count(*) AS n FROM customer GROUP BY c_nation HAVING count(*) > (SELECT max(l_qty) FROM lineitem WHERE l_qty = c_nation)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to tromso (~150000 rows, 585.9 KiB)
+fragment 2 at tromso: reads edge 1 from bergen; table lineitem
+    SELECT c_nation, count(*) AS n FROM edge_1 AS customer GROUP BY c_nation HAVING count(*) > (SELECT max(l_qty) FROM lineitem AS lineitem WHERE l_qty = c_nation)
+    because the links take ~0.074 s, ~1.9 s at bergen
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from tromso
+*/

@@ -28,6 +28,7 @@ from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
 from skerry.plan.rules.sets import is_set
 from skerry.plan.rules.subqueries import movable
+from skerry.plan.selectivity import VALUES
 from skerry.plan.size import Sizer
 from skerry.sql.names import TableRef
 from skerry.sql.push import conjuncts, owner, resolve
@@ -102,7 +103,7 @@ class Mentions:
                 equal = self._arcs(scope)
                 if rules.has("equalities"):
                     infer_filters(equal)
-        self._size_blocks()
+        self._size()
 
     def _blocks(self, rules: Rules) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
@@ -117,9 +118,13 @@ class Mentions:
             mention = Mention(scan, block.source, block.scope, (part,), block=block)
             self.all[name] = self._by_source[id(block.source)] = mention
 
-    def _size_blocks(self) -> None:
+    def _size(self) -> None:
+        """Blocks, and sets that conditions look into, as large as they are when all conditions are known."""
         sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, Estimator())
         for name, mention in self.all.items():
+            for condition in mention.conditions:
+                if condition.subquery is not None and isinstance(condition.filter, exp.In):
+                    condition.filter.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
             if mention.block is not None:
                 mention.parts = (as_part(name, mention.block, sizer.of(mention.block.body)),)
 

@@ -10,6 +10,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.having import having_share
 from skerry.plan.relations import (
     Aggregate,
     Derived,
@@ -70,6 +71,10 @@ class Sizer:
                 return known or _UNKNOWN
             case Join():
                 return self._join(relation, named)
+            case Filter(Aggregate(input, keys), condition):
+                rows = self._of(input, named)
+                groups = self._group(rows, keys)
+                return self._estimator.limit(groups, groups.rows * having_share(condition, rows, groups.rows))
             case Filter(input, condition):
                 estimate = self._of(input, named)
                 # What speaks of one table was counted with its scan; an equality of two is the join's.

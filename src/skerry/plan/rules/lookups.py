@@ -60,6 +60,8 @@ def lookup(each: Asked, scopes: Scopes, holders: Mapping[str, Sequence[TablePart
         return None
     if each.kind != "scalar" and len(scope.sources) < 2:
         return None
+    if isinstance(each.parent.find_ancestor(exp.Having, exp.Select), exp.Having):
+        return None  # what a name means there, the groups' list decides
     inner, outer = _parted(split(where.this), scope, each.scope, scopes)
     columns = _own_columns(outer, scope, each.scope)
     if not outer or columns is None or not _is_closed(select, outer, each.scope, scopes):
