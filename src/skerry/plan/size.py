@@ -72,9 +72,9 @@ class Sizer:
             case Join():
                 return self._join(relation, named)
             case Filter(Aggregate(input, keys), condition):
-                rows = self._of(input, named)
-                groups = self._group(rows, keys)
-                return self._estimator.limit(groups, groups.rows * having_share(condition, rows, groups.rows))
+                below = self._of(input, named)
+                groups = self._group(below, keys)
+                return self._estimator.limit(groups, groups.rows * having_share(condition, below, groups.rows))
             case Filter(input, condition):
                 estimate = self._of(input, named)
                 # What speaks of one table was counted with its scan; an equality of two is the join's.
