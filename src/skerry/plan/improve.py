@@ -269,6 +269,7 @@ class _Choice:
             else:
                 gone = set(inside) | {other for other in found if _is_within(self._mentions[other], mention)}
                 found = {each: shipment for each, shipment in found.items() if each not in gone}
+        found = self._shared(found, member)
         if self._site.rules.has("filters"):
             # A block that does not travel itself has no conjuncts that moved.
             sent = {name: self._mentions[name] for name in found if member not in self._mentions[name].members}
@@ -278,6 +279,22 @@ class _Choice:
                 for name, shipment in found.items()
                 if name not in inside_moved and not _is_moved(self._mentions[name], sent)
             }
+        return found
+
+    def _shared(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
+        """Mentions of the same rows travel as one, unreduced, where that costs less than each reduced by itself."""
+        alike: dict[str, list[str]] = {}
+        for name in found:
+            if member not in self._mentions[name].members:
+                alike.setdefault(signature(self._reducer.plain(self._mentions[name])), []).append(name)
+        for names in alike.values():
+            apart = {name: found[name] for name in names}
+            if len(_once(apart)) < 2:
+                continue
+            columns = list(dict.fromkeys(column for name in names for column in self._columns[name]))
+            whole = {name: self._reducer.shipment(self._mentions[name], member, columns, False) for name in names}
+            if max(each.cost_s for each in whole.values()) < sum(each.cost_s for each in _once(apart)):
+                found = found | whole
         return found
 
 
