@@ -1,4 +1,4 @@
-"""Subqueries that are put in FROM, whatever that costs, ask for the same rows: generated ones, on tables full of NULLs."""
+"""Generated subqueries, on tables full of NULLs: put in FROM, whatever that costs, they ask for the same rows."""
 
 from __future__ import annotations
 
