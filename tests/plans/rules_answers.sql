@@ -317,3 +317,23 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */
+
+-- case: EXISTS over a generator, which may make no rows
+-- rules: filters,answers
+SELECT o_id FROM orders WHERE EXISTS (SELECT explode(array(c_id)) FROM customer JOIN nation ON c_nation = n_id)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table nation
+    SELECT nation.`n_id` FROM nation AS nation
+    because nation is there
+    → edge 2 to oslo (~25 rows, 100 B)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
+    SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ explode(array(c_id)) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id)
+    because the links take ~0.15 s, ~1.4 s at bergen
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/

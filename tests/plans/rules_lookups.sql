@@ -253,3 +253,43 @@ fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     → edge 2 to oslo
 finish at oslo: gather edge 2 from tromso
 */
+
+-- case: EXISTS over an aggregate of a join has its row whatever the key
+-- rules: filters,lookups
+SELECT o_id FROM orders WHERE EXISTS (SELECT max(n_id) FROM customer JOIN nation ON c_nation = n_id WHERE c_id = o_cust)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table nation
+    SELECT nation.`n_id` FROM nation AS nation
+    because nation is there
+    → edge 2 to oslo (~25 rows, 100 B)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
+    SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)
+    because the links take ~0.15 s, ~2.4 s at bergen
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: IN an aggregate of a join is no set of rows
+-- rules: filters,lookups
+SELECT o_id FROM orders WHERE o_id IN (SELECT max(n_id) FROM customer JOIN nation ON c_nation = n_id WHERE c_id = o_cust)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table nation
+    SELECT nation.`n_id` FROM nation AS nation
+    because nation is there
+    → edge 2 to oslo (~25 rows, 100 B)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
+    SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)
+    because the links take ~0.15 s, ~2.4 s at bergen
+    → edge 3 to oslo
+finish at oslo: gather edge 3 from oslo
+*/

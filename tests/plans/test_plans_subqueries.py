@@ -49,8 +49,9 @@ class Asking:
         from_, columns = self._random.choice(list(INNER.items()))
         where = self._where(from_, columns)
         if kind == "exists":
-            return f"{no}EXISTS (SELECT {self._random.choice(('*', '1', columns[0]))} FROM {from_}{where})"
-        value = self._random.choice((columns[-1], f"{columns[0]} + 1"))
+            listed = self._random.choice(("*", "1", columns[0], f"max({columns[0]})"))
+            return f"{no}EXISTS (SELECT {listed} FROM {from_}{where})"
+        value = self._random.choice((columns[-1], f"{columns[0]} + 1", f"min({columns[0]})"))
         if self._random.random() < 0.3:
             where = self._where(from_, columns, is_closed=True)
             where += f" GROUP BY {columns[0]} HAVING count(*) > 1"

@@ -20,7 +20,7 @@ from skerry.catalog.table import TablePart
 from skerry.plan.rules.blocks import ANSWER, home_of
 from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import is_closed
-from skerry.sql.functions import is_aggregate
+from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.scope import Scope, Scopes
 
 ONCE = "the subquery is answered once"
@@ -94,7 +94,7 @@ def is_answerable(each: Asked, scopes: Scopes, holders: Mapping[str, Sequence[Ta
     if isinstance(query, exp.Select):
         if not has_only(query, _CLAUSES):
             return False
-        if each.kind == "exists" and not _is_plain(query):
+        if each.kind == "exists" and not is_plain(query):
             return False
     elif any(query.args.get(key) for key in ("order", "sort", "cluster", "distribute", "limit", "offset")):
         return False
@@ -108,11 +108,11 @@ def has_only(select: exp.Select, clauses: frozenset[str]) -> bool:
     return all(key in clauses for key, value in select.args.items() if value not in (None, [], False))
 
 
-def _is_plain(select: exp.Select) -> bool:
-    """Can its list be left out? Groups may mean what stands there, and an aggregate makes one row of any."""
+def is_plain(select: exp.Select) -> bool:
+    """Can its list be left out? Groups may mean what stands there, and aggregates and generators make rows."""
     if any(select.args.get(key) is not None for key in ("group", "having")):
         return False
-    return not any(is_aggregate(node) for item in select.expressions for node in item.walk())
+    return not any(is_aggregate(node) or is_generator(node) for item in select.expressions for node in item.walk())
 
 
 def put_answer(each: Asked, name: str) -> None:

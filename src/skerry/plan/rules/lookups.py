@@ -22,7 +22,7 @@ from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.mentions import is_key
-from skerry.plan.rules.answers import Asked, column_of, derived, has_only
+from skerry.plan.rules.answers import Asked, column_of, derived, has_only, is_plain
 from skerry.plan.rules.blocks import home_of
 from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import looked_up, scopes_inside
@@ -58,7 +58,7 @@ def lookup(each: Asked, scopes: Scopes, holders: Mapping[str, Sequence[TablePart
     where = select.args.get("where")
     if where is None or not scope.plain or select.find(exp.With) is not None or home_of(select, holders) is None:
         return None
-    if each.kind != "scalar" and len(scope.sources) < 2:
+    if each.kind != "scalar" and (len(scope.sources) < 2 or not is_plain(select)):
         return None
     if isinstance(each.parent.find_ancestor(exp.Having, exp.Select), exp.Having):
         return None  # what a name means there, the groups' list decides
