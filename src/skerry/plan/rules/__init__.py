@@ -8,8 +8,18 @@ from skerry.errors import UserError
 
 # What each of them does stands in docs/architecture.md; a rule that is not named here cannot be switched.
 NAMES = (
-    *("filters", "disjunctions", "equalities", "subqueries", "answers", "lookups", "sets", "computed", "semijoin"),
-    *("blocks", "aggregates"),
+    "filters",
+    "disjunctions",
+    "equalities",
+    "subqueries",
+    "answers",
+    "lookups",
+    "sets",
+    "computed",
+    "semijoin",
+    "blocks",
+    "joined",
+    "aggregates",
 )
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
