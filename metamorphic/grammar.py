@@ -225,7 +225,8 @@ class Grammar:
         elif groups:
             tail += f" GROUP BY {by}"
         if made.chance(0.2):
-            tail += f" HAVING {self._random.choice(('count(*) > 1', 'count(*) BETWEEN 2 AND 50', 'count(*) % 2 = 0'))}"
+            kept = ["count(*) > 1", "count(*) BETWEEN 2 AND 50", "count(*) % 2 = 0", f"count(*) < {self._scalar(())}"]
+            tail += f" HAVING {self._random.choice(kept)}"
         rows = min(relation.rows, 20.0 ** len(groups))
         return replace(self._select("SELECT ", [*shown, *aggregates], tail, relation, is_top), rows=rows)
 
@@ -356,6 +357,8 @@ class Grammar:
         found = next(each for each in inner.items if each.origin == other)
         more = f" AND {self._made.predicate(inner.items, 1)}" if self._made.chance(0.6) else ""
         no = self._random.choice(("", "", "NOT "))
+        if self._made.chance(0.2):
+            return self._exists_join(inner, found, item, more, no)
         if self._made.chance(0.5):
             listed = self._random.choice(("*", "1", found.ref))
             return f"{no}EXISTS (SELECT {listed} FROM {inner.sql} WHERE {found.ref} = {item.ref}{more})"
@@ -364,6 +367,21 @@ class Grammar:
             group = f" GROUP BY {found.ref} HAVING count(*) > 1"
             return f"{item.ref} {no}IN (SELECT {found.ref} FROM {inner.sql}{where}{group})"
         return f"{item.ref} {no}IN (SELECT {found.ref} FROM {inner.sql}{where})"
+
+    def _exists_join(self, inner: Relation, found: Item, item: Item, more: str, no: str) -> str:
+        """EXISTS, or IN without a correlation, over a join."""
+        ways = [(each, other) for each in inner.items if each.origin for other in partners(each.origin)]
+        if not ways:
+            return f"{no}EXISTS (SELECT * FROM {inner.sql} WHERE {found.ref} = {item.ref}{more})"
+        each, other = self._random.choice(ways)
+        joined = self._source(other.split(".")[0], 0)
+        key = next(column for column in joined.items if column.origin == other)
+        pair = f"{inner.sql} JOIN {joined.sql} ON {each.ref} = {key.ref}"
+        if self._made.chance(0.4):
+            return f"{item.ref} {no}IN (SELECT {found.ref} FROM {pair}{more.replace(' AND ', ' WHERE ', 1)})"
+        numbers = [column.ref for column in joined.items if column.kind == "int"]
+        link = f" AND {self._random.choice(numbers)} <> {item.ref}" if numbers and item.kind == "int" else ""
+        return f"{no}EXISTS (SELECT 1 FROM {pair} WHERE {found.ref} = {item.ref}{link}{more})"
 
     def _scalar(self, outer: Sequence[Item]) -> str:
         """A subquery of one number; correlated by equality where a column has a partner."""
@@ -379,6 +397,7 @@ class Grammar:
         asked = ["count(*)"] + (
             [f"{self._random.choice(('min', 'max'))}({self._random.choice(numbers).ref})"] if numbers else []
         )
+        asked += [f"1 + count({numbers[0].ref})", f"coalesce(max({numbers[-1].ref}), 3)"] if numbers else []
         if self._made.chance(0.4):
             link += f"{' AND' if link else ' WHERE'} {self._made.compare(inner.items)}"
         return f"(SELECT {self._random.choice(asked)} FROM {inner.sql}{link})"

@@ -73,7 +73,7 @@ fragment 1 at oslo: reads table orders
     → edge 1 to tromso (~15000 rows, 117.2 KiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     SELECT /*+ BROADCAST(`orders`) */ o_id, d.n FROM edge_1 AS orders JOIN (SELECT l_order, count(*) AS n FROM lineitem AS lineitem WHERE l_qty = 1 GROUP BY l_order) AS d ON o_id = d.l_order
-    because the links take ~0.031 s, ~0.038 s at oslo
+    because the links take ~0.019 s, ~0.027 s at oslo
     → edge 2 to oslo
 finish at oslo: gather edge 2 from tromso
 */
@@ -174,6 +174,22 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     WITH d AS (SELECT c_id AS k FROM edge_1 AS customer LIMIT 3) SELECT o_id, n FROM orders AS orders JOIN (SELECT /*+ BROADCAST(`customer`) */ count(*) AS n FROM edge_1 AS customer JOIN d ON c_id = k) AS e ON o_id = n
     because the links take ~0.097 s, ~3.8 s at bergen
+    → edge 2 to oslo
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a WITH query that differs from call to call is not copied
+-- rules: filters,blocks,answers
+WITH d AS (SELECT c_id AS k, rand() AS r FROM customer) SELECT o_id FROM orders JOIN d AS a ON o_id = a.k JOIN d AS b ON a.k = b.k WHERE a.r <= (SELECT max(r) FROM d)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+fragment 2 at oslo: reads edge 1 from bergen; table orders
+    WITH d AS (SELECT c_id AS k, rand() AS r FROM edge_1 AS customer) SELECT o_id FROM orders AS orders JOIN d AS a ON o_id = a.k JOIN d AS b ON a.k = b.k WHERE a.r <= (SELECT max(r) FROM d)
+    because the links take ~0.097 s, ~1.4 s at bergen
     → edge 2 to oslo
 finish at oslo: gather edge 2 from oslo
 */

@@ -22,25 +22,29 @@ from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, Reducer, Shipment
+from skerry.plan.rules.subqueries import is_below
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
+from skerry.plan.unnest import put_in_from
 from skerry.sql.prune import needed_columns
 from skerry.sql.scope import Scopes
 from skerry.sql.statement import Query
+
+# So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
+_SUBQUERIES_MAX = 6
+_SAVES_S = 1e-5
 
 
 def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
     if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
-    tree = query.tree.copy()
-    mentions = Mentions(query, tree, catalog, site.rules)
-    choice = _Choice(mentions, tree, site, partials)
-    root, shipments, reason = choice.best()
+    draft = _best_draft(query, catalog, site, partials)
+    tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
-    without_moved(tree, choice.joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
+    without_moved(tree, joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
     _replace_blocks(tree, sent)
-    choice.joiner.put(root)
+    joiner.put(root)
     builder.mentions = mentions.all
     builder.key_prefix = free_prefix(tree, "key_")
     left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
@@ -53,7 +57,47 @@ def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, par
     needed = needed_columns(tree, scopes, placed)
     sources = _sources({name: mentions.all[name] for name in left}, shipments, needed)
     rest = dataclasses.replace(query, tree=tree, tables=tuple(left.values()))
-    builder.add_rest(rest, [*sources, *partials], root, reason)
+    builder.add_rest(rest, [*sources, *partials], root, draft.reason)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Draft:
+    """A tree with what would travel for it, before anything of it is changed."""
+
+    tree: exp.Expr
+    mentions: Mentions
+    joiner: Joiner
+    root: str
+    shipments: Mapping[str, Shipment]
+    reason: str
+    cost_s: float
+
+
+def _draft(query: Query, tree: exp.Expr, catalog: Parts, site: Site, partials: Sequence[Source]) -> _Draft:
+    mentions = Mentions(query, tree, catalog, site.rules)
+    choice = _Choice(mentions, tree, site, partials)
+    return _Draft(tree, mentions, choice.joiner, *choice.best())
+
+
+def _best_draft(query: Query, catalog: Parts, site: Site, partials: Sequence[Source]) -> _Draft:
+    """Subqueries are put in FROM one by one, and stay there where their answers travel and that costs less."""
+    best = _draft(query, query.tree.copy(), catalog, site, partials)
+    if not site.rules.has("answers") and not site.rules.has("lookups"):
+        return best
+    scans = {scan.node_name: scan for scan in query.tables}
+    holders = {name: catalog.parts(scan.table) for name, scan in scans.items()}
+    tried: set[tuple[str, ...]] = set()
+    prefix = free_prefix(best.tree, "answer_")
+    for number in range(1, _SUBQUERIES_MAX + 1):
+        tree, name = best.tree.copy(), f"{prefix}{number}"
+        if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name):
+            break
+        other = _draft(query, tree, catalog, site, partials)
+        answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
+        is_sent = any(other.root not in mention.members for mention in answers)
+        if is_sent and other.cost_s < best.cost_s - _SAVES_S:
+            best = other
+    return best
 
 
 def _tables(tree: exp.Expr) -> set[str]:
@@ -118,6 +162,17 @@ def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
     }
 
 
+def _is_moved(mention: Mention, sent: Mapping[str, Mention]) -> bool:
+    """Does the block stand in a subquery that moves with its conjunct?"""
+    return mention.block is not None and any(
+        condition.subquery is not None
+        and condition.stands is not None
+        and is_below(mention.source.node, condition.stands)
+        for each in sent.values()
+        for condition in each.conditions
+    )
+
+
 def _sources(
     mentions: Mapping[str, Mention], shipments: Mapping[str, Shipment], needed: Mapping[str, tuple[str, ...]]
 ) -> list[Source]:
@@ -149,8 +204,8 @@ class _Choice:
         sizes = {each.mentions[0]: _size(each) for each in partials}
         self._result = Sizer(mentions.all, site.estimator).of(tree, sizes)
 
-    def best(self) -> tuple[str, dict[str, Shipment], str]:
-        """The member, what comes to it, and why it is there."""
+    def best(self) -> tuple[str, dict[str, Shipment], str, float]:
+        """The member, what comes to it, why it is there, and the cost of that."""
         found = {member: self._at(member) for member in self._candidates()}
         room = {member: each for member, each in found.items() if self._has_room(member, each)}
         # Rows are where they are: when nobody has room, the member that would be chosen takes one more.
@@ -168,7 +223,7 @@ class _Choice:
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
         self._mentions.update(self.joiner.groups(root))
-        return root, found[root], self._reason(root, costs_s)
+        return root, found[root], self._reason(root, costs_s), costs_s[root]
 
     def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
         rules = self._site.rules
@@ -217,12 +272,33 @@ class _Choice:
             else:
                 gone = set(inside) | {other for other in found if _is_within(self._mentions[other], mention)}
                 found = {each: shipment for each, shipment in found.items() if each not in gone}
+        found = self._shared(found, member)
         if self._site.rules.has("filters"):
             # A block that does not travel itself has no conjuncts that moved.
             sent = {name: self._mentions[name] for name in found if member not in self._mentions[name].members}
             inside_moved = _inside_moved(sent)
-            found = {name: shipment for name, shipment in found.items() if name not in inside_moved}
+            found = {
+                name: shipment
+                for name, shipment in found.items()
+                if name not in inside_moved and not _is_moved(self._mentions[name], sent)
+            }
         return self.joiner.at(member, found) if self._site.rules.has("joined") else found
+
+    def _shared(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
+        """Mentions of the same rows travel as one, unreduced, where that costs less than each reduced by itself."""
+        alike: dict[str, list[str]] = {}
+        for name in found:
+            if member not in self._mentions[name].members:
+                alike.setdefault(signature(self._reducer.plain(self._mentions[name])), []).append(name)
+        for names in alike.values():
+            apart = {name: found[name] for name in names}
+            if len(_once(apart)) < 2:
+                continue
+            columns = list(dict.fromkeys(column for name in names for column in self._columns[name]))
+            whole = {name: self._reducer.shipment(self._mentions[name], member, columns, False) for name in names}
+            if max(each.cost_s for each in whole.values()) < sum(each.cost_s for each in _once(apart)):
+                found = found | whole
+        return found
 
     def _shipment(self, name: str, member: str) -> Shipment:
         """How a mention alone comes to a member."""

@@ -21,13 +21,14 @@ from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
-from skerry.plan.estimate import Estimator
+from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
 from skerry.plan.rules.sets import is_set
 from skerry.plan.rules.subqueries import movable
+from skerry.plan.selectivity import VALUES
 from skerry.plan.size import Sizer
 from skerry.sql.names import TableRef
 from skerry.sql.push import conjuncts, owner, resolve
@@ -92,29 +93,40 @@ class Mentions:
                 if source.table is not None:
                     scan = self.scans[source.node.name]
                     mention = Mention(scan, source, scope, catalog.parts(scan.table))
-                    mention.is_set = rules.has("sets") and is_set(scope) and all(map(_is_key, _types(scan)))
+                    mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
-        if rules.has("blocks"):
-            self._blocks()
+        if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
+            self._blocks(rules)
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
                 equal = self._arcs(scope)
                 if rules.has("equalities"):
                     infer_filters(equal)
+        self._size()
 
-    def _blocks(self) -> None:
+    def _blocks(self, rules: Rules) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
-        sizer = Sizer(self.all, Estimator())
         prefix = free_prefix(self._tree, "block_")
-        for number, block in enumerate(blocks(self.scopes, {name: each.parts for name, each in self.all.items()})):
+        holders = {name: each.parts for name, each in self.all.items()}
+        for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
             name = f"{prefix}{number}"
             scan = as_scan(name, block)
             block.source.table = scan.table
             block.source.columns = tuple(column.name.lower() for column in block.columns)
-            part = as_part(name, block, sizer.of(block.body))
+            part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
             mention = Mention(scan, block.source, block.scope, (part,), block=block)
             self.all[name] = self._by_source[id(block.source)] = mention
+
+    def _size(self) -> None:
+        """Blocks, and sets that conditions look into, as large as they are when all conditions are known."""
+        sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, Estimator())
+        for name, mention in self.all.items():
+            for condition in mention.conditions:
+                if condition.subquery is not None and isinstance(condition.filter, exp.In):
+                    condition.filter.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
+            if mention.block is not None:
+                mention.parts = (as_part(name, mention.block, sizer.of(mention.block.body)),)
 
     def _conditions(self, scope: Scope, rules: Rules) -> None:
         for conjunct, allowed in conjuncts(scope):
@@ -175,7 +187,7 @@ class Mentions:
             source = resolve(node, around)
             if source is not None:
                 column = source.table.column(node.name) if source.table is not None else None
-                if column is None or not _is_key(column.type):
+                if column is None or not is_key(column.type):
                     return None, False
                 return (self._by_source[id(source)], column.name), around is scope
             if not _passes(node, around):
@@ -200,7 +212,7 @@ def free_prefix(tree: exp.Expr, prefix: str) -> str:
     return prefix
 
 
-def _is_key(type_: str) -> bool:
+def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
 
 

@@ -12,9 +12,11 @@ from skerry.plan.condition import Condition
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
 from skerry.plan.mentions import Mention
+from skerry.plan.partials import cast
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
+from skerry.sql.types import decimal_of
 
 if TYPE_CHECKING:
     from skerry.plan.build import Builder
@@ -94,7 +96,7 @@ def reduced_select(
         if builder.is_small(child.estimate, wanted):
             small.append(name.copy())
     select = exp.Select(
-        expressions=[_sent(mention, column.name) for column in columns], from_=exp.From(this=table), joins=joins or None
+        expressions=[_sent(mention, column) for column in columns], from_=exp.From(this=table), joins=joins or None
     )
     if small:
         select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=small)]))
@@ -159,12 +161,18 @@ def _read_in_place(builder: Builder, tree: exp.Expr, names: Sequence[str], part:
             node.set("this", exp.to_identifier(leaf.placeholder))
 
 
-def _sent(mention: Mention, name: str) -> exp.Expr:
-    """A column as the table has it, or as it is computed."""
-    value = mention.computed.get(name)
-    if value is None:
-        return _column(mention.alias, name)
-    return exp.Alias(this=value.copy(), alias=exp.Identifier(this=name, quoted=False))
+def _sent(mention: Mention, column: Column) -> exp.Expr:
+    """A column as the table has it, or as it is computed; a block's decimals as the plan says, whatever the engine."""
+    value = mention.computed.get(column.name)
+    if value is not None:
+        value = value.copy()
+    else:
+        own = _column(mention.alias, column.name)
+        if mention.block is None or isinstance(mention.block, Joined) or decimal_of(column.type) is None:
+            return own
+        # Sail gives some quotients and averages other sizes, and a receiver reads the sizes that it was told.
+        value = cast(own, column.type)
+    return exp.Alias(this=value, alias=exp.Identifier(this=column.name, quoted=False))
 
 
 def _column(table: exp.Identifier, name: str) -> exp.Column:

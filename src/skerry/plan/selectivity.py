@@ -25,6 +25,8 @@ FEW_WORDS = 1000
 WORD_KEEPS = 0.15
 NEXT_PIECE_KEEPS = 0.2
 PREFIX_KEEPS = 0.02
+# On an IN: about how many values its subquery gives.
+VALUES = "values"
 _DISCRETE = frozenset(("tinyint", "smallint", "int", "bigint", "date"))
 _SWAPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE, exp.EQ: exp.EQ, exp.NEQ: exp.NEQ}
 
@@ -124,6 +126,9 @@ def _narrowed(node: exp.Expr, columns: Columns, ranges: dict[str, _Range]) -> bo
         if key is not None:
             ranges.setdefault(key, _Range()).is_nulls = True
         return key is not None
+    if isinstance(node, exp.In) and VALUES in node.meta and columns.key(node.this) is not None:
+        _points(ranges.setdefault(columns.key(node.this) or "", _Range()), float(node.meta[VALUES]))
+        return True
     if isinstance(node, exp.In) and not node.args.get("query") and node.expressions:
         key = columns.key(node.this)
         if key is None or any(constant(each) is None for each in node.expressions):

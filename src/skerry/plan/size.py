@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.having import having_share
 from skerry.plan.relations import (
     Aggregate,
     Derived,
@@ -69,6 +71,10 @@ class Sizer:
                 return known or _UNKNOWN
             case Join():
                 return self._join(relation, named)
+            case Filter(Aggregate(input, keys), condition):
+                below = self._of(input, named)
+                groups = self._group(below, keys)
+                return self._estimator.limit(groups, groups.rows * having_share(condition, below, groups.rows))
             case Filter(input, condition):
                 estimate = self._of(input, named)
                 # What speaks of one table was counted with its scan; an equality of two is the join's.
@@ -84,9 +90,18 @@ class Sizer:
                 return self._estimator.limit(self._of(input, named), rows)
             case SetOperation(left, right, _):
                 return self._estimator.union([self._of(left, named), self._of(right, named)])
-            case Derived(input, _) | Distinct(input, _) | Sort(input, _) | Window(input, _):
+            case Distinct(input, _):
+                is_constant = isinstance(input, Project) and all(isinstance(each, exp.Literal) for each in input.items)
+                return self._distinct(self._of(input, named), is_constant)
+            case Derived(input, _) | Sort(input, _) | Window(input, _):
                 return self._of(input, named)
         raise AssertionError(relation)
+
+    def _distinct(self, estimate: Estimate, is_constant: bool) -> Estimate:
+        """Rows that differ, if all columns are known; of constants there is one."""
+        if estimate.extra_bytes and not is_constant:
+            return estimate
+        return self._estimator.limit(estimate, math.prod(column.ndv for column in estimate.columns.values()))
 
     def _name(self, relation: Relation) -> str:
         """The mention that the relation is, if it is one."""

@@ -646,6 +646,65 @@ JOIN supplier ON s_suppkey = n_nationkey;
 SELECT c_custkey FROM customer WHERE EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey AND o_totalprice > 250000)
 AND c_custkey NOT IN (SELECT o_custkey FROM orders WHERE o_orderstatus = 'P') AND c_nationkey IN (SELECT s_nationkey FROM supplier);
 
+-- name: rules_answer_scalar | ordered: no | for: a scalar of another site in WHERE, and one in a column with an alias, with their types
+SELECT c_custkey, c_acctbal * (SELECT max(s_acctbal) FROM supplier) AS m, (SELECT count(*) FROM orders WHERE o_orderkey < 0) AS none
+FROM customer WHERE c_acctbal > (SELECT avg(o_totalprice) / 20 FROM orders WHERE o_orderstatus = 'F');
+
+-- name: rules_answer_no_row | ordered: no | for: a scalar without a row is NULL
+SELECT n_nationkey, (SELECT s_name FROM supplier WHERE s_suppkey < 0) AS nobody FROM nation WHERE (SELECT o_orderkey FROM orders WHERE o_orderkey < 0) IS NULL;
+
+-- name: rules_answer_named | ordered: no | for: a column that Spark names after its subquery
+SELECT n_nationkey, (SELECT max(o_orderkey) FROM orders), n_nationkey < (SELECT max(s_suppkey) FROM supplier) FROM nation;
+
+-- name: rules_answer_having | ordered: no | for: a scalar in HAVING
+SELECT c_nationkey, sum(o_totalprice) AS s FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey
+HAVING sum(o_totalprice) > (SELECT 10 * sum(s_acctbal) FROM supplier WHERE s_acctbal > 0);
+
+-- name: rules_answer_in | ordered: no | for: sets of another site: of groups, of two columns, of a union
+SELECT c_custkey FROM customer WHERE c_custkey IN (SELECT o_custkey FROM orders GROUP BY o_custkey HAVING count(*) > 20)
+AND (c_nationkey, c_custkey % 100) NOT IN (SELECT s_nationkey, s_suppkey FROM supplier JOIN partsupp ON s_suppkey = ps_suppkey WHERE ps_availqty > 9000)
+AND c_nationkey IN (SELECT s_nationkey FROM supplier UNION SELECT CAST(p_size AS BIGINT) FROM part WHERE p_size < 3);
+
+-- name: rules_answer_not_in_null | ordered: no | for: one NULL in the set of another site, and NOT IN is never true
+SELECT n_nationkey FROM nation WHERE n_nationkey NOT IN (SELECT CASE WHEN s_suppkey > 3 THEN s_suppkey END FROM supplier WHERE s_suppkey < 50);
+
+-- name: rules_answer_in_or | ordered: no | for: sets beside an OR: a row is true, false or neither
+SELECT n_nationkey, (n_nationkey IN (SELECT CASE WHEN s_suppkey > 3 THEN s_suppkey END FROM supplier WHERE s_suppkey < 12)) IS NULL AS neither
+FROM nation WHERE n_regionkey = 1 OR NOT EXISTS (SELECT * FROM supplier JOIN partsupp ON s_suppkey = ps_suppkey WHERE s_acctbal > 1000000);
+
+-- name: rules_answer_group_alias | ordered: no | for: a subquery that groups by its own alias, which is a column around it too
+WITH d AS (SELECT o_custkey AS k, sum(o_totalprice) AS m FROM orders GROUP BY k)
+SELECT c_name, m FROM customer, d WHERE c_custkey = k AND m = (SELECT max(m) FROM d);
+
+-- name: rules_answer_group_around | ordered: no | for: Spark groups by the alias and not by the column around
+SELECT r_regionkey FROM (SELECT r_regionkey, r_name AS k FROM region) AS r WHERE r_regionkey IN
+  (SELECT n FROM (SELECT s_nationkey AS k, count(*) AS n FROM supplier GROUP BY k) AS d) OR r_regionkey = 2;
+
+-- name: rules_lookup_scalar | ordered: no | for: aggregates of another site for each key, with none for some of them
+SELECT o_orderkey, (SELECT sum(s_acctbal) FROM supplier WHERE s_suppkey = o_custkey AND s_acctbal > 0) AS s,
+  1 + (SELECT 2 * avg(s_acctbal) - min(s_suppkey) FROM supplier WHERE o_custkey = s_nationkey AND s_acctbal > 1000) AS a
+FROM orders WHERE o_custkey < 200 AND o_totalprice > (SELECT 3 * max(ps_availqty) FROM partsupp WHERE ps_suppkey = o_custkey);
+
+-- name: rules_lookup_count | ordered: no | for: a count of nothing is 0
+SELECT o_orderkey, (SELECT count(*) FROM partsupp WHERE o_custkey = ps_suppkey AND ps_availqty > 5000) AS n FROM orders
+WHERE o_orderkey < 9000 AND (SELECT 1 + count(DISTINCT ps_availqty) FROM partsupp WHERE ps_suppkey = o_custkey) < 80;
+
+-- name: rules_lookup_keys | ordered: no | for: two keys, two tables, and whole numbers of two sizes
+SELECT l_orderkey, l_linenumber FROM lineitem WHERE l_quantity > 40 AND l_orderkey < 3000 AND l_extendedprice / l_quantity >
+  (SELECT max(ps_supplycost) + 900 FROM partsupp JOIN supplier ON s_suppkey = ps_suppkey WHERE ps_partkey = l_partkey AND ps_suppkey = l_suppkey AND s_acctbal > 0);
+
+-- name: rules_lookup_null_keys | ordered: no | for: a NULL key has no group, on either side
+SELECT a.id, (SELECT max(p_size) FROM part WHERE p_partkey = a.i64) AS m FROM nasty AS a
+WHERE NOT EXISTS (SELECT 1 FROM part JOIN partsupp ON p_partkey = ps_partkey WHERE p_size = a.i32 AND ps_availqty > 9990);
+
+-- name: rules_lookup_exists | ordered: no | for: EXISTS over a join of another site, with more than an equality
+SELECT n_nationkey FROM nation WHERE EXISTS (SELECT * FROM supplier JOIN partsupp ON s_suppkey = ps_suppkey WHERE s_nationkey = n_nationkey AND ps_availqty > 9900 AND ps_suppkey > n_regionkey)
+AND NOT EXISTS (SELECT 1 FROM supplier, partsupp WHERE s_suppkey = ps_suppkey AND n_nationkey = s_nationkey AND (ps_availqty < 10 OR s_suppkey < n_nationkey));
+
+-- name: rules_lookup_not_in | ordered: no | for: IN and NOT IN over a join of another site
+SELECT n_nationkey FROM nation WHERE n_nationkey IN (SELECT s_nationkey FROM supplier JOIN partsupp ON s_suppkey = ps_suppkey WHERE s_suppkey > n_regionkey AND ps_availqty > 9900)
+AND n_regionkey NOT IN (SELECT s_suppkey % 3 FROM supplier JOIN partsupp ON s_suppkey = ps_suppkey WHERE s_nationkey = n_nationkey AND ps_availqty < 2000);
+
 -- name: rules_joined_names | ordered: no | for: tables that travel joined have columns of one name, which the result keeps as written
 SELECT O_OrderKey, n1.n_name, n2.N_Name, C_CUSTKEY FROM orders, customer, nation n1, nation n2
 WHERE o_custkey = c_custkey AND c_nationkey = n1.n_nationkey AND n1.n_regionkey = n2.n_regionkey AND n2.n_name LIKE 'A%' AND o_orderkey < 500;

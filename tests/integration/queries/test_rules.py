@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import skerry
 from skerry.spark.engine import Engine
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
@@ -72,3 +73,33 @@ def test_known_answer(number: int, ask_slow: Ask, oracle: SparkOracle) -> None:
 @pytest.mark.parametrize("number", [5, 15, 20, 22])
 def test_other_plans(number: int, planning: dict[str, str], ask_slow: Ask) -> None:
     same_answer(ask_slow(TPCH[number], "bergen", **planning), tpch_answers(0.01)[number])
+
+
+def test_a_subquery_with_two_rows_is_still_an_error(slow_cluster: LocalCluster, ask_slow: Ask) -> None:
+    sql = (
+        "SELECT n_nationkey FROM nation WHERE n_nationkey = (SELECT s_suppkey FROM supplier"
+        " JOIN partsupp ON s_suppkey = ps_suppkey WHERE ps_availqty > 9000)"
+    )
+    explained = "\n".join(ask_slow(f"EXPLAIN {sql}").column(0).to_pylist())
+    assert "the subquery is answered once" in explained
+    with pytest.raises(skerry.Error, match=r"SCALAR_SUBQUERY_TOO_MANY_ROWS|more than one row"):
+        ask_slow(sql)
+
+
+def test_a_with_query_named_twice_travels_once(ask_slow: Ask, oracle: SparkOracle) -> None:
+    sql = (
+        "WITH d AS (SELECT o_custkey AS k, count(*) AS n FROM orders WHERE o_orderstatus = 'P' GROUP BY o_custkey)"
+        " SELECT a.k, b.n FROM customer, d AS a, d AS b WHERE c_custkey = a.k AND c_nationkey = b.k"
+    )
+    explained = "\n".join(ask_slow(f"EXPLAIN {sql}", "bergen").column(0).to_pylist())
+    assert explained.count("reads table orders") == 1
+    same_table(ask_slow(sql, "bergen"), oracle.run(sql), ordered=False)
+
+
+def test_a_with_query_that_differs_from_call_to_call_is_not_copied(ask_slow: Ask) -> None:
+    sql = (
+        "WITH d AS (SELECT o_orderkey AS k, rand() AS r FROM orders)"
+        " SELECT count(*) AS n FROM d JOIN region ON k = r_regionkey WHERE r <= (SELECT max(r) FROM d)"
+    )
+    explained = "\n".join(ask_slow(f"EXPLAIN {sql}").column(0).to_pylist())
+    assert explained.count("rand()") == 1

@@ -12,6 +12,8 @@ NAMES = (
     "disjunctions",
     "equalities",
     "subqueries",
+    "answers",
+    "lookups",
     "sets",
     "computed",
     "semijoin",

@@ -23,6 +23,8 @@ from skerry.sql.statement import Query, Scan
 
 # Which of several values they give is up to the order in which rows come.
 _FIRST_COME = frozenset("first first_value last last_value any_value collect_list array_agg listagg string_agg".split())
+# Marks a query in FROM that stands for a subquery, with the reason for it.
+ANSWER = "answer"
 # More copies than that would cost more than they save.
 _NODES_MAX = 5_000
 
@@ -133,29 +135,39 @@ class Block:
         return f"{render(body)} at {self.member} as {', '.join(column.name for column in self.columns)}"
 
 
-def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]]) -> list[Block]:
-    """`holders` has the parts of each scan's table. A query that may look outside of itself is no block."""
+def home_of(query: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> dict[str, TablePart] | None:
+    """The one part of each of the query's scans, if all are at one member and the query can be answered there."""
+    names = [table.name for table in query.find_all(exp.Table)]
+    # A name that WITH gives, or a table function, is nothing that another site knows.
+    if not names or any(len(holders.get(name, ())) != 1 for name in names):
+        return None
+    parts = {name: holders[name][0] for name in names}
+    return parts if len({part.member for part in parts.values()}) == 1 and is_stable(query) else None
+
+
+def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_answers: bool = False) -> list[Block]:
+    """`holders` has the parts of each scan's table. A query that may look outside of itself is no block.
+
+    Those that stand in subqueries are blocks if another rule has put them there (`ANSWER`).
+    """
     outputs = Outputs(scopes)
     found: list[Block] = []
     for scope in scopes.all:
         for source in scope.sources:
             node = source.node
-            if scope.parent is not None or not isinstance(node, exp.Subquery) or not isinstance(node.this, exp.Query):
+            if not isinstance(node, exp.Subquery) or not isinstance(node.this, exp.Query):
+                continue
+            if ANSWER not in node.meta and (only_answers or scope.parent is not None):
                 continue
             if node.args.get("joins") or not source.alias or isinstance(node.this, exp.Subquery):
                 continue
-            names = [table.name for table in node.this.find_all(exp.Table)]
-            # A name that WITH gives, or a table function, is nothing that another site knows.
-            if not names or any(name not in holders for name in names):
-                continue
-            tables = {name: holders[name] for name in names}
-            members = {part.member for parts in tables.values() for part in parts}
-            if len(members) != 1 or any(len(parts) > 1 for parts in tables.values()) or not is_stable(node.this):
-                continue
-            columns = outputs.of(node.this, node.args.get("alias"))
-            if columns is not None:
-                held = {name: parts[0].table for name, parts in tables.items()}
-                found.append(Block(source, scope, node.this, held, next(iter(members)), columns))
+            parts = home_of(node.this, holders)
+            columns = outputs.of(node.this, node.args.get("alias")) if parts is not None else None
+            if parts is not None and columns is not None:
+                held = {name: part.table for name, part in parts.items()}
+                member = next(iter(parts.values())).member
+                reason = "; ".join(["its tables are there", *filter(None, [node.meta.get(ANSWER)])])
+                found.append(Block(source, scope, node.this, held, member, columns, reason))
     return found
 
 

@@ -32,6 +32,19 @@ class Outputs:
         names = {column.name.lower() for column in columns}
         return columns if "" not in names and len(names) == len(columns) else None
 
+    def types(self, query: exp.Expr) -> tuple[str, ...] | None:
+        """Of its columns, whatever they are called."""
+        try:
+            columns = self._columns(query)
+        except RecursionError:
+            return None
+        return tuple(column.type for column in columns) if columns is not None else None
+
+    def type(self, node: exp.Expr, scope: Scope) -> str | None:
+        """Of an expression in a SELECT."""
+        found = infer(node, self._resolver(scope))
+        return found if found != "void" else None
+
     def _columns(self, query: exp.Expr) -> tuple[Column, ...] | None:
         if id(query) not in self._known:
             self._known[id(query)] = self._read(query)

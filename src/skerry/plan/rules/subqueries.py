@@ -26,7 +26,7 @@ def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None
     """None unless every column is surely of the one table, or of the subqueries themselves."""
     if not any(isinstance(node, exp.Query) for node in conjunct.walk()):
         return None
-    inside = [each for each in scopes.all if each is not scope and _is_below(each.select, conjunct)]
+    inside = scopes_inside(conjunct, scope, scopes)
     if not inside or not _is_plain(conjunct):
         return None
     owners: list[Source] = []
@@ -44,7 +44,7 @@ def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None
                     return None
                 names.append(source.node.name)
         for column in each.columns:
-            outer = _outer(column, each, scope)
+            outer = looked_up(column, each, scope)
             if outer == "unknown":
                 return None
             if isinstance(outer, Source):
@@ -54,7 +54,21 @@ def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None
     return Subquery(owners[0], tuple(names))
 
 
-def _is_below(node: exp.Expr, root: exp.Expr) -> bool:
+def scopes_inside(node: exp.Expr, scope: Scope, scopes: Scopes) -> list[Scope]:
+    """The scopes of the queries that stand in an expression of `scope`."""
+    return [each for each in scopes.all if each is not scope and is_below(each.select, node)]
+
+
+def is_closed(query: exp.Expr, scope: Scope, scopes: Scopes) -> bool:
+    """Is every column in the query surely its own, and none of `scope`, in which it stands, or of one around?"""
+    inside = scopes_inside(query, scope, scopes)
+    seen = {id(column) for each in inside for column in each.columns}
+    if any(id(column) not in seen or isinstance(column.this, exp.Star) for column in query.find_all(exp.Column)):
+        return False
+    return all(looked_up(column, each, scope) is None for each in inside for column in each.columns)
+
+
+def is_below(node: exp.Expr, root: exp.Expr) -> bool:
     current: exp.Expr | None = node
     while current is not None and current is not root:
         current = current.parent
@@ -97,7 +111,7 @@ def _own_columns(conjunct: exp.Expr) -> list[exp.Column]:
     return found
 
 
-def _outer(column: exp.Column, scope: Scope, outermost: Scope) -> Source | str | None:
+def looked_up(column: exp.Column, scope: Scope, outermost: Scope) -> Source | str | None:
     """The table of the outermost scope that the column is of; None when it is of a scope inside."""
     if isinstance(column.this, exp.Star):
         return None
@@ -109,13 +123,16 @@ def _outer(column: exp.Column, scope: Scope, outermost: Scope) -> Source | str |
             return resolve(column, around) or "unknown"
         if any(source.columns is None for source in around.sources):
             return "unknown"
-        if len(parts) == 2 and any(source.alias == parts[0] for source in around.sources):
-            return None
+        named = [source for source in around.sources if len(parts) == 2 and source.alias == parts[0]]
+        if named:
+            # A name that two scopes have, and a column that only the other one has: Spark finds it there.
+            return None if all(parts[1] in (source.columns or ()) for source in named) else "unknown"
         if any(parts[0] in (source.columns or ()) for source in around.sources):
             return None if len(parts) == 1 else "unknown"
         if len(parts) == 1 and any(item.alias.lower() == parts[0] for item in around.select.expressions if item.alias):
-            # Above the groups it is the alias; in WHERE Spark does not know that, and looks in the scope around.
-            return None if not _may_be_around(parts[0], around) else "unknown"
+            # Groups and what is above them know the alias; in WHERE Spark does not, and looks in the scope around.
+            is_key = column.find_ancestor(exp.Group, exp.Query) is around.select.args.get("group")
+            return None if is_key or not _may_be_around(parts[0], around) else "unknown"
     return "unknown"
 
 
