@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "subqueries", "blocks"))
+_KEYS_TRAVEL = frozenset(("semijoin", "subqueries", "blocks", "joined"))
 
 
 class Planned(msgspec.Struct, frozen=True):

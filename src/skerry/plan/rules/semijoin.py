@@ -17,9 +17,9 @@ from skerry.plan.place import Costs
 from skerry.sql.push import unqualified
 
 # A reduction makes its receiver wait for one more Spark job.
-_JOB_S = 0.005
+JOB_S = 0.005
 # One that is looked up in place costs a little work, and a table that is read once more.
-_LOOK_UP_S, _ROW_S = 0.0002, 2e-9
+LOOK_UP_S, _ROW_S = 0.0002, 2e-9
 # A tree of reductions has at most so many levels and mentions; a query with more mentions than that has no trees.
 _DEPTH, _NODES_MAX, _MENTIONS_MAX = 4, 10, 40
 
@@ -52,7 +52,7 @@ class Reducer:
         self._estimator = estimator
         self._scans: dict[str, Estimate] = {}
         self._grown: dict[str, Node] = {}
-        self._shares = {name: _shares(mention) for name, mention in mentions.items()}
+        self._known_shares: dict[str, dict[str, float]] = {}
 
     def plain(self, mention: Mention) -> Node:
         return Node(mention, (), self._scan(mention))
@@ -63,9 +63,27 @@ class Reducer:
         node = self._pruned(mention, receiver, columns) if reduces else self.plain(mention)
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
-            share for member, share in self._shares[mention.name].items() if member != receiver
+            share for member, share in self._shares(mention).items() if member != receiver
         )
         return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+
+    def branches(self, node: Node, host: str) -> list[tuple[str, float, float]]:
+        """What reduces a mention: the other's name, the share of rows that it leaves, and what its keys cost at `host`.
+
+        Other mentions that are joined with this one are reduced by the same.
+        """
+        whole = self._scan(node.mention)
+        found: list[tuple[str, float, float]] = []
+        for pairs, child in node.children:
+            left = self._estimator.semi(whole, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
+            found.append((child.mention.name, left.rows / max(1.0, whole.rows), self._keys_cost(child, host, pairs)))
+        return found
+
+    def _shares(self, mention: Mention) -> dict[str, float]:
+        found = self._known_shares.get(mention.name)
+        if found is None:
+            found = self._known_shares[mention.name] = _shares(mention)
+        return found
 
     # --- the tree ----------------------------------------------------------------------------------
     def _scan(self, mention: Mention) -> Estimate:
@@ -81,7 +99,7 @@ class Reducer:
         found = self._grown.get(mention.name)
         if found is not None:
             return found
-        taken = {mention.name}
+        taken = {mention.name, *(mention.block.names if mention.block is not None else ())}
         below: dict[str, list[str]] = {}
         level = [mention]
         for _ in range(_DEPTH):
@@ -134,7 +152,7 @@ class Reducer:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
         total_s = 0.0
-        for member, share in self._shares[node.mention.name].items():
+        for member, share in self._shares(node.mention).items():
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share)
                 total_s += sum(self._keys_cost(child, member, pairs) for pairs, child in node.children)
@@ -150,10 +168,10 @@ class Reducer:
         keys = list(dict.fromkeys(other.lower() for _, other in pairs))
         estimate = node.estimate
         size_bytes = distinct_rows(estimate, keys) * width_of(estimate, keys)
-        total_s = _LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
-        for member, share in self._shares[node.mention.name].items():
+        total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
+        for member, share in self._shares(node.mention).items():
             if member != receiver:
-                total_s += self._costs.ship_s(member, receiver, size_bytes * share) + _JOB_S
+                total_s += self._costs.ship_s(member, receiver, size_bytes * share) + JOB_S
             total_s += sum(self._keys_cost(child, member, own) for own, child in node.children)
         return total_s
 
