@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import AsyncIterator, Callable, Generator, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
@@ -37,27 +39,39 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_NO_TURN = nullcontext()
+
+
 class _Threads:
     """Runs blocking calls. Cancelling the one who waits runs `stop`, and does not wait for the call to end."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(CALLS_AT_ONCE, thread_name_prefix="skerry-aio")
 
-    async def run(self, call: Callable[[], T], stop: Callable[[], object] = lambda: None) -> T:
-        is_unwanted = False
+    async def run(
+        self,
+        call: Callable[[], T],
+        stop: Callable[[], object] = lambda: None,
+        turn: AbstractContextManager[object] = _NO_TURN,
+    ) -> T:
+        """`turn` is held by the call: one that nobody waits for any more may still be about to stop."""
+        unwanted = threading.Event()
 
         def work() -> T:
-            try:
-                return call()
-            finally:
-                if is_unwanted:
-                    stop()  # the first time may have come before there was anything to stop
+            with turn:
+                if unwanted.is_set():
+                    raise CancelledError
+                try:
+                    return call()
+                finally:
+                    if unwanted.is_set():
+                        stop()  # the first time may have come before there was anything to stop
 
         future = asyncio.get_running_loop().run_in_executor(self._pool, work)
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
-            is_unwanted = True
+            unwanted.set()
             future.cancel()
             future.add_done_callback(_forget)
             stop()
@@ -193,6 +207,7 @@ class Cursor:
     def __init__(self, cursor: dbapi.Cursor, threads: _Threads) -> None:
         self.sync = cursor
         self._threads = threads
+        self._turn = threading.Lock()
 
     @property
     def query_id(self) -> Any:
@@ -284,7 +299,7 @@ class Cursor:
         await self.close()
 
     async def _wait(self, call: Callable[[], T]) -> T:
-        return await self._threads.run(call, self.sync.cancel)
+        return await self._threads.run(call, self.sync.cancel, self._turn)
 
 
 def _next_batch(reader: pa.RecordBatchReader) -> pa.RecordBatch | None:

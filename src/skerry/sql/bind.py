@@ -7,7 +7,7 @@ from collections import Counter
 from sqlglot import exp
 
 from skerry.errors import SqlError
-from skerry.sql.names import Catalog, TableRef, did_you_mean
+from skerry.sql.names import Catalog, TableRef, unknown_table
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes, Source, tables_of
 
@@ -21,9 +21,7 @@ def look_up(tree: exp.Expr, catalog: Catalog, text: str) -> dict[int, TableRef]:
             continue
         table = catalog.lookup(parts)
         if table is None:
-            name = ".".join(parts)
-            known = [*catalog.names(), *ctes]
-            raise error_at(f"unknown table {name}{did_you_mean(name, known)}", text, _name_only(node))
+            raise error_at(unknown_table(parts, [*catalog.names(), *ctes]), text, _name_only(node))
         if not table.columns:
             raise error_at(f"table {'.'.join(parts)} has no columns", text, _name_only(node))
         found[id(node)] = table

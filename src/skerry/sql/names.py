@@ -43,3 +43,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """`; did you mean orders?`, or nothing."""
     found = nearest(name, known)
     return f"; did you mean {found}?" if found is not None else ""
+
+
+def unknown_table(parts: tuple[str, ...], known: Iterable[str]) -> str:
+    """`unknown table bergen.orders; did you mean oslo.orders?`: the same table elsewhere before another one here."""
+    name, known = ".".join(parts), list(known)
+    elsewhere = [each for each in known if "." in each and each.rpartition(".")[2].lower() == parts[-1].lower()]
+    if len(parts) > 1 and elsewhere:
+        return f"unknown table {name}; did you mean {' or '.join(elsewhere[:3])}?"
+    return f"unknown table {name}{did_you_mean(name, known)}"

@@ -15,7 +15,7 @@ from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
-from skerry.sql.names import Catalog, TableRef, did_you_mean
+from skerry.sql.names import Catalog, TableRef, did_you_mean, unknown_table
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
 from skerry.sql.position import sql_error
@@ -168,9 +168,7 @@ def _table(rest: list[Token], text: str, catalog: Catalog, statement: str) -> Ta
         raise sql_error(f"{statement} takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
     ref = catalog.lookup(parts)
     if ref is None:
-        name = ".".join(parts)
-        message = f"unknown table {name}{did_you_mean(name, catalog.names())}"
-        raise sql_error(message, text, rest[0].start, rest[-1].end)
+        raise sql_error(unknown_table(parts, catalog.names()), text, rest[0].start, rest[-1].end)
     return ref
 
 

@@ -82,10 +82,9 @@ def test_what_limit_and_offset_refuse_spark_refuses(sql_spark: Any, clause: str,
 def test_what_no_row_can_make_right_spark_refuses_and_the_rest_it_takes(sql_spark: Any) -> None:
     def is_taken(sql: str) -> bool:
         try:
-            sql_spark.sql(f"WITH orders AS ({ORDERS}) {sql}").collect()
+            return sql_spark.sql(f"WITH orders AS ({ORDERS}) {sql}").schema is not None  # analysed, not run
         except Exception:
             return False
-        return True
 
     assert [sql for sql, _ in WRONG if is_taken(sql)] == []
     assert [sql for sql in RIGHT if not is_taken(sql)] == []

@@ -141,6 +141,24 @@ def test_a_cancelled_task_cancels_its_query_and_spares_the_connection(when: type
         run(work(member))
 
 
+def test_a_cursor_can_be_used_at_once_after_its_task_was_cancelled() -> None:
+    """The call that nobody waits for any more stops its own query, not the next one."""
+
+    async def work(member: ScriptedMember) -> None:
+        async with skerry.aio.connect(member.url) as connection:
+            cursor = connection.cursor()
+            for number in range(1, 6):
+                task = asyncio.ensure_future(cursor.execute("slow"))
+                await came(member, ClientExecute, 2 * number - 1)
+                task.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert await (await cursor.execute("numbers")).fetchall() == EVERY
+
+    with member_with(answers()) as member:
+        run(work(member))
+
+
 def test_cancel_from_another_task() -> None:
     async def work(member: ScriptedMember) -> None:
         async with skerry.aio.connect(member.url) as connection:

@@ -48,6 +48,8 @@ from tests.unit.sql.sql_cases import statement
         ("SELECT 1 FROM oslo.orders JOIN bergen.orders ON true", "give it an alias, e.g. oslo.orders AS o2"),
         ("SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1", "QUALIFY is not Spark SQL"),
         ("DESCRIBE", "DESCRIBE takes a table's name"),
+        ("SELECT * FROM nowhere.orders", "unknown table nowhere.orders; did you mean "),
+        ("DESCRIBE nowhere.orders", ".orders?"),
         ("DESCRIBE ordes", "unknown table ordes; did you mean orders?"),
         ("ANALYZE TABLE", "ANALYZE TABLE takes a table's name"),
         ("ANALYZE TABLE ordes", "unknown table ordes; did you mean orders?"),
