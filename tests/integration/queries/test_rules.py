@@ -75,11 +75,8 @@ def test_other_plans(number: int, planning: dict[str, str], ask_slow: Ask) -> No
     same_answer(ask_slow(TPCH[number], "bergen", **planning), tpch_answers(0.01)[number])
 
 
-def test_a_subquery_with_two_rows_is_still_an_error(slow_cluster: LocalCluster, ask_slow: Ask) -> None:
-    sql = (
-        "SELECT n_nationkey FROM nation WHERE n_nationkey = (SELECT s_suppkey FROM supplier"
-        " JOIN partsupp ON s_suppkey = ps_suppkey WHERE ps_availqty > 9000)"
-    )
+def test_a_subquery_with_two_rows_is_still_an_error(ask_slow: Ask) -> None:
+    sql = "SELECT o_orderkey FROM orders WHERE o_custkey = (SELECT ps_suppkey FROM partsupp GROUP BY ps_suppkey)"
     explained = "\n".join(ask_slow(f"EXPLAIN {sql}").column(0).to_pylist())
     assert "the subquery is answered once" in explained
     with pytest.raises(skerry.Error, match=r"SCALAR_SUBQUERY_TOO_MANY_ROWS|more than one row"):
