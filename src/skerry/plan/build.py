@@ -13,7 +13,7 @@ from skerry.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes, scan_rows
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
+from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Output, Plan, SortKey, TableLeaf
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import add_reduced
@@ -78,11 +78,11 @@ class Builder:
         self.mentions: Mapping[str, Mention] = {}
         self._finish: Finish | None = None
 
-    def plan(self, sources: Sequence[Source], parameters: tuple[str, ...]) -> Plan:
+    def plan(self, sources: Sequence[Source], parameters: tuple[str, ...], left_out: tuple[LeftOut, ...]) -> Plan:
         assert self._finish is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
-        plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
+        plan = Plan("", tuple(self._fragments), self._finish, info, parameters, left_out)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------

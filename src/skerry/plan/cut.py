@@ -22,9 +22,9 @@ from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
-from skerry.plan.mentions import Parts
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import fewest_arriving
+from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.shape import Shape, result_shape
@@ -39,7 +39,8 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
     is_whole = site.rules.baseline == "tables"
-    sources = _whole_tables(query.tables, catalog) if is_whole else _sources(query.tables, catalog)
+    kept = KeptParts(catalog, site.rules.has("prune") and not is_whole, site.initiator)
+    sources = _whole_tables(query.tables, catalog) if is_whole else _sources(query.tables, kept)
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
     mergeable = keys_are_mergeable(query, shape)
@@ -52,18 +53,18 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         builder.add_parts(query, sources[0])
     elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
         scans = {scan.node_name: scan for scan in query.tables}
-        cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merged.scan, *merged.others))
+        cut, *joined = (_sources([scans[name]], kept)[0] for name in (merged.scan, *merged.others))
         builder.add_merged(merged, cut, joined)
     elif site.rules.on:
         partials: list[Source] = []
         if site.rules.has("aggregates"):
             scans = {scan.node_name: scan for scan in query.tables}
             query, found = at_sites(query, _parts_of(sources), shape, site.estimator)
-            partials = [_partial_source(each, scans, catalog) for each in found]
-        add_improved(builder, query, catalog, site, partials)
+            partials = [_partial_source(each, scans, kept) for each in found]
+        add_improved(builder, query, kept, site, partials)
     else:
         builder.add_rest(query, sources, _rest_member(sources, site))
-    return builder.plan(sources, tuple(query.parameters))
+    return builder.plan(sources, tuple(query.parameters), kept.left_out)
 
 
 def _without_brackets(query: Query) -> Query:
@@ -97,7 +98,7 @@ def _runs_at_every_part(sources: Sequence[Source], shape: Shape, mergeable: bool
     return fits and (mergeable or not shape.has_order)
 
 
-def _sources(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
+def _sources(scans: Sequence[Scan], kept: KeptParts) -> list[Source]:
     """Scans of one table with equal filters are one source, with the columns that any of them needs."""
     grouped: dict[tuple[str, str | None, str], list[Scan]] = {}
     for scan in scans:
@@ -109,7 +110,7 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
         needed = {name for scan in same for name in scan.columns}
         columns = tuple(column for column in table.columns if column.name in needed)
         mentions = tuple(scan.node_name for scan in same)
-        sources.append(Source(mentions, table, columns, tuple(same[0].filters), catalog.parts(table)))
+        sources.append(Source(mentions, table, columns, tuple(same[0].filters), kept.of(same[0])))
     return sources
 
 
@@ -123,9 +124,9 @@ def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site
     return in_member(query, _parts_of(sources), shape, limits, site.estimator)
 
 
-def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> Source:
+def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts) -> Source:
     merge = each.merge
-    cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merge.scan, *merge.others))
+    cut, *joined = (_sources([scans[name]], kept)[0] for name in (merge.scan, *merge.others))
     return Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
 
 

@@ -77,6 +77,8 @@ def _described(
     if topology is not None:
         found |= _topology(topology)
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
+    if plan.left_out:
+        found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
     steps = finish_steps(plan)
     found["finish"] = {
         "member": initiator,
@@ -191,6 +193,8 @@ def explain(
     lines = [f"plan {plan.plan_id[:12]}, result at {initiator}"]
     for fragment in found["fragments"]:
         lines += _fragment_lines(fragment)
+    for each in found.get("left_out", ()):
+        lines.append(f"left out: table {each['table']} at {each['member']}, because {each['reason']}")
     finish = found["finish"]
     steps = ", ".join(finish["operators"])
     lines.append(f"finish at {initiator}: {steps} edge {finish['edge']} from {', '.join(finish['from'])}")

@@ -12,13 +12,14 @@ from sqlglot import exp
 from skerry.errors import ConfigError
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate, row_bytes
-from skerry.plan.mentions import Mention, Mentions, Parts, free_prefix, read_scopes
+from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import without_ctes
 from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
+from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import Node, Reducer, Shipment
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
@@ -27,12 +28,12 @@ from skerry.sql.scope import Scopes
 from skerry.sql.statement import Query
 
 
-def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, partials: Sequence[Source] = ()) -> None:
+def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
     if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
     tree = query.tree.copy()
-    mentions = Mentions(query, tree, catalog, site.rules)
+    mentions = Mentions(query, tree, kept, site.rules)
     choice = _Choice(mentions, tree, site, partials)
     root, shipments, reason = choice.best()
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}

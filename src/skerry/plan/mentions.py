@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sqlglot import exp
 
@@ -26,11 +25,11 @@ from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
+from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.sets import is_set
 from skerry.plan.rules.subqueries import movable
 from skerry.plan.size import Sizer
-from skerry.sql.names import TableRef
-from skerry.sql.push import conjuncts, owner, resolve
+from skerry.sql.push import conjuncts, owner, resolve, unqualified
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Query, Scan
 
@@ -38,12 +37,6 @@ from skerry.sql.statement import Query, Scan
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 Pairs = tuple[tuple[str, str], ...]
-
-
-class Parts(Protocol):
-    """What planning asks of a catalog."""
-
-    def parts(self, table: TableRef) -> tuple[TablePart, ...]: ...
 
 
 @dataclass(eq=False)
@@ -81,7 +74,7 @@ class Mention:
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
 
-    def __init__(self, query: Query, tree: exp.Expr, catalog: Parts, rules: Rules) -> None:
+    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules) -> None:
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -91,7 +84,7 @@ class Mentions:
             for source in scope.sources:
                 if source.table is not None:
                     scan = self.scans[source.node.name]
-                    mention = Mention(scan, source, scope, catalog.parts(scan.table))
+                    mention = Mention(scan, source, scope, kept.of(scan))
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(_is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks"):
@@ -102,6 +95,10 @@ class Mentions:
                 equal = self._arcs(scope)
                 if rules.has("equalities"):
                     infer_filters(equal)
+        for mention in self.all.values():
+            # Conditions that the rules have found refute more parts than those that were written on the table.
+            known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
+            mention.parts = kept.among(mention.parts, known)
 
     def _blocks(self) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""

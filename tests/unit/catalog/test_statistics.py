@@ -120,6 +120,14 @@ def test_columns_of_directories_have_the_values_of_their_names(tmp_path: Path) -
     assert found["k"].nulls == 0
 
 
+def test_a_column_that_files_and_directories_have_is_not_known_from_files(tmp_path: Path) -> None:
+    """Spark takes the directory's value, whatever the file says."""
+    (tmp_path / "k=7").mkdir()
+    file = written(tmp_path / "k=7", "a", pa.table({"k": [1, 2]}))
+    (found,) = gather([file], [Column("k", "int")], LIMITS).columns
+    assert (found.is_exact, found.nulls) == (False, None)
+
+
 def test_a_table_without_rows(tmp_path: Path) -> None:
     empty = written(tmp_path, "a", pa.table({"k": pa.array([], pa.int64())}))
     (only,) = gather([empty], [Column("k", "bigint")], LIMITS).columns

@@ -7,7 +7,18 @@ import msgspec
 from skerry.errors import UserError
 
 # What each of them does stands in docs/architecture.md; a rule that is not named here cannot be switched.
-NAMES = ("filters", "disjunctions", "equalities", "subqueries", "sets", "computed", "semijoin", "blocks", "aggregates")
+NAMES = (
+    "filters",
+    "disjunctions",
+    "equalities",
+    "subqueries",
+    "sets",
+    "computed",
+    "semijoin",
+    "blocks",
+    "aggregates",
+    "prune",
+)
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
 BASELINES = ("scans", "tables")
