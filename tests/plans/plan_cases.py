@@ -41,6 +41,8 @@ ROWS = {
     ("oslo", "logs"): 1_000_000,
     ("bergen", "logs"): 2_000_000,
     ("tromso", "logs"): 3_000_000,
+    ("bergen", "visits"): 5_000_000,
+    ("tromso", "clicks"): 8_000_000,
 }
 # Least and greatest values of the parts whose statistics are known, as statistics have them; NULLs are in no column
 # but `level` of bergen, which has nothing else.
@@ -54,6 +56,22 @@ STATS: dict[tuple[str, str], dict[str, tuple[Any, Any]]] = {
     },
     ("bergen", "logs"): {"at": (4, 7), "id": (4, 7), "level": (None, None), "cost": ("4.00", "7.00")},
     ("tromso", "logs"): {"at": (6, 11), "id": (8, 11), "level": ("", "y"), "cost": ("8.00", "11.00")},
+    # Many values: keys of one are dear to the other, and their ranges hardly meet.
+    ("bergen", "visits"): {
+        "v_key": (0, 1_000_000),
+        "v_day": (0, 1_000_000),
+        "v_word": ("", "x"),
+        "v_cost": ("0.00", "1000000.00"),
+        "v_note": ("", "y"),
+    },
+    ("tromso", "clicks"): {
+        "k_key": (900_000, 2_000_000),
+        "k_day": (900_000, 2_000_000),
+        "k_word": ("x", "y"),
+        "k_cost": ("900000.00", "2000000.00"),
+        "k_small": (0, 1_000_000),
+        "k_note": ("", "y"),
+    },
 }
 _PLAN_ID = re.compile(r"^plan [0-9a-f]{12}")
 

@@ -55,7 +55,8 @@ def _values(column: Column, random: Random, rows: int, known: tuple[Any, Any] | 
         if known is not None:
             if column.type == "string":
                 return random.choice([text for text in _TEXTS if known[0] <= text <= known[1]])
-            return random.randint(int(float(known[0])), int(float(known[1])))
+            low, high = int(float(known[0])), int(float(known[1]))
+            return random.randrange(low, high + 1, 100_000 if high - low > 1000 else 1)
         if random.random() < 0.15:
             return None
         if column.type == "string":

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "subqueries", "blocks"))
+_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "blocks"))
 
 
 class Planned(msgspec.Struct, frozen=True):

@@ -140,7 +140,7 @@ class _Choice:
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
-        self._reducer = Reducer(mentions.all, self._costs, site.estimator)
+        self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
         sizes = {each.mentions[0]: _size(each) for each in partials}
         self._result = Sizer(mentions.all, site.estimator).of(tree, sizes)
@@ -239,6 +239,8 @@ def _given(node: Node, member: str) -> int:
     for _, child in node.children:
         gives = member in child.mention.members and any(other != member for other in node.mention.members)
         count += gives + _given(child, member)
+    for _, other in node.ranges:
+        count += member in other.mention.members and any(each != member for each in node.mention.members)
     return count
 
 

@@ -18,6 +18,7 @@ NAMES = (
     "blocks",
     "aggregates",
     "prune",
+    "ranges",
 )
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
