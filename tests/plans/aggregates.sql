@@ -98,7 +98,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     SELECT part_0 AS `kind`, coalesce(sum(part_1), 0) AS n FROM (SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0 ORDER BY n DESC LIMIT 3
     because the links take ~0.0043 s, ~0.0044 s at bergen
-    → edge 2 to oslo, in order, through the driver
+    → edge 2 to oslo, in order, through the driver (~1 rows, 32 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -113,7 +113,7 @@ fragment 1 at bergen: reads table sales
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND max(part_4) < 100 ORDER BY share
     because the links take ~0.0012 s, ~0.0023 s at bergen
-    → edge 2 to oslo, in order
+    → edge 2 to oslo, in order (~1 rows, 32 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -131,7 +131,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3 * part_4) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     because the links take ~0.0052 s, ~0.0058 s at oslo
-    → edge 2 to oslo, in order, through the driver
+    → edge 2 to oslo, in order, through the driver (~1 rows, 48 B)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -149,7 +149,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT part_0 AS `kind`, count(DISTINCT part_1) AS n, sum(part_2) AS total FROM (SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY part_0
     because the links take ~0.0055 s, ~0.0065 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 48 B)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -167,7 +167,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT part_0 AS `kind`, part_1 AS y, grouping_id() AS g, coalesce(sum(part_2), 0) AS n FROM (SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY ROLLUP (part_0, part_1)
     because the links take ~0.0055 s, ~0.0065 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 64 B)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -182,7 +182,7 @@ fragment 1 at bergen: reads table sales
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     SELECT part_0 AS `s_cust`, sum(part_1) AS total FROM (SELECT s_cust AS part_0, sum(s_price) AS part_1 FROM sales AS sales GROUP BY s_cust UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
     because the links take ~0.0012 s, ~6.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 32 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -201,7 +201,7 @@ fragment 2 at bergen: reads table sales
 fragment 3 at oslo: reads edge 1 from bergen; table sales; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`) */ c_name, n FROM edge_1 AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0) AS s ON c = c_id
     because the links take ~0.39 s, ~0.48 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~150000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -221,7 +221,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT kind, percentile(amount, 0.5) AS p FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events GROUP BY kind
     because the links take ~0.015 s, ~0.02 s at tromso
-    → edge 2 to oslo
+    → edge 2 to oslo (~500 rows, 19.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -239,7 +239,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT part_0 AS `tags`, coalesce(sum(part_1), 0) AS n FROM (SELECT tags AS part_0, count(*) AS part_1 FROM events AS events GROUP BY tags UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
     because the links take ~0.0052 s, ~0.0058 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 32 B)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -259,7 +259,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT upper(kind) AS kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind SORT BY kind
     because the links take ~0.012 s, ~0.016 s at tromso
-    → edge 2 to oslo, lanes merged in order
+    → edge 2 to oslo, lanes merged in order (~500 rows, 15.6 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -300,7 +300,7 @@ fragment 2 at bergen: reads table sales; table nation
 fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
     SELECT part_0 AS `n_name`, sum(part_1) AS total FROM (SELECT /*+ BROADCAST(`nation`) */ `nation`.n_name AS part_0, sum(s_price) AS part_1 FROM sales AS sales, edge_1 AS nation WHERE s_cust = n_id GROUP BY `nation`.n_name UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY total DESC LIMIT 3
     because the links take ~0.0011 s, ~0.0022 s at bergen
-    → edge 3 to oslo, in order, through the driver
+    → edge 3 to oslo, in order, through the driver (~1 rows, 32 B)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -320,6 +320,6 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
     SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name
     because the links take ~0.0059 s, ~0.0084 s at tromso
-    → edge 2 to oslo
+    → edge 2 to oslo (~2 rows, 100 B)
 finish at oslo: gather edge 2 from bergen
 */

@@ -6,7 +6,7 @@ SELECT level, count(*) AS n FROM logs WHERE id < 4 GROUP BY level
 plan, result at tromso
 fragment 1 at oslo: reads table logs
     SELECT level, count(*) AS n FROM logs AS logs WHERE id < 4 GROUP BY level
-    → edge 1 to tromso
+    → edge 1 to tromso (~100000 rows, 3.8 MiB)
 left out: table logs at bergen, because no row there passes id < 4: id is 4 to 7
 left out: table logs at tromso, because no row there passes id < 4: id is 8 to 11
 finish at tromso: gather edge 1 from oslo
@@ -19,13 +19,13 @@ SELECT id, cost FROM logs WHERE at >= DATE '1970-01-05'
 plan, result at oslo
 fragment 1 at oslo: reads table logs
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05'
-    → edge 1 to oslo (~333333 rows, 8.9 MiB)
+    → edge 1 to oslo (~0 rows, 0 B)
 fragment 2 at bergen: reads table logs
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05'
-    → edge 1 to oslo (~666666 rows, 17.8 MiB)
+    → edge 1 to oslo (~2000000 rows, 45.8 MiB)
 fragment 3 at tromso: reads table logs
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05'
-    → edge 1 to oslo (~1000000 rows, 26.7 MiB)
+    → edge 1 to oslo (~3000000 rows, 68.7 MiB)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -36,10 +36,10 @@ SELECT id, cost FROM logs WHERE at >= DATE '1970-01-05' ORDER BY id
 plan, result at oslo
 fragment 1 at bergen: reads table logs
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05' SORT BY id
-    → edge 1 to oslo, lanes merged in order (~666666 rows, 17.8 MiB)
+    → edge 1 to oslo, lanes merged in order (~2000000 rows, 45.8 MiB)
 fragment 2 at tromso: reads table logs
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05' SORT BY id
-    → edge 1 to oslo, lanes merged in order (~1000000 rows, 26.7 MiB)
+    → edge 1 to oslo, lanes merged in order (~3000000 rows, 68.7 MiB)
 left out: table logs at oslo, because no row there passes at >= DATE '1970-01-05': at is 1970-01-01 to 1970-01-04
 finish at oslo: merge edge 1 from bergen, tromso
 */
@@ -51,10 +51,10 @@ SELECT id FROM logs WHERE at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERV
 plan, result at oslo
 fragment 1 at oslo: reads table logs
     SELECT id FROM logs AS logs WHERE at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERVAL '1' MONTH
-    → edge 1 to oslo (~333333 rows, 3.8 MiB)
+    → edge 1 to oslo (~1000000 rows, 7.6 MiB)
 fragment 2 at bergen: reads table logs
     SELECT id FROM logs AS logs WHERE at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERVAL '1' MONTH
-    → edge 1 to oslo (~666666 rows, 7.6 MiB)
+    → edge 1 to oslo (~1000000 rows, 7.6 MiB)
 left out: table logs at tromso, because no row there passes at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERVAL '1' MONTH: at is 1970-01-07 to 1970-01-12
 finish at oslo: gather edge 1 from oslo, bergen
 */
@@ -67,7 +67,7 @@ SELECT count(*) AS n, max(cost) AS c FROM logs WHERE cost > 11
 plan, result at bergen
 fragment 1 at bergen: reads table logs
     SELECT count(*) AS n, max(cost) AS c FROM logs AS logs WHERE cost > 11
-    → edge 1 to bergen, through the driver
+    → edge 1 to bergen, through the driver (~1 rows, 32 B)
 left out: table logs at oslo, because no row there passes cost > 11: cost is 0.00 to 3.00
 left out: table logs at tromso, because no row there passes cost > 11: cost is 8.00 to 11.00
 finish at bergen: gather edge 1 from bergen
@@ -80,10 +80,10 @@ SELECT id FROM logs WHERE level = 'x'
 plan, result at oslo
 fragment 1 at oslo: reads table logs
     SELECT id FROM logs AS logs WHERE level = 'x'
-    → edge 1 to oslo (~333333 rows, 10.2 MiB)
+    → edge 1 to oslo (~10 rows, 80 B)
 fragment 2 at tromso: reads table logs
     SELECT id FROM logs AS logs WHERE level = 'x'
-    → edge 1 to oslo (~1000000 rows, 30.5 MiB)
+    → edge 1 to oslo (~10 rows, 80 B)
 left out: table logs at bergen, because no row there passes level = 'x': level is always NULL
 finish at oslo: gather edge 1 from oslo, tromso
 */
@@ -95,7 +95,7 @@ SELECT id FROM logs WHERE level IS NULL
 plan, result at oslo
 fragment 1 at bergen: reads table logs
     SELECT id FROM logs AS logs WHERE level IS NULL
-    → edge 1 to oslo
+    → edge 1 to oslo (~2000000 rows, 15.3 MiB)
 left out: table logs at oslo, because no row there passes level IS NULL: level is never NULL
 left out: table logs at tromso, because no row there passes level IS NULL: level is never NULL
 finish at oslo: gather edge 1 from bergen
@@ -108,7 +108,7 @@ SELECT id FROM logs WHERE (id = 3 OR 2 > id) AND cost IN (1, 2.5)
 plan, result at oslo
 fragment 1 at oslo: reads table logs
     SELECT id FROM logs AS logs WHERE (id = 3 OR 2 > id) AND cost IN (1, 2.5)
-    → edge 1 to oslo
+    → edge 1 to oslo (~12 rows, 100 B)
 left out: table logs at bergen, because no row there passes id = 3 OR 2 > id: id is 4 to 7
 left out: table logs at tromso, because no row there passes id = 3 OR 2 > id: id is 8 to 11
 finish at oslo: gather edge 1 from oslo
@@ -122,13 +122,13 @@ SELECT id FROM logs WHERE load > 3 AND id < ? AND id + 1 < 2 AND id < 1e0
 plan, result at oslo
 fragment 1 at oslo: reads table logs
     SELECT id FROM logs AS logs WHERE load > 3 AND id < :p0 AND id + 1 < 2 AND id < 1e0
-    → edge 1 to oslo (~333333 rows, 5.1 MiB)
+    → edge 1 to oslo (~0 rows, 0 B)
 fragment 2 at bergen: reads table logs
     SELECT id FROM logs AS logs WHERE load > 3 AND id < :p0 AND id + 1 < 2 AND id < 1e0
-    → edge 1 to oslo (~666666 rows, 10.2 MiB)
+    → edge 1 to oslo (~0 rows, 0 B)
 fragment 3 at tromso: reads table logs
     SELECT id FROM logs AS logs WHERE load > 3 AND id < :p0 AND id + 1 < 2 AND id < 1e0
-    → edge 1 to oslo (~1000000 rows, 15.3 MiB)
+    → edge 1 to oslo (~0 rows, 0 B)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -144,7 +144,7 @@ fragment 1 at tromso: reads table logs
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     SELECT o_total, cost FROM orders AS orders JOIN edge_1 AS logs ON o_cust = id
     because the links take ~5.8 s, ~77 s at tromso
-    → edge 2 to oslo
+    → edge 2 to oslo (~30000000 rows, 915.5 MiB)
 left out: table logs at oslo, because no row there passes id > 7: id is 0 to 3
 left out: table logs at bergen, because no row there passes id > 7: id is 4 to 7
 finish at oslo: gather edge 2 from oslo
@@ -166,7 +166,7 @@ fragment 2 at tromso: reads table logs
 fragment 3 at oslo: reads edge 1 from bergen; edge 2 from tromso
     SELECT /*+ BROADCAST(`customer`) */ c_name, cost FROM edge_1 AS customer JOIN edge_2 AS logs ON c_id = id
     because the links take ~3 s, ~48 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~15000000 rows, 572.2 MiB)
 left out: table logs at oslo, because no row there passes `id` BETWEEN 9 AND 10: id is 0 to 3
 left out: table logs at bergen, because no row there passes `id` BETWEEN 9 AND 10: id is 4 to 7
 finish at oslo: gather edge 3 from oslo
@@ -192,7 +192,7 @@ fragment 3 at bergen: reads table customer
 fragment 4 at oslo: reads table logs; edge 1 from bergen, tromso; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`) */ logs.id, c_name FROM (SELECT `id` FROM logs UNION ALL SELECT `id` FROM edge_1) AS logs LEFT JOIN edge_2 AS customer ON c_id = logs.id AND logs.id < 4
     because the links take ~3.6 s, ~1.6e+02 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~60000000 rows, 1.8 GiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -207,7 +207,7 @@ fragment 1 at bergen: reads table logs
 fragment 2 at tromso: reads table logs; edge 1 from bergen
     SELECT part_0 AS `level`, CAST(sum(part_1) AS DECIMAL(25, 2)) AS s, coalesce(sum(part_2), 0) AS n FROM (SELECT level AS part_0, sum(cost) AS part_1, count(*) AS part_2 FROM logs AS logs WHERE id >= 4 GROUP BY level UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY part_0
     because the links take ~0.77 s, ~1.2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 48 B)
 left out: table logs at oslo, because no row there passes id >= 4: id is 0 to 3
 finish at oslo: gather edge 2 from tromso
 */
@@ -224,7 +224,7 @@ fragment 1 at bergen: reads table logs
 fragment 2 at oslo: reads table logs; edge 1 from bergen; table logs
     SELECT a.id FROM (SELECT `id` FROM logs UNION ALL SELECT `id` FROM edge_1) AS a JOIN logs AS b ON a.id = b.id + 5 WHERE a.id < 8 AND b.id < 4
     because the links take ~1.3 s, ~3.8e+06 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~3000000000000 rows, 43.7 TiB)
 left out: table logs at tromso, because no row there passes id < 8: id is 8 to 11
 left out: table logs at bergen, because no row there passes id < 4: id is 4 to 7
 finish at oslo: gather edge 2 from oslo
@@ -238,11 +238,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table logs
     SELECT logs.`id` FROM logs AS logs WHERE id > 20
     because logs is there
-    → edge 1 to bergen
+    → edge 1 to bergen (~0 rows, 0 B)
 fragment 2 at bergen: reads table customer; edge 1 from oslo
     SELECT /*+ BROADCAST(`logs`) */ c_id FROM customer AS customer LEFT ANTI JOIN edge_1 AS logs ON c_id = id
     because the links take ~0.05 s, ~0.097 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~75000 rows, 585.9 KiB)
 left out: table logs at bergen, because no row there passes id > 20: id is 4 to 7
 left out: table logs at tromso, because no row there passes id > 20: id is 8 to 11
 finish at oslo: gather edge 2 from bergen
@@ -264,6 +264,6 @@ fragment 2 at tromso: reads table mixed
 fragment 3 at oslo: reads edge 1 from bergen, tromso
     SELECT * FROM edge_1 AS mixed WHERE id > 100
     because the links take ~0.0023 s, ~0.0023 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~6 rows, 213 B)
 finish at oslo: gather edge 2 from oslo
 */

@@ -196,8 +196,9 @@ def _lawful(
 ) -> tuple[Plan, UserError | None]:
     """A plan that breaks no egress rule; else the one that would be made, and what it breaks.
 
-    The planner does not look at the rules. Where its plan breaks one, a plainer plan may not: without keys that go
-    ahead, without any rule, or with its root at the initiator, where rows of the initiator's own tables stay.
+    The planner does not look at the rules. Where its plan breaks one, another may not: with groups from every part
+    whatever they cost, with its root at a table that must not leave, without keys that go ahead, without any rule, or
+    with its root at the initiator, where rows of the initiator's own tables stay.
     """
     rules = plan_rules(message.options)
     rules = msgspec.structs.replace(rules, on=rules.on - without)
@@ -207,7 +208,10 @@ def _lawful(
         return plan, None
     fewer = msgspec.structs.replace(rules, on=rules.on - _KEYS_TRAVEL)
     plain = msgspec.structs.replace(rules, on=frozenset())
-    for others in (fewer, plain, msgspec.structs.replace(plain, root="initiator")):
+    grouped = msgspec.structs.replace(fewer, aggregates_always=True)
+    marked = dict.fromkeys(each.member for each in plan.fragments if each.member.lower() in member.egress.marked)
+    at_tables = [msgspec.structs.replace(grouped, root_at=name) for name in marked]
+    for others in (fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
         lawful = _cut(member, query, others)
         if _broken(lawful, member) is None:
             return lawful, None

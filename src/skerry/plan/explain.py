@@ -127,8 +127,7 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
     if fragment.reason:
         found["reason"] = fragment.reason
     found["output"] = _output(fragment, topology)
-    if fragment.estimated_rows:
-        found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
+    found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
     ran = actual.fragments.get(fragment.id) if actual is not None else None
     if ran is not None:
         found["actual"] = {
@@ -227,9 +226,7 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     codecs = [codec for codec in output.get("codecs", ()) if codec != "none"]
     if codecs:
         how += f", {'/'.join(dict.fromkeys(codecs))}"
-    estimate = ""
-    if "estimated" in fragment:
-        estimate = f" (~{fragment['estimated']['rows']} rows, {size_text(fragment['estimated']['bytes'])})"
+    estimate = f" (~{fragment['estimated']['rows']} rows, {size_text(fragment['estimated']['bytes'])})"
     lines.append(f"    → edge {output['edge']} to {output['to']}{how}{estimate}")
     if "actual" in fragment:
         lines.append(f"      {_actual_text(fragment['actual'])}")

@@ -33,9 +33,10 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
     tree = query.tree.copy()
-    mentions = Mentions(query, tree, kept, site.rules)
+    mentions = Mentions(query, tree, kept, site.rules, site.estimator)
     choice = _Choice(mentions, tree, site, partials)
     root, shipments, reason = choice.best()
+    builder.result = choice.result
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
     without_moved(tree, _moved(sent) if site.rules.has("filters") else ())
     _replace_blocks(tree, sent)
@@ -143,7 +144,7 @@ class _Choice:
         self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
         sizes = {each.mentions[0]: _size(each) for each in partials}
-        self._result = Sizer(mentions.all, site.estimator).of(tree, sizes)
+        self.result = Sizer(mentions.all, site.estimator).of(tree, sizes)
 
     def best(self) -> tuple[str, dict[str, Shipment], str]:
         """The member, what comes to it, and why it is there."""
@@ -155,7 +156,7 @@ class _Choice:
             found = dict([next(iter(found.items()))])
         costs_s = {
             member: sum(each.cost_s for each in _once(shipments))
-            + self._costs.ship_s(member, self._site.initiator, self._result.size_bytes)
+            + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
             + self._of_partials_s(member)
             for member, shipments in found.items()
         }
@@ -169,6 +170,8 @@ class _Choice:
         rules = self._site.rules
         if rules.root == "initiator":
             return "the client asked for the initiator"
+        if rules.root_at:
+            return f"rows of {rules.root_at} may not leave it"
         if rules.strategy == "bottom-up":
             return f"all its rows pass {root} on their way to {self._site.initiator}"
         others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
@@ -183,6 +186,8 @@ class _Choice:
         site = self._site
         if site.rules.root == "initiator":
             return (site.at_home,)
+        if site.rules.root_at in site.data_members:
+            return (site.rules.root_at,)
         if site.rules.strategy == "bottom-up":
             return common_ancestor(site.topology, self._holders(), site.initiator, site.data_members)
         return site.data_members

@@ -20,8 +20,8 @@ from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
-from skerry.plan.estimate import Estimator
-from skerry.plan.rules import Rules
+from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
@@ -74,7 +74,7 @@ class Mention:
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
 
-    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules) -> None:
+    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules, estimator: Estimator) -> None:
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -88,7 +88,7 @@ class Mentions:
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(_is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks"):
-            self._blocks()
+            self._blocks(estimator)
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
@@ -100,9 +100,9 @@ class Mentions:
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
 
-    def _blocks(self) -> None:
+    def _blocks(self, estimator: Estimator) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
-        sizer = Sizer(self.all, Estimator())
+        sizer = Sizer(self.all, estimator)
         prefix = free_prefix(self._tree, "block_")
         for number, block in enumerate(blocks(self.scopes, {name: each.parts for name, each in self.all.items()})):
             name = f"{prefix}{number}"
@@ -178,6 +178,13 @@ class Mentions:
             if not _passes(node, around):
                 return None, False
         return None, False
+
+
+def result_size(query: Query, kept: KeptParts, estimator: Estimator) -> Estimate:
+    """How large the result is likely to be, whatever is done to its tables."""
+    tree = query.tree.copy()
+    mentions = Mentions(query, tree, kept, NO_RULES, estimator)
+    return Sizer(mentions.all, estimator).of(tree)
 
 
 def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scopes:

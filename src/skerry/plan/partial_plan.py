@@ -40,8 +40,10 @@ class AtSite:
     rows: dict[str, int]
 
 
-def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits, estimator: Estimator) -> InMember | None:
-    """`parts` are those of each scan."""
+def in_member(
+    query: Query, parts: PartsOf, shape: Shape, limits: Limits, estimator: Estimator, is_forced: bool = False
+) -> InMember | None:
+    """`parts` are those of each scan. `is_forced`: rows may not leave, so groups do, whatever they cost."""
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = _strewn(parts)
     block = block_of(query.tree, {name: scan.table for name, scan in scans.items()}, sizes) if sizes else None
@@ -52,12 +54,16 @@ def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits, estima
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     width_bytes = row_bytes(_columns(block, merge))
-    if sum(rows.values()) > limits.merge_groups or not pays(block, rows, width_bytes, scans, parts):
+    if sum(rows.values()) > limits.merge_groups or not (
+        is_forced or pays(block, rows, width_bytes, scans, parts, estimator)
+    ):
         return None
     return InMember(merge, block.scan, block.others, rows, width_bytes)
 
 
-def at_sites(query: Query, parts: PartsOf, shape: Shape, estimator: Estimator) -> tuple[Query, list[AtSite]]:
+def at_sites(
+    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, is_forced: bool = False
+) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
@@ -73,7 +79,7 @@ def at_sites(query: Query, parts: PartsOf, shape: Shape, estimator: Estimator) -
             continue
         group = merge.partial.args.get("group")
         rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
-        if pays(block, rows, row_bytes(merge.columns), scans, parts):
+        if is_forced or pays(block, rows, row_bytes(merge.columns), scans, parts, estimator):
             found.append(AtSite(merge, rows))
             root = _replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -82,9 +83,15 @@ class Sizer:
                 count = limit.args["expression"] if limit is not None else None
                 rows = float(count.this) if isinstance(count, exp.Literal) and str(count.this).isdecimal() else 1e18
                 return self._estimator.limit(self._of(input, named), rows)
-            case SetOperation(left, right, _):
-                return self._estimator.union([self._of(left, named), self._of(right, named)])
-            case Derived(input, _) | Distinct(input, _) | Sort(input, _) | Window(input, _):
+            case SetOperation(left, right, node):
+                sides = [self._of(left, named), self._of(right, named)]
+                if isinstance(node, exp.Except | exp.Intersect):
+                    rows = sides[0].rows if isinstance(node, exp.Except) else min(side.rows for side in sides)
+                    return self._estimator.limit(sides[0], rows)
+                return self._estimator.union(sides)
+            case Distinct(input, _):
+                return self._distinct(self._of(input, named))
+            case Derived(input, _) | Sort(input, _) | Window(input, _):
                 return self._of(input, named)
         raise AssertionError(relation)
 
@@ -100,9 +107,11 @@ class Sizer:
             return self._estimator.limit(left, left.rows / 2)
         keys = self._keys(join, left)
         kind = join.kind if join.kind in ("left", "right", "full") else "inner"
-        if not keys and not isinstance(join.right, Scan):
-            # By columns that a subquery made: as many rows as the larger side has.
-            rows = max(left.rows, right.rows)
+        args = join.node.args
+        is_equal = args.get("using") or args.get("method") or (join.on is not None and kind == "full")
+        if not keys and (is_equal or not isinstance(join.right, Scan)):
+            # By columns that a subquery made, or that nothing is reduced by: as many rows as the larger side has.
+            rows = left.rows + right.rows if kind == "full" else max(left.rows, right.rows)
             both = self._estimator.join(left, right, [], kind)
             return self._estimator.limit(both, rows)
         return self._estimator.join(left, right, keys, kind)
@@ -119,6 +128,11 @@ class Sizer:
                 if key in left.columns:
                     found.setdefault(own.lower(), (key, f"{name.lower()}.{own.lower()}"))
         return list(found.values())
+
+    def _distinct(self, estimate: Estimate) -> Estimate:
+        if estimate.extra_bytes or not estimate.columns:  # of what is computed, nobody knows the values
+            return estimate
+        return self._estimator.limit(estimate, math.prod(column.ndv for column in estimate.columns.values()))
 
     def _group(self, estimate: Estimate, keys: exp.Expr | None) -> Estimate:
         if keys is None:
