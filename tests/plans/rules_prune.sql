@@ -203,13 +203,16 @@ SELECT level, sum(cost) AS s, count(*) AS n FROM logs WHERE id >= 4 GROUP BY lev
 plan, result at oslo
 fragment 1 at bergen: reads table logs
     SELECT level AS part_0, sum(cost) AS part_1, count(*) AS part_2 FROM logs AS logs WHERE id >= 4 GROUP BY level
-    → edge 1 to tromso (~200000 rows, 9.2 MiB)
-fragment 2 at tromso: reads table logs; edge 1 from bergen
-    SELECT part_0 AS `level`, CAST(sum(part_1) AS DECIMAL(25, 2)) AS s, coalesce(sum(part_2), 0) AS n FROM (SELECT level AS part_0, sum(cost) AS part_1, count(*) AS part_2 FROM logs AS logs WHERE id >= 4 GROUP BY level UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY part_0
-    because the links take ~0.77 s, ~1.2 s at bergen
-    → edge 2 to oslo (~1 rows, 48 B)
+    → edge 1 to oslo (~200000 rows, 9.2 MiB)
+fragment 2 at tromso: reads table logs
+    SELECT level AS part_0, sum(cost) AS part_1, count(*) AS part_2 FROM logs AS logs WHERE id >= 4 GROUP BY level
+    → edge 1 to oslo (~300000 rows, 13.7 MiB)
+fragment 3 at oslo: reads edge 1 from bergen, tromso
+    SELECT part_0 AS `level`, CAST(sum(part_1) AS DECIMAL(25, 2)) AS s, coalesce(sum(part_2), 0) AS n FROM edge_1 AS part_rows GROUP BY part_0
+    because the links take ~1.9 s, ~2.1 s at tromso
+    → edge 2 to oslo (~300000 rows, 16.0 MiB)
 left out: table logs at oslo, because no row there passes id >= 4: id is 0 to 3
-finish at oslo: gather edge 2 from tromso
+finish at oslo: gather edge 2 from oslo
 */
 
 -- case: two mentions, each with its own parts

@@ -36,7 +36,8 @@ _MOST = 2**53
 class Source(msgspec.Struct, frozen=True):
     """One table as the query needs it; every mention with the same filters shares it.
 
-    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member;
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member, each
+    of `partial_row_bytes`;
     all rows of the `joined` sources go to each part for it. `sizes`: of the rows that each member would send, if they
     are no partial ones and no shipment.
     """
@@ -51,13 +52,14 @@ class Source(msgspec.Struct, frozen=True):
     joined: tuple[Source, ...] = ()
     shipment: Shipment | None = None
     sizes: dict[str, Estimate] = {}
+    partial_row_bytes: int = 0
 
     def estimated_rows(self, part: TablePart) -> int:
         return self.partial_rows[part.member] if self.partial is not None else int(self.sizes[part.member].rows)
 
     def estimated_bytes(self, part: TablePart) -> int:
         if self.partial is not None:
-            return self.partial_rows[part.member] * row_bytes(self.columns)
+            return self.partial_rows[part.member] * self.partial_row_bytes
         return int(self.sizes[part.member].size_bytes)
 
     def sent_bytes(self) -> dict[str, int]:

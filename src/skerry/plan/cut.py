@@ -64,8 +64,12 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         partials: list[Source] = []
         if site.rules.has("aggregates"):
             scans = {scan.node_name: scan for scan in query.tables}
+            whole = query
             query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules.aggregates_always)
             partials = [_partial_source(each, scans, kept, estimator) for each in found]
+            # Of partial rows nobody knows the values: the result is that of the query as it was written.
+            if partials:
+                builder.result = result_size(whole, kept, estimator)
         add_improved(builder, query, kept, site, partials)
     else:
         builder.result = result_size(query, kept, estimator)
@@ -144,7 +148,17 @@ def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site
 def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts, estimator: Estimator) -> Source:
     merge = each.merge
     cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (merge.scan, *merge.others))
-    return Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
+    return Source(
+        cut.mentions,
+        cut.table,
+        merge.columns,
+        (),
+        cut.parts,
+        merge.partial,
+        each.rows,
+        tuple(joined),
+        partial_row_bytes=each.row_bytes,
+    )
 
 
 def _whole_tables(scans: Sequence[Scan], kept: KeptParts, estimator: Estimator) -> list[Source]:

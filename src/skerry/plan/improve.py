@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from skerry.errors import ConfigError
 from skerry.plan.build import Builder, Source
-from skerry.plan.estimate import Estimate, row_bytes
+from skerry.plan.estimate import Estimate
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
 from skerry.plan.reduce import columns_of, signature
@@ -34,7 +34,7 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
         query = without_ctes(query)
     tree = query.tree.copy()
     mentions = Mentions(query, tree, kept, site.rules, site.estimator)
-    choice = _Choice(mentions, tree, site, partials)
+    choice = _Choice(mentions, tree, site, partials, builder.result if partials else None)
     root, shipments, reason = choice.best()
     builder.result = choice.result
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
@@ -136,15 +136,17 @@ def _sources(
 class _Choice:
     """Where the rest of the query runs, and how each mention comes there."""
 
-    def __init__(self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source]) -> None:
+    def __init__(
+        self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source], result: Estimate | None
+    ) -> None:
+        """`result`: how large the answer is, if that is known better than from the tree."""
         self._mentions = mentions.all
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
         self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
-        sizes = {each.mentions[0]: _size(each) for each in partials}
-        self.result = Sizer(mentions.all, site.estimator).of(tree, sizes)
+        self.result = result or Sizer(mentions.all, site.estimator).of(tree)
 
     def best(self) -> tuple[str, dict[str, Shipment], str]:
         """The member, what comes to it, and why it is there."""
@@ -227,11 +229,6 @@ class _Choice:
             inside_moved = _inside_moved(sent)
             found = {name: shipment for name, shipment in found.items() if name not in inside_moved}
         return found
-
-
-def _size(partial: Source) -> Estimate:
-    rows = float(sum(partial.partial_rows.values()))
-    return Estimate(rows, {}, rows, float(row_bytes(partial.columns)))
 
 
 def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:

@@ -49,8 +49,6 @@ def _computed(key: exp.Expr, block: Block) -> exp.Expr:
 
 
 def _values(key: exp.Expr, relation: Estimate) -> float:
-    if isinstance(key, exp.Mod) and isinstance(key.expression, exp.Literal) and key.expression.is_int:
-        return float(key.expression.this)
     if all(relation.key(column) is not None for column in key.find_all(exp.Column)):
         return relation.distinct(key)
     return max(1.0, relation.rows * _UNKNOWN_SHARE)

@@ -13,6 +13,7 @@ from skerry.limits import Limits
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
+from skerry.plan.partials import sketch_bytes
 from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
@@ -34,10 +35,11 @@ class InMember:
 
 @dataclass(frozen=True)
 class AtSite:
-    """The partial rows of a scan, in the place of its own."""
+    """The partial rows of a scan, in the place of its own; each of about `row_bytes`."""
 
     merge: SiteMerge
     rows: dict[str, int]
+    row_bytes: int
 
 
 def in_member(
@@ -79,8 +81,9 @@ def at_sites(
             continue
         group = merge.partial.args.get("group")
         rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
-        if is_forced or pays(block, rows, row_bytes(merge.columns), scans, parts, estimator):
-            found.append(AtSite(merge, rows))
+        width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
+        if is_forced or pays(block, rows, width_bytes, scans, parts, estimator):
+            found.append(AtSite(merge, rows, width_bytes))
             root = _replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
     left = tuple(scan for scan in query.tables if scan.node_name not in gone)
