@@ -36,7 +36,7 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup lint ## lint, then every test
-	$(PYTEST) -m "not spark and not sail" $(ARGS)
+	$(PYTEST) -n auto -m "not spark and not sail" $(ARGS)
 	$(PYTEST) -m "spark and not sail" $(ARGS)
 	$(PYTEST) -m "sail" $(ARGS)
 

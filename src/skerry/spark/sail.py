@@ -38,6 +38,8 @@ class SailEngine(ConnectEngine):
         except ImportError:
             raise SiteError("Sail is not installed", suggestion="pip install 'skerry[sail]'") from None
         os.environ.setdefault("RUST_LOG", "error")  # its log goes to the terminal
+        # Queries compute in the threads that also answer requests: with one a core, a busy Sail hears no cancel.
+        os.environ.setdefault("TOKIO_WORKER_THREADS", str(4 * (os.cpu_count() or 2)))
         self._server = SparkConnectServer("127.0.0.1", 0)
         self._server.start(background=True)
         host, port = self._server.listening_address
