@@ -379,6 +379,24 @@ fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
 finish at oslo: gather edge 2 from bergen
 */
 
+-- case: theta sketches are merged with their size
+-- rules: aggregates
+SELECT theta_sketch_agg(id, 6) AS few, theta_sketch_estimate(theta_sketch_agg(level)) AS n FROM logs
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table logs
+    SELECT theta_sketch_agg(id, 6) AS part_0, theta_sketch_agg(level) AS part_1 FROM logs AS logs
+    → edge 1 to oslo (~1 rows, 64.0 KiB)
+fragment 2 at tromso: reads table logs
+    SELECT theta_sketch_agg(id, 6) AS part_0, theta_sketch_agg(level) AS part_1 FROM logs AS logs
+    → edge 1 to oslo (~1 rows, 64.0 KiB)
+fragment 3 at oslo: reads table logs; edge 1 from bergen, tromso
+    SELECT theta_union_agg(part_0, 6) AS few, theta_sketch_estimate(theta_union_agg(part_1)) AS n FROM (SELECT theta_sketch_agg(id, 6) AS part_0, theta_sketch_agg(level) AS part_1 FROM logs AS logs UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows
+    because the links take ~0.013 s, ~0.014 s at bergen
+    → edge 2 to oslo, through the driver (~1 rows, 32 B)
+finish at oslo: gather edge 2 from oslo
+*/
+
 -- case: a bitmap is longer than the rows it is made of
 -- rules: aggregates
 SELECT id, bitmap_construct_agg(bitmap_bit_position(id)) AS b FROM events GROUP BY id

@@ -42,8 +42,12 @@ _SKETCHES = {
     "bitmap_construct_agg": "bitmap_or_agg",
     "bitmap_or_agg": "bitmap_or_agg",
     "bitmap_and_agg": "bitmap_and_agg",
+    # The k least hashes there are, and the next: the same whichever rows were seen together.
+    "theta_sketch_agg": "theta_union_agg",
 }
-_SKETCH_BYTES = 4096
+# At most; k is 4,096 unless said.
+_SKETCH_BYTES = {"theta_sketch_agg": 8 * 4096}
+_BITMAP_BYTES = 4096
 _LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _REAL = frozenset(("float", "double"))
@@ -105,7 +109,7 @@ class Split:
 def sketch_bytes(node: exp.Expr) -> int:
     """Of the sketches that a query computes, in each of its rows: their type does not tell how long they are."""
     names = (call_name(each) for each in node.find_all(exp.Anonymous))
-    return sum(_SKETCH_BYTES for name in names if name in _SKETCHES)
+    return sum(_SKETCH_BYTES.get(name, _BITMAP_BYTES) for name in names if name in _SKETCHES)
 
 
 def called(name: str, *arguments: exp.Expr) -> exp.Anonymous:
@@ -160,8 +164,8 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
         own = call.like(call.name, *call.arguments)
         return Split(((own, "bigint"),), lambda c: called("coalesce", called("sum", c[0]), exp.Literal.number(0)))
     if call.name in _SKETCHES:
-        own = call.like(call.name, *call.arguments)
-        return Split(((own, "binary"),), lambda c: called(_SKETCHES[call.name], c[0]))
+        own, size = call.like(call.name, *call.arguments), call.arguments[1:]
+        return Split(((own, "binary"),), lambda c: called(_SKETCHES[call.name], c[0], *(each.copy() for each in size)))
     types = [type_of(argument) for argument in call.arguments]
     type_ = types[0] if types else None
     if type_ is None or type_ == "void" or None in types:

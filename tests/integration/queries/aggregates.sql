@@ -238,3 +238,6 @@ SELECT kind, bitmap_count(bitmap_construct_agg(bitmap_bit_position(id))) AS n, h
 
 -- name: bitmaps_of_nothing | for: a bitmap without bits | ordered: yes
 SELECT hex(bitmap_construct_agg(bitmap_bit_position(id))) AS h, bitmap_count(bitmap_or_agg(b)) AS o, bitmap_count(bitmap_and_agg(b)) AS a FROM (SELECT id, CAST(kind AS BINARY) AS b FROM events WHERE id < 0) AS t
+
+-- name: theta_sketches | for: the same bytes as of one pass, above its size and below | ordered: yes
+SELECT theta_sketch_estimate(theta_sketch_agg(id)) AS n, hex(theta_sketch_agg(id, 6)) AS few, hex(theta_sketch_agg(kind)) AS kinds, hex(theta_sketch_agg(id) FILTER (WHERE id < 0)) AS none FROM events
