@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import skerry
 from metamorphic.grammar import Grammar, Query
+from metamorphic.joins import Joins
 from metamorphic.tables import Table, read_tables
 from skerry.client.dbapi import Cursor
 from skerry.spark.engine import Engine
@@ -88,7 +89,9 @@ def oracle_of(engine: Any, files: Files) -> SparkOracle:
 
 
 def query_of(tables: Mapping[str, Table], seed: int) -> Query:
-    return Grammar(tables, Random(f"query {seed}")).query()
+    """Every fourth joins many tables."""
+    kind = Joins if seed % 4 == 3 else Grammar
+    return kind(tables, Random(f"query {seed}")).query()
 
 
 def check(world: World, seed: int) -> Outcome:

@@ -189,10 +189,9 @@ class Expressions:
         choose = self._random.choice
         is_exact = item.kind != "dbl"
         if self.chance(0.12):
-            # Rounded: of equal values it may be 0 or nearly 0.
-            return Value(
-                f"round({choose(('stddev', 'variance', 'stddev_pop', 'var_pop'))}({item.ref}), 4)", "dbl", False
-            )
+            # Rounded: of equal values it may be 0 or nearly 0. What is added keeps it off the middle of two numbers.
+            spread = choose(("stddev", "variance", "stddev_pop", "var_pop"))
+            return Value(f"round({spread}({item.ref}) + 0.0000123, 4)", "dbl", False)
         forms = [f"sum({item.ref})"] * 3 + [f"avg({item.ref})"]
         if item.kind != "dbl":
             forms += [f"sum(DISTINCT {item.ref})", f"sum(CASE WHEN {self.compare(items)} THEN {item.ref} ELSE 0 END)"]

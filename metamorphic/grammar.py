@@ -32,7 +32,7 @@ class Partition:
 
 
 @dataclass(frozen=True)
-class _Relation:
+class Relation:
     """What stands after FROM. `key` names each row; empty if that is not known."""
 
     sql: str
@@ -138,7 +138,7 @@ class Grammar:
         items = tuple(
             Item(f"{alias}.{name}", value.kind) for value, name in zip(block.values, block.names, strict=True)
         )
-        return self._aggregate(_Relation(f"({block.sql}) {alias}", items, block.rows, is_list=False), is_top=True)
+        return self._aggregate(Relation(f"({block.sql}) {alias}", items, block.rows, is_list=False), is_top=True)
 
     def _with_cte(self) -> Query:
         """A CTE that is named once, or joined with itself."""
@@ -157,18 +157,18 @@ class Grammar:
             on = " AND ".join(f"{left.ref} <=> {right.ref}" for left, right in pairs)
             how = self._random.choice(("JOIN", "LEFT JOIN", "FULL JOIN"))
             items = relation.items + other.items
-            relation = _Relation(f"{relation.sql} {how} {other.sql} ON {on}", items, relation.rows, is_list=False)
+            relation = Relation(f"{relation.sql} {how} {other.sql} ON {on}", items, relation.rows, is_list=False)
         is_grouped = self._made.chance(0.5)
         block = self._aggregate(relation, is_top=True) if is_grouped else self._plain(relation, 0, is_top=True)
         query = self._ordered(block)
         return replace(query, sql=f"WITH {name} AS ({inner.sql}) {query.sql}")
 
-    def _named(self, name: str, block: _Block) -> _Relation:
+    def _named(self, name: str, block: _Block) -> Relation:
         alias = self._alias("c")
         items = tuple(
             _outer(value, f"{alias}.{column}") for value, column in zip(block.values, block.names, strict=True)
         )
-        return _Relation(f"{name} {alias}", items, block.rows, is_list=False)
+        return Relation(f"{name} {alias}", items, block.rows, is_list=False)
 
     # --- SELECT ------------------------------------------------------------------------------------------
     def _block(self, depth: int, *, is_top: bool) -> _Block:
@@ -180,7 +180,7 @@ class Grammar:
             return self._windowed(relation, is_top=is_top)
         return self._plain(relation, depth, is_top=is_top)
 
-    def _plain(self, relation: _Relation, depth: int, *, is_top: bool) -> _Block:
+    def _plain(self, relation: Relation, depth: int, *, is_top: bool) -> _Block:
         if is_top and relation.is_list and not relation.conditions and self._made.chance(0.06):
             return self._star(relation)
         values = [self._made.value(relation.items) for _ in range(self._random.randint(1, 5))]
@@ -189,13 +189,13 @@ class Grammar:
         distinct = "DISTINCT " if self._made.chance(0.2) else ""
         return self._select(f"SELECT {distinct}", values, self._tail(relation, depth), relation, is_top)
 
-    def _star(self, relation: _Relation) -> _Block:
+    def _star(self, relation: Relation) -> _Block:
         values = tuple(Value(item.ref, item.kind, item.is_exact, item) for item in relation.items)
         # What cannot be ordered is among a star's columns too: nobody asks for an order.
         values = tuple(replace(value, is_exact=False) for value in values)
         return _Block(f"SELECT * FROM {self._tail(relation)}", values, ("",) * len(values), relation.rows)
 
-    def _windowed(self, relation: _Relation, *, is_top: bool) -> _Block:
+    def _windowed(self, relation: Relation, *, is_top: bool) -> _Block:
         values = [self._made.value(relation.items) for _ in range(self._random.randint(1, 2))]
         values += [Value(item.ref, item.kind, True, item) for item in relation.key[:1]]
         exact = [item for item in relation.items if item.is_exact]
@@ -210,7 +210,7 @@ class Grammar:
             values.append(Value(f"{self._random.choice(functions)} {over}", "other"))
         return self._select("SELECT ", values, self._tail(relation, 1), relation, is_top)
 
-    def _aggregate(self, relation: _Relation, *, is_top: bool) -> _Block:
+    def _aggregate(self, relation: Relation, *, is_top: bool) -> _Block:
         made = self._made
         groups = [made.value(relation.items) for _ in range(self._random.choice((0, 1, 1, 1, 2, 2, 3)))]
         groups = [value for value in groups if value.is_exact]
@@ -229,14 +229,14 @@ class Grammar:
         rows = min(relation.rows, 20.0 ** len(groups))
         return replace(self._select("SELECT ", [*shown, *aggregates], tail, relation, is_top), rows=rows)
 
-    def _select(self, start: str, values: Sequence[Value], tail: str, relation: _Relation, is_top: bool) -> _Block:
+    def _select(self, start: str, values: Sequence[Value], tail: str, relation: Relation, is_top: bool) -> _Block:
         names = tuple("" if is_top and self._made.chance(0.3) else f"x{index}" for index in range(len(values)))
         listed = ", ".join(
             f"{value.sql} AS {name}" if name else value.sql for value, name in zip(values, names, strict=True)
         )
         return _Block(f"{start}{listed} FROM {tail}", tuple(values), names, relation.rows)
 
-    def _tail(self, relation: _Relation, depth: int = 0) -> str:
+    def _tail(self, relation: Relation, depth: int = 0) -> str:
         """FROM's relation and a WHERE."""
         conditions = list(relation.conditions)
         if self._made.chance(0.6):
@@ -249,7 +249,7 @@ class Grammar:
         return f"{relation.sql} WHERE {' AND '.join(conditions)}" if conditions else relation.sql
 
     # --- FROM --------------------------------------------------------------------------------------------
-    def _relation(self, depth: int) -> _Relation:
+    def _relation(self, depth: int) -> Relation:
         relation = self._source(self._any_table(), depth)
         for _ in range(self._random.choice((0, 0, 1, 1, 1, 2, 2, 3))):
             relation = self._joined(relation, depth) or relation
@@ -260,7 +260,7 @@ class Grammar:
         names = list(self._tables)
         return self._random.choices(names, [0.2 if self._tables[name].rows == 0 else 1.0 for name in names])[0]
 
-    def _source(self, name: str, depth: int) -> _Relation:
+    def _source(self, name: str, depth: int) -> Relation:
         table, alias = self._tables[name], self._alias("t")
         items = tuple(
             Item(
@@ -269,10 +269,10 @@ class Grammar:
             for column in table.columns
         )
         key = tuple(item for item in items if item.origin.split(".")[1] in KEYS[name])
-        plain = _Relation(f"{name} {alias}", items, table.rows, key)
+        plain = Relation(f"{name} {alias}", items, table.rows, key)
         return self._derived(plain, alias) if depth and self._made.chance(0.2) else plain
 
-    def _derived(self, plain: _Relation, alias: str) -> _Relation:
+    def _derived(self, plain: Relation, alias: str) -> Relation:
         """The table behind a subquery that filters it, keeps some columns, or groups it."""
         chosen = [*plain.key, *(item for item in plain.items if item not in plain.key and self._made.chance(0.3))]
         names = [f"y{index}" for index in range(len(chosen))]
@@ -284,9 +284,9 @@ class Grammar:
         if self._made.chance(0.2):
             terms = ", ".join(names[: len(plain.key)])
             inner += f" ORDER BY {terms} LIMIT {self._random.choice((5, 40))}"
-        return _Relation(f"({inner}) {alias}", outer, plain.rows, outer[: len(plain.key)])
+        return Relation(f"({inner}) {alias}", outer, plain.rows, outer[: len(plain.key)])
 
-    def _joined(self, left: _Relation, depth: int) -> _Relation | None:
+    def _joined(self, left: Relation, depth: int) -> Relation | None:
         ways = [(item, other) for item in left.items if item.origin for other in partners(item.origin)]
         if not ways or self._made.chance(0.06):
             return self._crossed(left)
@@ -304,12 +304,12 @@ class Grammar:
         equal = f"{item.ref} {'<=>' if self._made.chance(0.08) else '='} {found.ref}"
         if left.is_list and self._made.chance(0.3):
             conditions = (*left.conditions, *right.conditions, equal)
-            return _Relation(
-                f"{left.sql}, {right.sql}", left.items + right.items, rows, _both(left, right), conditions, True
+            return Relation(
+                f"{left.sql}, {right.sql}", left.items + right.items, rows, both(left, right), conditions, True
             )
         return self._explicit(left, right, equal, rows)
 
-    def _explicit(self, left: _Relation, right: _Relation, equal: str, rows: float) -> _Relation | None:
+    def _explicit(self, left: Relation, right: Relation, equal: str, rows: float) -> Relation | None:
         if left.conditions:
             return None  # ON sees one side of a comma only
         kinds = (
@@ -333,15 +333,15 @@ class Grammar:
         end = f"USING ({names.pop()})" if is_simple and self._made.chance(0.5) else f"ON {on}"
         sql = f"{left.sql} {kind} {right.sql} {end}"
         if "SEMI" in kind or "ANTI" in kind:
-            return _Relation(sql, left.items, left.rows, left.key, is_list=False)
-        return _Relation(sql, left.items + right.items, rows, _both(left, right), is_list=False)
+            return Relation(sql, left.items, left.rows, left.key, is_list=False)
+        return Relation(sql, left.items + right.items, rows, both(left, right), is_list=False)
 
-    def _crossed(self, left: _Relation) -> _Relation | None:
+    def _crossed(self, left: Relation) -> Relation | None:
         right = self._source(self._random.choice(("region", "empty")), 0)
         if left.conditions or left.rows * 5 > ROWS_MAX:
             return None
         sql = f"{left.sql} CROSS JOIN {right.sql}"
-        return _Relation(sql, left.items + right.items, left.rows * 5, _both(left, right), is_list=False)
+        return Relation(sql, left.items + right.items, left.rows * 5, both(left, right), is_list=False)
 
     # --- subqueries --------------------------------------------------------------------------------------
     def _subquery(self, outer: Sequence[Item]) -> str:
@@ -388,7 +388,7 @@ class Grammar:
         return f"{letter}{self._count}"
 
 
-def _both(left: _Relation, right: _Relation) -> tuple[Item, ...]:
+def both(left: Relation, right: Relation) -> tuple[Item, ...]:
     return left.key + right.key if left.key and right.key else ()
 
 

@@ -172,7 +172,12 @@ class SkerryDialect(DefaultDialect):
         if unknown:
             raise exc.ArgumentError(f"a Skerry URL has no option {', '.join(sorted(unknown))}")
         given = {name: value for name, value in url.query.items() if isinstance(value, str)}
-        options: dict[str, Any] = {name: read(given[name]) for name, read in CONNECT_OPTIONS.items() if name in given}
+        try:
+            options: dict[str, Any] = {
+                name: read(given[name]) for name, read in CONNECT_OPTIONS.items() if name in given
+            }
+        except ValueError as error:
+            raise exc.ArgumentError(f"an option of the Skerry URL is no number: {error}") from None
         files = {name: given[name] for name in TLS_FILES if name in given}
         if files:
             options["tls"] = files

@@ -73,3 +73,71 @@ def test_an_alias_of_a_subquery_is_not_seen_in_its_where() -> None:
         asking = [fragment for fragment in plan.fragments if "AS nation WHERE" in fragment.sql]
         assert asking
         assert all("AS orders" in fragment.sql for fragment in asking), plan.fragments
+
+
+ALIKE = "customer AS a, customer AS b, orders WHERE a.c_id = b.c_id AND b.c_id = o_cust AND a.c_name = 'x'"
+CHAIN = "orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'x'"
+
+
+def joined(sql: str) -> list[str]:
+    """Fragments that join tables before they travel; nothing else is on, so that it would always pay."""
+    rules = Rules(frozenset({"filters", "joined"}))
+    found = [make_plan(bound(sql), CATALOG, site(0.001, at, rules), LIMITS) for at in ("oslo", "bergen", "tromso")]
+    return [each.sql for plan in found for each in plan.fragments if "joined there" in each.reason]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # A star has every column of every table, in their order.
+        f"SELECT * FROM {CHAIN}",
+        f"SELECT o_id, customer.* FROM {CHAIN}",
+        # Something is named after columns that share a name.
+        f"SELECT max(a.c_name), max(b.c_name) FROM {ALIKE}",
+        f"SELECT a.c_name, b.c_name FROM {ALIKE} ORDER BY a.c_name, b.c_name",
+        f"SELECT DISTINCT a.c_name, b.c_name FROM {ALIKE}",
+        # Whose it is depends on where it stands.
+        "SELECT o_id FROM orders JOIN customer ON o_cust = c_id LEFT JOIN nation ON c_nation = n_id",
+        "SELECT o_id FROM orders JOIN customer ON o_cust = c_id, LATERAL (SELECT 1 FROM nation WHERE n_id = c_id)",
+        "SELECT o_id FROM orders, customer AS t(a, b, c), nation AS u(x, y) WHERE o_cust = t.a AND t.c = u.x",
+        "SELECT o_id FROM orders, (customer JOIN nation ON c_nation = n_id) WHERE o_cust = c_id",
+        "SELECT a.c_name FROM customer AS a JOIN customer AS b USING (c_id) JOIN orders ON o_cust = a.c_id",
+        "SELECT o_id FROM orders, sales, customer JOIN nation ON n_id = o_cust AND c_nation = n_id WHERE o_id = c_id",
+        # Were they one relation, rows without an order could make it fail.
+        f"SELECT o_id FROM {CHAIN} AND 1 / (c_nation - n_id) > 0",
+        f"SELECT o_id FROM {CHAIN} AND c_name + n_id > 0",
+        f"SELECT o_id FROM {CHAIN} AND c_id / n_id > (SELECT max(l_qty) FROM lineitem)",
+        # Nothing says how they belong together.
+        "SELECT o_id FROM orders, customer, nation WHERE c_nation < n_id AND o_cust = 3 AND c_name = 'x' AND n_id = 4",
+        # Chance is not asked twice.
+        "SELECT o_id FROM orders JOIN customer ON o_cust = c_id AND rand() < 0.5 JOIN nation ON c_nation = n_id",
+        # A name that a lambda gives hides the column.
+        f"SELECT o_id, transform(array(1), c_id -> c_id + n_id) AS t FROM {CHAIN}",
+    ],
+)
+def test_tables_that_travel_apart(sql: str) -> None:
+    assert joined(sql) == []
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        f"SELECT o_id, c_name FROM {CHAIN}",
+        f"SELECT max(a.c_name), b.c_nation + 1 FROM {ALIKE} GROUP BY b.c_nation",
+        f"SELECT a.c_name, b.c_name AS other FROM {ALIKE}",
+        f"SELECT count(*) FROM {CHAIN} AND (c_id > n_id OR o_id < 3)",
+        f"SELECT o_id FROM {CHAIN} AND o_total / n_id > 3",
+        f"SELECT c_nation, n_id, count(*) FROM {CHAIN} GROUP BY c_nation, n_id",
+    ],
+)
+def test_tables_that_travel_joined(sql: str) -> None:
+    assert joined(sql)
+
+
+def test_groups_that_lack_a_column_do_not_show_its_equal() -> None:
+    plain = joined(f"SELECT c_nation AS a, n_id AS b, count(*) FROM {CHAIN} GROUP BY c_nation, n_id")
+    sets = joined(f"SELECT c_nation AS a, n_id AS b, count(*) FROM {CHAIN} GROUP BY ROLLUP (c_nation, n_id)")
+    assert plain
+    assert not any("AS `n_id`" in sql for sql in plain)
+    assert all("AS `n_id`" in sql and "AS `c_nation`" in sql for sql in sets)
+    assert sets

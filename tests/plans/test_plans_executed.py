@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from skerry.catalog.topology import Topology
 from skerry.config import parse
 from skerry.plan.cut import make_plan
+from skerry.plan.fragment import Plan
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound, planned, read_cases
@@ -56,7 +58,29 @@ SELECT sum(CASE WHEN c_name LIKE 'x%' THEN o_total ELSE 0 END) AS s FROM orders 
     ON o_cust = c_id WHERE o_id < 9;
 SELECT substring(c_name, 1, 1) AS k, c_nation = 3 AS three, o_id FROM orders JOIN customer ON o_cust = c_id;
 SELECT o_id FROM orders, nation WHERE (o_cust = n_id AND n_name = 'x' AND o_total > 2) OR (o_cust = n_id AND
-    n_name = 'y')
+    n_name = 'y');
+SELECT a.c_name, b.c_name, l_qty FROM lineitem, customer AS a, customer AS b, nation WHERE a.c_id = b.c_id AND
+    l_order = a.c_id AND b.c_nation = n_id AND a.c_nation > 2;
+SELECT o_id, c_id, l_order, n_id, c_nation FROM orders, customer, lineitem, nation WHERE o_cust = c_id AND l_order =
+    c_id AND n_id = c_nation AND n_name <> c_name AND (l_qty > n_id OR o_total > 4);
+SELECT c_name, count(*) AS n, max(n_name) AS m FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id
+    JOIN lineitem ON l_order = o_id GROUP BY c_name HAVING count(*) > 1;
+SELECT o_id FROM orders, lineitem JOIN customer ON l_order = c_id AND c_nation > 1 JOIN nation ON n_id = c_nation WHERE
+    o_cust = n_id OR o_total > 5;
+SELECT x.o_id, y.o_id, n_name FROM orders AS x, orders AS y, customer, nation WHERE x.o_cust = y.o_cust AND x.o_cust =
+    c_id AND c_nation = n_id AND x.o_total < y.o_total;
+SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND EXISTS (SELECT 1 FROM lineitem,
+    customer AS d WHERE l_order = o_id AND d.c_id = l_order AND d.c_nation = nation.n_id);
+SELECT s.o_id, t.n FROM orders AS s, (SELECT c_id AS k, count(*) AS n FROM customer, nation, lineitem WHERE c_nation =
+    n_id AND l_order = c_id GROUP BY c_id) AS t WHERE s.o_cust = t.k;
+SELECT count(*) AS n FROM lineitem, customer, nation, orders WHERE c_nation = n_id AND c_id = o_cust AND n_name = 'x';
+SELECT o_id, c_name, n_name, l_qty FROM orders JOIN customer ON o_cust = c_id JOIN nation ON c_nation = n_id LEFT JOIN
+    lineitem ON l_order = o_id AND c_nation > 3 AND n_id < 9 WHERE c_id > 2 AND (l_qty IS NULL OR l_qty < c_nation);
+SELECT a.o_id, n_name FROM orders AS a, customer AS c JOIN nation ON c.c_nation = n_id LEFT ANTI JOIN lineitem ON
+    l_order = c.c_id AND n_id = l_qty JOIN orders AS b ON b.o_id = c.c_id WHERE a.o_cust = c.c_id;
+SELECT n_name, count(*) AS n FROM customer JOIN nation ON c_nation = n_id LEFT SEMI JOIN orders ON o_cust = c_id AND
+    o_id > n_id GROUP BY n_name;
+SELECT s_id, c_name, n_name FROM sales, customer, nation WHERE s_cust = c_id AND c_nation = n_id AND n_name = 'x'
 """
 STATEMENTS = [*dict.fromkeys([case.sql for case in CASES] + [" ".join(text.split()) for text in MORE.split(";")])]
 
@@ -78,6 +102,11 @@ def variants() -> list[Site]:
 
 
 VARIANTS = variants()
+# For what has more than two tables.
+JOINING = [
+    site(0.001, at, Rules(frozenset({"joined"}), strategy))
+    for at, strategy in (("oslo", "cost"), ("bergen", "bottom-up"))
+]
 
 
 TABLES = [made_up(Random(seed)) for seed in (1, 2)]
@@ -92,7 +121,8 @@ def runner() -> Runner:
 def test_rules_change_no_answer(sql: str, runner: Runner) -> None:
     query = bound(sql)
     plain = make_plan(query, CATALOG, site(100.0, "oslo", NO_RULES), LIMITS)
-    plans = {plan.plan_id: plan for each in VARIANTS if (plan := make_plan(query, CATALOG, each, LIMITS))}
+    sites = [*VARIANTS, *(JOINING if len(query.tables) > 2 else ())]
+    plans = {plan.plan_id: plan for each in sites if (plan := make_plan(query, CATALOG, each, LIMITS))}
     # A finish of groups is the member's own work, which DuckDB does not do.
     plans = {name: plan for name, plan in plans.items() if not plan.finish.aggregate and not plan.finish.limit}
     for seed, tables in enumerate(TABLES):
@@ -101,9 +131,21 @@ def test_rules_change_no_answer(sql: str, runner: Runner) -> None:
             assert runner.run(plan, tables) == expected, f"seed {seed}: {[fragment.sql for fragment in plan.fragments]}"
 
 
+def joins_on(plan: Plan) -> bool:
+    """Does a fragment beside the root read what was joined before?"""
+    return any(
+        re.search(r"leaf_\w+ AS joined_", fragment.sql) and fragment.output.edge != plan.finish.edge
+        for fragment in plan.fragments
+    )
+
+
 def test_rules_do_fire() -> None:
     """Else the test above would show nothing."""
     query = bound("SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'x'")
     plan = make_plan(query, CATALOG, site(0.001, "tromso", Rules()), LIMITS)
     assert any("SEMI JOIN" in fragment.sql for fragment in plan.fragments)
+    found = [make_plan(bound(sql), CATALOG, each, LIMITS) for sql in STATEMENTS[-13:] for each in (*VARIANTS, *JOINING)]
+    joined = [plan for plan in found if any("joined there" in fragment.reason for fragment in plan.fragments)]
+    assert len(joined) > 30
+    assert any(joins_on(plan) for plan in joined)
     assert planned("SELECT c_id FROM customer, orders WHERE c_id = o_id").fragments

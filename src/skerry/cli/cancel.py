@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from skerry.cli.sql import Runner, told
+from skerry.client.pep249 import ProgrammingError
 
 
 @click.command("cancel")
@@ -16,6 +17,8 @@ def cancel(url: str, query_id: str) -> None:
     with told(runner):
         connection = runner.connection()
         state = connection.status(query_id).state
+        if state == "unknown":
+            raise ProgrammingError(f"no query {query_id} is known there: it ended long ago, or never began")
         connection.cancel(query_id)
         is_live = state in ("planning", "running")
         click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {state}")

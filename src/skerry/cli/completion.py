@@ -52,7 +52,9 @@ def candidates(word: str, text: str, tables: dict[str, list[str]]) -> Iterator[s
     qualifier, dot, _ = word.rpartition(".")
     mentioned = {name for name in tables if re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", text, re.I)}
     if dot:
-        columns = next((each for name, each in tables.items() if name.lower() == qualifier.lower()), [])
+        named = [name for name in tables if name.lower() == qualifier.lower()]
+        meant = named or [name for name in mentioned if _has_alias(name, qualifier, text)]
+        columns = tables[meant[0]] if meant else []
         yield from (f"{qualifier}.{column}" for column in columns)
         yield from (name for name in tables if name.lower().startswith(qualifier.lower() + "."))
         return
@@ -61,6 +63,11 @@ def candidates(word: str, text: str, tables: dict[str, list[str]]) -> Iterator[s
     if not mentioned:  # SELECT is typed before FROM
         yield from dict.fromkeys(column for columns in tables.values() for column in columns)
     yield from KEYWORDS
+
+
+def _has_alias(table: str, alias: str, text: str) -> bool:
+    """`orders AS o`, `orders o`"""
+    return re.search(rf"(?<![\w.]){re.escape(table)}\s+(AS\s+)?{re.escape(alias)}(?!\w)", text, re.I) is not None
 
 
 class SqlCompleter(Completer):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
+import sys
+from typing import Any
 
 import click
 
@@ -23,6 +26,9 @@ COMMANDS = {
 }
 
 
+BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE
+
+
 class LazyGroup(click.Group):
     """Loads a command's module when it is called for."""
 
@@ -37,6 +43,17 @@ class LazyGroup(click.Group):
         if not isinstance(command, click.Command):
             raise click.ClickException(f"skerry.cli.{name} holds no command")
         return command
+
+    def invoke(self, context: click.Context) -> Any:
+        """Whoever reads our output may stop (`| head`): end like other tools, without a word."""
+        try:
+            try:
+                return super().invoke(context)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer goes there
+            sys.exit(BROKEN_PIPE)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -56,12 +56,14 @@ class Prompt:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        names = Names(lambda: _tables(runner.url))
+        names.tables()  # asked for now, to be there at the first Tab
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
             history=_history(),
             key_bindings=_bindings(),
             lexer=PygmentsLexer.from_filename("statement.sql"),
-            completer=SqlCompleter(Names(lambda: _tables(runner.url))),
+            completer=SqlCompleter(names),
             complete_while_typing=False,
             enable_history_search=True,
             prompt_continuation=lambda width, line, wrapped: "> ".rjust(width),

@@ -161,8 +161,12 @@ def text_of(value: Any) -> str:
 
 def summary(rows: int, seconds: float | None) -> str:
     """The line below a result."""
-    count = "1 row" if rows == 1 else f"{rows:,} rows".replace(",", " ")
+    count = rows_text(rows)
     return f"({count})" if seconds is None else f"({count}, {seconds:.2f} s)"
+
+
+def rows_text(rows: int) -> str:
+    return "1 row" if rows == 1 else f"{rows:,} rows".replace(",", " ")
 
 
 def progress_line(status: QueryStatus | None, seconds: float) -> str:
@@ -174,7 +178,9 @@ def progress_line(status: QueryStatus | None, seconds: float) -> str:
         else:
             done = sum(fragment.state == "done" for fragment in status.fragments)
             rows = sum(fragment.rows for fragment in status.fragments)
-            parts += [f"fragments {done}/{len(status.fragments)}", f"{rows:,} rows".replace(",", " ")]
+            parts += [f"fragments {done}/{len(status.fragments)}", rows_text(rows)]
+            running = sorted({each.member for each in status.fragments if each.state == "running"})
+            parts += [f"at {', '.join(running)}"] if running else []
         parts += [f"{link.sender}→{link.receiver} {decimal_size(link.size_bytes)}" for link in status.links]
     return " · ".join(parts)
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, Write, summary
+from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, Write, rows_text, summary
 from skerry.cli.statements import split
 from skerry.client.dbapi import Connection, Cursor, connect
 from skerry.client.pep249 import Error
@@ -60,7 +60,7 @@ class Runner:
 
     def _show(self, cursor: Cursor, started: float) -> None:
         if cursor.description is None:
-            self._say(f"{max(cursor.rowcount, 0)} rows changed", started)
+            self._say(f"{rows_text(max(cursor.rowcount, 0))} changed", started)
             return
         if self.is_binary:
             self._say(None, started, write_binary(cursor, self._format))
@@ -147,17 +147,27 @@ def told(runner: Runner) -> Iterator[None]:
         runner.close()
 
 
-@click.command("sql")
-@click.argument("url")
-@click.argument("statement", required=False)
-@click.option(
+def _check_format(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    if value in BINARY and sys.stdout.isatty():
+        raise click.UsageError(f"{value} is not for a terminal: write it to a file (> rows.{value})")
+    return value
+
+
+format_option = click.option(
     "--format",
     "output_format",
     type=click.Choice(["table", "csv", "json", *BINARY]),
     default="table",
     show_default=True,
+    callback=_check_format,
     help="How rows are written to standard output.",
 )
+
+
+@click.command("sql")
+@click.argument("url")
+@click.argument("statement", required=False)
+@format_option
 @click.option(
     "--timeout",
     "timeout_s",
@@ -174,6 +184,9 @@ def told(runner: Runner) -> Iterator[None]:
 def sql(url: str, statement: str | None, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
     """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
 
+    With a schema, which is a member's name, a table means the part of it there; a table that is not there is the whole
+    one, with its parts at all members.
+
     With TLS it is skerry+tls://host:port?authority=ca.pem; add certificate and key where members ask for them.
 
     STATEMENT may be several, separated by semicolons; the first that fails ends the run, with exit code 1.
@@ -184,12 +197,10 @@ def sql(url: str, statement: str | None, output_format: str, timeout_s: float | 
     skerry sql skerry://localhost:7101 --format csv "SELECT * FROM orders" > orders.csv
     skerry sql skerry://localhost:7101 < script.sql
     """
-    if output_format in BINARY and sys.stdout.isatty():
-        raise click.UsageError(f"{output_format} is not for a terminal: write it to a file (> rows.{output_format})")
     runner = Runner(url, output_format, timeout_s, fault_policy)
     with told(runner):
         runner.connection()
-        if statement is None and sys.stdin.isatty():
+        if statement is None and sys.stdin.isatty() and sys.stdout.isatty():
             from skerry.cli.prompt import Prompt  # prompt_toolkit takes a while to load
 
             Prompt(runner).run()

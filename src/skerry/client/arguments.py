@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -13,6 +13,10 @@ from skerry.limits import KIB
 
 # What a message has beside its statement and parameters, and more.
 _REST_BYTES = 4 * KIB
+# A year. Clocks of some systems count no further than a few decades.
+_SECONDS_MAX = 366 * 86400
+# They travel beside the planner's options, but have arguments of their own.
+_NOT_PLANNING = {"fault_policy", "resume_s", "detach", "lease_s"}
 
 
 def statement_text(operation: Any, values: Any, bytes_max: int) -> str:
@@ -30,21 +34,50 @@ def statement_text(operation: Any, values: Any, bytes_max: int) -> str:
     return operation
 
 
-def seconds(value: Any, name: str) -> float:
+def seconds(value: Any, name: str, *, may_be_0: bool = False) -> float:
     """A duration; 0 for the member's own."""
-    if value is None:
+    if value is None and not may_be_0:
         return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
-        raise InterfaceError(f"{name} is a number of seconds above 0, not {value!r}")
+    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not is_number or value < 0 or (value == 0 and not may_be_0):
+        raise InterfaceError(f"{name} is a number of seconds{'' if may_be_0 else ' above 0'}, not {value!r}")
+    if value > _SECONDS_MAX:
+        raise InterfaceError(f"{name} is at most a year ({_SECONDS_MAX} seconds), not {value!r}")
     return float(value)
+
+
+def rows(value: Any, name: str) -> int:
+    """A number of rows."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InterfaceError(f"{name} is a number of rows, 0 or more, not {value!r}")
+    return value
+
+
+def choice(value: Any, name: str, choices: Collection[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        raise InterfaceError(f"{name} is one of {', '.join(choices)}, not {value!r}")
+    return value
+
+
+def text(value: Any, what: str) -> str:
+    if not isinstance(value, str):
+        raise InterfaceError(f"{what} is text, not {value!r}")
+    return value
+
+
+def texts(value: Any, name: str, example: str) -> dict[str, str]:
+    """A mapping of texts; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or any(not isinstance(each, str) for pair in value.items() for each in pair):
+        raise InterfaceError(f"{name} is a mapping of texts, as in {example}, not {value!r}")
+    return dict(value)
 
 
 def planning_options(planning: Any) -> dict[str, str]:
     """Options for the planner, names and values as text."""
-    if planning is None:
-        return {}
-    if not isinstance(planning, Mapping) or any(
-        not isinstance(each, str) for pair in planning.items() for each in pair
-    ):
-        raise InterfaceError(f'planning is a mapping of texts, as in {{"rules": "-semijoin"}}, not {planning!r}')
-    return dict(planning)
+    options = texts(planning, "planning", '{"rules": "-semijoin"}')
+    for name in _NOT_PLANNING & options.keys():
+        raise InterfaceError(f"{name} is no option for the planner: give it to connect or execute by its name")
+    return options

@@ -12,12 +12,13 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 from uuid import uuid4
 
 from skerry.client.cursor import CursorCore, PageSize
 from skerry.client.dial import NobodyThere, dial, gone
+from skerry.client.routes import Question, Routes
 from skerry.client.url import Target
 from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.ids import QueryId
@@ -57,25 +58,6 @@ class _Lost(Exception):
         self.reason = reason
 
 
-class _Numbers(Iterator[int]):
-    """Request numbers; used under the link's lock only."""
-
-    def __init__(self) -> None:
-        self.upto = 1
-
-    def __next__(self) -> int:
-        self.upto += 1
-        return self.upto - 1
-
-
-class _Question:
-    """A request with one answer, and no cursor."""
-
-    def __init__(self) -> None:
-        self.answer: Message | None = None
-        self.error: SkerryError | None = None
-
-
 class MemberLink:
     """A logged-in connection. Its methods may be called from any thread."""
 
@@ -89,13 +71,11 @@ class MemberLink:
         self._epoch = welcome.epoch
         self._connection = connection
         self._new = connection  # while it is dialled: the one that has not said hello yet
-        self._numbers = _Numbers()
         # A cursor in it is one to close. Few requests wait here: whoever sends one waits for its answer.
         self._outgoing: queue.SimpleQueue[Message | CursorCore | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._changed = threading.Condition()  # guards all below, and every cursor's core
-        self._routes: dict[int, CursorCore | _Question] = {}
-        self._live: dict[QueryId, CursorCore] = {}
+        self._routes = Routes(f"member at {target}")
         self._closes: dict[int, ClientClose] = {}  # not answered yet
         self._error: SkerryError | None = None
         self._reader = threading.Thread(target=self._read, name=f"skerry-read-{target}", daemon=True)
@@ -117,7 +97,7 @@ class MemberLink:
 
     def new_cursor(self, query: QueryId | None = None) -> CursorCore:
         """For a new query, or for one that runs already."""
-        return CursorCore(query or QueryId(self.member, uuid4().hex), self._numbers, resumes=self.resume_s > 0)
+        return CursorCore(query or QueryId(self.member, uuid4().hex), self._routes.numbers, resumes=self.resume_s > 0)
 
     def execute(
         self,
@@ -143,7 +123,7 @@ class MemberLink:
                 expected=expected,
                 options=options,
             )
-            self._route_answers(core)
+            self._routes.follow(core)
         self._begin(core, request)
 
     def attach(self, core: CursorCore, size: PageSize) -> None:
@@ -151,7 +131,7 @@ class MemberLink:
         with self._changed:
             self._check()
             request = core.attach(size)
-            self._route_answers(core)
+            self._routes.follow(core)
         self._begin(core, request)
 
     def next_page(self, core: CursorCore, size: PageSize, ahead: int = 0) -> Page | None:
@@ -161,12 +141,12 @@ class MemberLink:
             if not core.ready:
                 self._check()
                 requests += core.ask(max(ahead, 1), size)
-                self._route_answers(core)
+                self._routes.follow(core)
         self._send_and_wait(core, requests)
         with self._changed:
             page = core.take()
             requests = [*core.ask(ahead, size)]
-            self._route_answers(core)
+            self._routes.follow(core)
         self._send(requests)
         return page
 
@@ -180,7 +160,7 @@ class MemberLink:
         """End a query that another thread may wait for."""
         with self._changed:
             request = core.cancel()
-            self._route_answers(core)
+            self._routes.follow(core)
             self._changed.notify_all()
         if request is not None:
             self._send([request])
@@ -191,18 +171,17 @@ class MemberLink:
 
     def ask(self, make: Callable[[int], Message], kind: type[Answer]) -> Answer:
         """Send the request that `make` builds and wait for its answer."""
-        question = _Question()
+        question = Question()
         with self._changed:
             self._check()
-            number = next(self._numbers)
-            self._routes[number] = question
+            number = self._routes.ask(question)
         try:
             self._send([make(number)])
             with self._changed:
                 self._changed.wait_for(lambda: question.answer or question.error, self.limits.wait_s)
         finally:
             with self._changed:
-                self._routes.pop(number, None)
+                self._routes.drop(number)
         if question.error is not None:
             raise question.error
         if question.answer is None:
@@ -270,7 +249,7 @@ class MemberLink:
     def _close_of(self, core: CursorCore) -> Message | None:
         with self._changed:
             message = core.close()
-            self._route_answers(core)
+            self._routes.follow(core)
             return message
 
     # --- receiving ---------------------------------------------------------------------------------
@@ -324,13 +303,13 @@ class MemberLink:
     def _receive(self, message: Message) -> list[Message]:
         match message:
             case ClientResult() | ClientPage():
-                core = self._route(message.request)
+                core = self._routes.of(message.request)
                 if isinstance(core, CursorCore):
                     return self._receive_answer(core, message)
             case _ if isinstance(message, _ANSWERS):
                 self._closes.pop(message.request, None)
-                question = self._route(message.request)
-                if isinstance(question, _Question):
+                question = self._routes.of(message.request)
+                if isinstance(question, Question):
                     question.answer = message
             case Ping():
                 return [Pong(0)]
@@ -351,25 +330,7 @@ class MemberLink:
             core.fail(error)
             raise
         finally:
-            self._route_answers(core)
-
-    def _route(self, number: int) -> CursorCore | _Question | None:
-        """Who asked; None when nobody waits for that answer any more."""
-        if not 0 < number < self._numbers.upto:
-            raise PeerError(f"member at {self.target} answered request {number}, which was never made")
-        return self._routes.get(number)
-
-    def _route_answers(self, core: CursorCore) -> None:
-        """After anything that changes which answers a cursor waits for."""
-        waited_for = core.requests
-        for number in [number for number, each in self._routes.items() if each is core and number not in waited_for]:
-            del self._routes[number]
-        for number in waited_for:
-            self._routes[number] = core
-        if core.is_live:
-            self._live[core.query] = core
-        else:
-            self._live.pop(core.query, None)
+            self._routes.follow(core)
 
     # --- losing and finding the member -------------------------------------------------------------
     def _dial_again(self, reason: SiteError) -> None:
@@ -377,19 +338,22 @@ class MemberLink:
         if self.resume_s <= 0 or self._stopping.is_set():
             raise reason
         with self._changed:
-            self._lose(reason)
+            self._routes.lose(reason)
+            self._changed.notify_all()
         self._connection.close()
         connection, welcome = self._redial(reason)
         with self._changed:
             # What was asked for meanwhile went to the old connection, or will come a second time: either does no harm.
-            self._lose(reason)
+            self._routes.lose(reason)
             self._connection = connection
             if (welcome.member, welcome.epoch) != (self.member, self._epoch):
-                self._fail_all(SiteError(f"member {self.member} at {self.target} was restarted: its queries are lost"))
+                self._routes.fail(
+                    SiteError(f"member {self.member} at {self.target} was restarted: its queries are lost")
+                )
                 self._epoch, self.member = welcome.epoch, welcome.member
-            for core in list(self._live.values()):
+            for core in self._routes.live:
                 request = core.resume()
-                self._route_answers(core)
+                self._routes.follow(core)
                 if request is not None:
                     self._send([request])
             # A close that was lost would leave the query to its lease.
@@ -417,16 +381,6 @@ class MemberLink:
         if self._stopping.is_set():
             connection.close()
 
-    def _lose(self, reason: SiteError) -> None:
-        for number, waiting in list(self._routes.items()):
-            if isinstance(waiting, _Question):
-                waiting.error = reason
-                del self._routes[number]
-        for core in list(self._live.values()):
-            core.lost(reason)
-            self._route_answers(core)
-        self._changed.notify_all()
-
     def _check(self) -> None:
         if self._error is not None:
             raise self._error
@@ -441,14 +395,5 @@ class MemberLink:
         with self._changed:
             if self._error is None:
                 self._error = error
-            self._fail_all(self._error)
+            self._routes.fail(self._error)
             self._changed.notify_all()
-
-    def _fail_all(self, error: SkerryError) -> None:
-        for core in self._live.values():
-            core.fail(error)
-        for waiting in self._routes.values():
-            if isinstance(waiting, _Question):
-                waiting.error = error
-        self._live.clear()
-        self._routes.clear()

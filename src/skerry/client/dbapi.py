@@ -10,14 +10,15 @@ from types import TracebackType
 import msgspec
 
 from skerry.client import pep249
-from skerry.client.arguments import statement_text
+from skerry.client.arguments import choice, seconds, statement_text, text, texts
 from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
 from skerry.client.links import LOCAL_DIGITS, Links, parse_query_id
-from skerry.client.pep249 import InterfaceError, NotSupportedError, ProgrammingError
+from skerry.client.pep249 import InterfaceError, NotSupportedError
 from skerry.client.prepared import PreparedStatement
 from skerry.client.status import QueryStatus
 from skerry.client.url import parse_url, tls_files
+from skerry.config.model import FaultPolicy
 from skerry.errors import UserError
 from skerry.ids import QueryId
 from skerry.wire.messages import (
@@ -65,14 +66,14 @@ def connect(
     `retry="reads"`: a statement that only reads runs again at another member if this one dies before the first page.
     `tls` as in `skerry.connect`.
     """
-    if retry not in RETRIES:
-        raise ProgrammingError(f"retry is one of {', '.join(RETRIES)}, not {retry!r}")
-    if resume_s < 0:
-        raise ProgrammingError(f"resume_s is a number of seconds, not {resume_s!r}")
-    target = parse_url(url)
+    target = parse_url(text(url, "a URL"))
     if tls is not None:
-        target = replace(target, tls=tls_files(tls))
-    links = Links(target, timeout_s, resume_s, learns_members=retry == "reads")
+        target = replace(target, tls=tls_files(texts(tls, "tls", '{"authority": "ca.pem"}')))
+    if fault_policy is not None:
+        fault_policy = choice(fault_policy, "fault_policy", list(FaultPolicy))
+    resume_s = seconds(resume_s, "resume_s", may_be_0=True)
+    retry = choice(retry, "retry", RETRIES)
+    links = Links(target, seconds(timeout_s, "timeout_s") or None, resume_s, learns_members=retry == "reads")
     return Connection(links, Settings(target.schema_name, fault_policy, resume_s, retry))
 
 
@@ -164,7 +165,7 @@ class Connection:
     def queries(self, member: str | None = None) -> tuple[QueryInfo, ...]:
         """Running and recent queries that clients gave to this member (or to another), the newest last."""
         self._check()
-        link = self._links.home if member is None else self._links.to_member(member)
+        link = self._links.home if member is None else self._links.to_member(text(member, "a member's name"))
         return link.ask(ClientQueries, ClientQueriesReply).queries
 
     @edge
@@ -180,7 +181,9 @@ class Connection:
         """End a query of any connection; nothing happens if it has ended."""
         self._check()
         query = self._resolve(query_id)
-        self._links.to(query).ask(lambda number: ClientClose(number, query), ClientClosed)
+        reply = self._links.to(query).ask(lambda number: ClientClose(number, query), ClientClosed)
+        if reply.error is not None:
+            raise error_of(reply.error)
 
     def __enter__(self) -> Connection:
         return self
@@ -196,10 +199,14 @@ class Connection:
 
     def _resolve(self, query_id: QueryId | str) -> QueryId:
         """The whole id; its text may be cut short, as in lists and logs."""
-        query = parse_query_id(query_id) if isinstance(query_id, str) else query_id
-        if len(query.local) >= LOCAL_DIGITS or not isinstance(query_id, str):
+        if isinstance(query_id, QueryId):
+            return query_id
+        query = parse_query_id(text(query_id, "a query id (cursor.query_id)"))
+        if len(query.local) >= LOCAL_DIGITS:
             return query
         found = [info.query for info in self.queries(query.initiator) if info.query.local.startswith(query.local)]
-        if len(found) != 1:
-            raise UserError(f"{len(found) or 'no'} queries of {query.initiator} have an id that begins {query.local}")
+        if not found:
+            raise UserError(f"member {query.initiator} knows no query whose id begins {query.local}")
+        if len(found) > 1:
+            raise UserError(f"{len(found)} queries of {query.initiator} have an id that begins {query.local}")
         return found[0]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from skerry.client import arguments
 from skerry.client.arguments import planning_options, seconds, statement_text
 from skerry.client.connection import MemberLink
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
@@ -34,7 +35,7 @@ class Cursor:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.arraysize = 1
+        self._arraysize = 1
         self.lastrowid = None  # rows have no ids
         self.description: list[Description] | None = None
         self._link = connection._links.home
@@ -67,6 +68,15 @@ class Cursor:
     def rownumber(self) -> int | None:
         """Index of the next row in the result."""
         return self._rows_given if self._schema is not None else None
+
+    @property
+    def arraysize(self) -> int:
+        """How many rows `fetchmany` gives unless told otherwise."""
+        return self._arraysize
+
+    @arraysize.setter
+    def arraysize(self, rows: int) -> None:
+        self._arraysize = arguments.rows(rows, "arraysize")
 
     @property
     def progress(self) -> QueryStatus:
@@ -105,6 +115,8 @@ class Cursor:
         self._check()
         self._drop_result()
         changed = 0
+        if not isinstance(seq_of_parameters, Iterable):
+            raise InterfaceError(f"executemany takes a sequence of parameters, not {seq_of_parameters!r}")
         for parameters in seq_of_parameters:
             self._execute(operation, parameters, timeout_s, "count", {})
             changed += max(self._count, 0)
@@ -118,7 +130,7 @@ class Cursor:
 
     @edge
     def fetchmany(self, size: int | None = None) -> list[Row]:
-        return self._take(self.arraysize if size is None else size, ahead=0)
+        return self._take(self._arraysize if size is None else arguments.rows(size, "size"), ahead=0)
 
     @edge
     def fetchall(self) -> list[Row]:
@@ -365,8 +377,11 @@ def _values(parameters: Parameters | None) -> list[Value] | dict[str, Value]:
     if parameters is None:
         return []
     if isinstance(parameters, Mapping):
+        for name in parameters:
+            if not arguments.text(name, "a parameter's name").isprintable():
+                raise InterfaceError(f"a parameter's name has letters, digits and underscores, unlike {name!r}")
         return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
-    if isinstance(parameters, str | bytes) or not isinstance(parameters, Iterable):
+    if isinstance(parameters, str | bytes | Set) or not isinstance(parameters, Iterable):
         raise InterfaceError(f"parameters are a sequence or a mapping, not one {type(parameters).__name__}")
     return [to_value(value, f"parameter {index + 1}") for index, value in enumerate(parameters)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from skerry.wire.messages import ClientMembers, ClientMembersReply, MemberState
 READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "("})
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
 LOCAL_DIGITS = 32
+_LOCAL = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
 class Links:
@@ -29,12 +31,13 @@ class Links:
         self._members: tuple[MemberState, ...] = ()
         self.home = self._open(target)
         self._links = {self.home.member: self.home}
-        if learns_members:  # later it may be too late to ask
-            try:
+        try:
+            if learns_members or target.schema_name:  # of members: later it may be too late to ask
                 self.members()
-            except BaseException:
-                self.home.close()
-                raise
+            self._check_schema(target.schema_name)
+        except BaseException:
+            self.home.close()
+            raise
 
     def members(self) -> tuple[MemberState, ...]:
         """All members, as the one this connection is to sees them."""
@@ -81,6 +84,12 @@ class Links:
         for link in links.values():
             link.close(wait)
 
+    def _check_schema(self, schema_name: str) -> None:
+        """Schemas are members; a mistyped one must not silently mean the tables of all of them."""
+        known = [state.name for state in self._members]
+        if schema_name and schema_name.lower() not in map(str.lower, known):
+            raise UserError(f"there is no schema {schema_name}; there are {', '.join(known)}")
+
     def _open(self, target: Target) -> MemberLink:
         return MemberLink.open(target, self._timeout_s, self._resume_s)
 
@@ -112,7 +121,7 @@ def only_reads(sql: str, depth: int) -> bool:
 
 def parse_query_id(text: str) -> QueryId:
     """`member/local`, as `ps` shows it; it may be cut short."""
-    initiator, slash, local = text.partition("/")
-    if not (initiator and slash and local):
+    initiator, _, local = text.partition("/")
+    if not initiator or _LOCAL.fullmatch(local) is None:
         raise UserError(f"{text!r} is no query id (it has the form member/0123456789ab)")
     return QueryId(initiator, local)

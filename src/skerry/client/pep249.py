@@ -113,7 +113,7 @@ BINARY = TypeObject("binary")
 NUMBER = TypeObject(
     "tinyint", "smallint", "int", "integer", "bigint", "byte", "short", "long", "float", "real", "double", "decimal"
 )
-DATETIME = TypeObject("date", "timestamp", "timestamp_ntz", "timestamp_ltz")
+DATETIME = TypeObject("date", "time", "timestamp", "timestamp_ntz", "timestamp_ltz")
 ROWID = TypeObject()
 
 Date = datetime.date

@@ -42,7 +42,8 @@ class PreparedStatement:
             pairs: list[tuple[Parameter, str, Any]] = [(each, f":{each.name}", values[each.name]) for each in wanted]
         else:
             if len(values) != len(wanted):
-                raise SqlError(f"the statement has {len(wanted)} parameters, but {len(values)} values were given")
+                count = f"{len(wanted)} {'parameter' if len(wanted) == 1 else 'parameters'} (?)"
+                raise SqlError(f"the statement has {count}; values given: {len(values)}")
             pairs = [
                 (each, str(index + 1), value) for index, (each, value) in enumerate(zip(wanted, values, strict=True))
             ]

@@ -1,60 +1,24 @@
-"""Shell of client connections: execute, fetch, close, and what happens when a client goes away."""
+"""Shell of client connections: frames in and out, heartbeats, and what happens when a client goes away."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from skerry import clock
-from skerry.errors import (
-    Cancelled,
-    ConfigError,
-    InternalError,
-    Overloaded,
-    PeerError,
-    SiteError,
-    SkerryError,
-    SqlError,
-    StaleSchema,
-    UserError,
-)
-from skerry.ids import QueryId
-from skerry.member.answers import Answer, answer_statement, ran_as
-from skerry.member.clientoptions import read_options
-from skerry.member.cursors import Cursors
-from skerry.member.history import ClientCursor, History
-from skerry.member.initiator import Initiated
-from skerry.member.planning import Explained, Planned, Tried, plan_statement, prepare_statement
-from skerry.member.relay import relays_of
-from skerry.plan.explain import explain
-from skerry.testing.points import reach
+from skerry.errors import InternalError, Overloaded, PeerError, UserError
+from skerry.member.requests import KINDS, Requests
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import (
     ClientAttach,
     ClientClose,
-    ClientClosed,
     ClientExecute,
     ClientFetch,
-    ClientMembers,
-    ClientMembersReply,
     ClientPage,
-    ClientPrepare,
-    ClientPrepared,
-    ClientQueries,
-    ClientQueriesReply,
     ClientResult,
-    ClientStatus,
-    ClientStatusReply,
     Goodbye,
     Hello,
-    MemberState,
     Message,
-    Page,
     Ping,
     Pong,
 )
@@ -66,26 +30,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("skerry.client")
 
-_REPLANS = 3  # columns that change faster than this are somebody's loop
-_AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
-_LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
-
 
 class Clients:
     """All client connections of one member. Each request is a task of its own; answers carry its number."""
 
-    def __init__(self, member: Member) -> None:
+    def __init__(self, member: Member, requests: Requests) -> None:
         self._member = member
-        self._cursors = Cursors(member.limits)
-        self._open: dict[QueryId, ClientCursor] = {}
-        self._history = History(member)
+        self._requests = requests
         self._connections: set[Connection] = set()
 
-    @property
-    def open_cursors(self) -> int:
-        return len(self._open)
-
-    # --- connections -------------------------------------------------------------------------------
     async def serve(self, connection: Connection, _hello: Hello) -> None:
         """Reading never waits for writing: a request that takes long does not hold up the next."""
         self._connections.add(connection)
@@ -104,6 +57,8 @@ class Clients:
                     continue
                 if len(requests) >= self._member.limits.client_requests:
                     raise Overloaded(f"{len(requests)} requests wait on this connection (limits.client_requests)")
+                if isinstance(message, ClientClose):  # at once: a Goodbye behind it ends what has not begun
+                    self._requests.close_by_client(message.query)
                 task = asyncio.ensure_future(self._answer(connection, message))
                 requests.add(task)
                 task.add_done_callback(requests.discard)
@@ -112,8 +67,7 @@ class Clients:
         finally:
             heartbeat.cancel()
             self._connections.discard(connection)
-            for query in self._cursors.gone(connection, clock.now(), is_goodbye=is_goodbye):
-                self._close(query, Cancelled("the client went away"))
+            self._requests.gone(connection, is_goodbye=is_goodbye)
             for task in requests:
                 task.cancel()
 
@@ -141,31 +95,15 @@ class Clients:
         for connection in list(self._connections):
             connection.close()
 
-    def tick(self, now: float) -> None:
-        self._cursors.expire(now)
-        for query in self._cursors.expired(now):
-            self._close(query, Cancelled(f"nobody came for the result of query {query} in time"))
-
     async def _answer(self, connection: Connection, message: Message) -> None:
-        handlers: dict[type[Message], Callable[..., Awaitable[Message]]] = {
-            ClientExecute: self._execute,
-            ClientClose: self._close_request,
-            ClientAttach: self._attach,
-            ClientStatus: self._status,
-            ClientMembers: self._members,
-            ClientQueries: self._queries,
-            ClientPrepare: self._prepare,
-        }
-        handler = handlers.get(type(message))
-        if handler is None and not isinstance(message, ClientFetch):
+        if type(message) not in KINDS:
             connection.refuse(PeerError(f"a client does not send {type(message).__name__}"))
             return
         try:
             if isinstance(message, ClientFetch):
                 await self._send_pages(connection, message)
             else:
-                assert handler is not None
-                await self._reply(connection, message, await handler(connection, message))
+                await self._reply(connection, message, await self._requests.answer(connection, message))
         except (ConnectionLost, OSError):
             pass  # serve() sees the end as well, and cleans up
         except Exception as error:
@@ -175,16 +113,14 @@ class Clients:
 
     async def _send_pages(self, connection: Connection, fetch: ClientFetch) -> None:
         """One page, or a window of them: the client's credit is how many it asks for."""
-        cursor = self._open.get(fetch.query)
-        if cursor is not None and cursor.initiated is not None:
-            cursor.initiated.arrived(fetch.page_number)
+        self._requests.arrived(fetch.query, fetch.page_number)
         most = self._member.limits.window_pages
         if fetch.pages > most:  # fewer than it asked for would leave it waiting
             error = failure_of(UserError(f"at most {most} pages may be asked for at once (limits.window_pages)"))
             await self._reply(connection, fetch, ClientPage(fetch.request, error=error))
             return
         for number in range(fetch.page_number, fetch.page_number + fetch.pages):
-            answer = await self._fetch(fetch, number)
+            answer = await self._requests.fetch(fetch, number)
             await self._reply(connection, fetch, answer)
             if answer.page is None or answer.page.is_last:
                 break
@@ -204,251 +140,8 @@ class Clients:
             member=self._member.name,
             suggestion="are there single values of such a size? ask for less of them",
         )
-        self._close(message.query, error)
+        self._requests.close(message.query, error)
         failure = failure_of(error)
         is_fetch = isinstance(message, ClientFetch)
         reply = ClientPage(message.request, error=failure) if is_fetch else ClientResult(message.request, error=failure)
         return encode_message(reply)
-
-    # --- execute -----------------------------------------------------------------------------------
-    async def _execute(self, connection: Connection, message: ClientExecute) -> ClientResult:
-        query = message.query
-        reach("query received")
-        try:
-            self._check_home(query)
-            if _LOCAL_ID.fullmatch(query.local) is None:
-                raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
-            if self._member.is_stopping:
-                raise SiteError(f"site {self._member.name} is stopping", member=self._member.name)
-            options = read_options(message.options, self._member.limits)
-            self._cursors.open(query, connection, clock.now(), options.lease)
-        except SkerryError as error:
-            return ClientResult(message.request, error=failure_of(error, self._member.name))
-        cursor = self._open[query] = ClientCursor(message, connection.peer_name, options)
-        try:
-            if not options.lease.outlives:
-                return await self._run(message)
-            # The query goes on without this connection, and so does what makes its first page.
-            self._member.own(self._run_kept(message, cursor), f"query {query}")
-            if options.lease.is_detached:
-                return ClientResult(message.request)
-            await cursor.begun.wait()  # owner: the query's deadline
-            if cursor.error is not None:
-                raise cursor.error
-            assert cursor.answer is not None
-            return cursor.answer
-        except SkerryError as error:
-            if cursor.initiated is None:  # else whoever ran it has told
-                log.info("query %s: failed before it began: %s", query, error.message.splitlines()[0])
-            self._close(query, error)
-            return ClientResult(message.request, error=failure_of(error, self._member.name))
-        except Exception as error:
-            log.exception("query %s: unexpected error", query)
-            wrapped = InternalError(f"{type(error).__name__}: {error}", member=self._member.name)
-            self._close(query, wrapped)
-            return ClientResult(message.request, error=failure_of(wrapped))
-
-    async def _run_kept(self, message: ClientExecute, cursor: ClientCursor) -> None:
-        """Nobody may be there for the answer: it is kept for whoever attaches within the lease, an error too."""
-        try:
-            cursor.answer = await self._run(message)
-        except SkerryError as error:
-            cursor.error = error
-            log.info("query %s: failed: %s", message.query, error.message.splitlines()[0])
-        except Exception as error:
-            log.exception("query %s: unexpected error", message.query)
-            cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._member.name)
-        finally:
-            self._cursors.ready(message.query, clock.now())
-            cursor.begun.set()
-
-    async def _attach(self, connection: Connection, message: ClientAttach) -> ClientResult:
-        """The rows of a cursor go to another connection, from the page that its client wants next."""
-        query = message.query
-        try:
-            self._check_home(query)
-            self._cursors.attach(query, connection)
-            cursor = self._open[query]
-            if cursor.options.lease.outlives:
-                await cursor.begun.wait()  # owner: the query's deadline, and the client that waits
-            if cursor.error is not None:
-                raise cursor.error
-            if cursor.initiated is None:
-                if cursor.answer is None:
-                    raise UserError(f"query {query} is still planned by the connection that began it")
-                return msgspec.structs.replace(cursor.answer, request=message.request)
-            schema = await cursor.initiated.schema()
-            cursor.initiated.arrived(message.page_number)
-            page = await cursor.initiated.page(message.page_number, *self._page_size(message))
-            self._given(query, page)
-            return ClientResult(message.request, schema, page)
-        except SkerryError as error:
-            if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
-                self._close(query, error)
-            return ClientResult(message.request, error=failure_of(error, self._member.name))
-
-    def _check_home(self, query: QueryId) -> None:
-        """Only a query's initiator knows it: say where that is."""
-        members = self._member.config.members
-        if query.initiator != self._member.name:
-            known = members.get(query.initiator)
-            where = f" at {known.address}" if known is not None else ", which is no member of this cluster"
-            raise UserError(f"query {query} belongs to member {query.initiator}{where}; this is {self._member.name}")
-
-    async def _run(self, message: ClientExecute) -> ClientResult:
-        for attempt in range(_REPLANS):
-            planned = await plan_statement(self._member, message)
-            if message.query not in self._open:
-                raise Cancelled(f"query {message.query} was closed")
-            if not isinstance(planned, Planned | Tried):
-                if not isinstance(planned, Explained):
-                    await self._member.peer_tables.refresh()
-                return self._answered(message, answer_statement(self._member, planned))
-            try:
-                if isinstance(planned, Tried):
-                    return await self._try(message, planned, attempt)
-                return await self._run_planned(message, planned, attempt)
-            except StaleSchema as error:
-                log.info("query %s: %s; planning again", message.query, error.message)
-                await self._member.peer_tables.refresh((error.member,))
-        raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
-
-    async def _run_planned(self, message: ClientExecute, planned: Planned, attempt: int) -> ClientResult:
-        initiated = self._begin(message, planned, attempt)
-        schema = await initiated.schema()
-        reach("columns known")
-        page = await initiated.page(0, *self._page_size(message))
-        self._given(message.query, page)
-        return ClientResult(message.request, schema, page)
-
-    async def _try(self, message: ClientExecute, tried: Tried, attempt: int) -> ClientResult:
-        """EXPLAIN ANALYZE: all pages are thrown away as they come, and the plan is answered with what it did."""
-        initiated = self._begin(message, tried.planned, attempt, is_traced=True)
-        limits, number, is_last = self._member.limits, 0, False
-        await initiated.schema()
-        while not is_last:
-            is_last = (await initiated.page(number, limits.page_rows, limits.bulk_page_bytes)).is_last
-            number += 1
-            initiated.arrived(number)
-        seconds = clock.now() - initiated.core.started_at
-        await initiated.wait_ended()  # owner: the query's deadline; what links carried is known with the receipts
-        ran = ran_as(initiated, seconds)
-        explained = Explained(tried.planned.plan, tried.is_json, ran=ran)
-        cursor = self._open.get(message.query)
-        if cursor is not None and self._cursors.keeps(message.query):
-            cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
-        return self._answered(message, answer_statement(self._member, explained))
-
-    def _begin(self, message: ClientExecute, planned: Planned, attempt: int, is_traced: bool = False) -> Initiated:
-        member, query = self._member, message.query
-        cursor = self._open[query]
-        if attempt:
-            # Participants remember the id of the attempt that failed.
-            query = QueryId(query.initiator, f"{query.local}{_AGAIN}{attempt}")
-        timeout_s = message.timeout_s if message.timeout_s > 0 else member.limits.query_timeout_s
-        initiated = Initiated(
-            query,
-            planned.plan,
-            planned.parameters,
-            timeout_s,
-            member.limits,
-            member.inputs,
-            member.send,
-            member.initiated_ended,
-            cursor.options.fault_policy or member.config.fault_policy,
-            relays_of(planned.plan, query, member.topology),
-            member.topology.budgets,
-            is_traced,
-        )
-        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
-        log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
-        member.initiate(initiated)
-        reach("execute sent")
-        return initiated
-
-    def _given(self, query: QueryId, page: Page) -> None:
-        """The last page closes its cursor, unless it may have to be given again to a client that comes back."""
-        if page.is_last and not self._cursors.keeps(query):
-            self._remember(query)
-
-    def _answered(self, message: ClientExecute, answer: Answer) -> ClientResult:
-        if not self._cursors.keeps(message.query):
-            self._close(message.query, None)
-        return ClientResult(message.request, answer.schema, answer.page)
-
-    def _page_size(self, message: ClientExecute | ClientFetch | ClientAttach) -> tuple[int, int]:
-        limits = self._member.limits
-        # A page must fit a frame with room for its header, whatever the client asks for.
-        bytes_max = min(message.page_bytes or limits.page_bytes, limits.frame_bytes // 4)
-        rows_max = message.page_rows if message.page_rows > 0 or message.page_bytes else limits.page_rows
-        return rows_max, bytes_max
-
-    # --- fetch, close, status ----------------------------------------------------------------------
-    async def _fetch(self, message: ClientFetch, number: int) -> ClientPage:
-        cursor = self._open.get(message.query)
-        try:
-            self._check_home(message.query)
-            if cursor is None or cursor.initiated is None:
-                raise Cancelled(f"query {message.query} is not open here: it ended, or was closed")
-            page = await cursor.initiated.page(number, *self._page_size(message))
-            self._given(message.query, page)
-            return ClientPage(message.request, page)
-        except SkerryError as error:
-            if cursor is not None:  # else the close would be one that overtook its execute
-                self._close(message.query, error)
-            return ClientPage(message.request, error=failure_of(error, self._member.name))
-
-    async def _close_request(self, _connection: Connection, message: ClientClose) -> ClientClosed:
-        self._close(message.query, Cancelled(f"query {message.query} was closed by its client"))
-        return ClientClosed(message.request)
-
-    def _close(self, query: QueryId, error: SkerryError | None) -> None:
-        """Ends the cursor; a query that still runs is cancelled everywhere."""
-        self._cursors.close(query, clock.now())
-        cursor = self._open.pop(query, None)
-        if cursor is None:
-            return
-        if isinstance(error, Cancelled) and cursor.is_given:
-            error = None  # all of it was made, and its client has what it wants
-        if cursor.initiated is not None and error is not None:
-            cursor.initiated.cancel(error)
-            cursor.initiated.drop_pages()
-        state = "done" if error is None else "cancelled" if isinstance(error, Cancelled) else "failed"
-        self._history.record(query, cursor, state)
-
-    def _remember(self, query: QueryId) -> None:
-        """The last page went out: the cursor is over, its query ends with the receipts."""
-        cursor = self._open.pop(query, None)
-        self._cursors.close(query, clock.now())
-        if cursor is not None:
-            if cursor.initiated is not None:
-                cursor.initiated.drop_pages()
-            ended = cursor.initiated is None or cursor.initiated.ended.is_set()
-            self._history.record(query, cursor, "done" if ended else "running")
-
-    def query_ended(self, initiated: Initiated) -> None:
-        """The last receipt came: what the links carried is known for good."""
-        self._history.complete(QueryId(initiated.query.initiator, initiated.query.local.split(_AGAIN)[0]), initiated)
-
-    async def _status(self, _connection: Connection, message: ClientStatus) -> ClientStatusReply:
-        cursor = self._open.get(message.query)
-        if cursor is not None:
-            return self._history.status(cursor, cursor.state, message.request)
-        return self._history.ended(message.query, message.request)
-
-    async def _queries(self, _connection: Connection, message: ClientQueries) -> ClientQueriesReply:
-        running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
-        return ClientQueriesReply(message.request, (*self._history.infos(besides=self._open), *running))
-
-    async def _prepare(self, _connection: Connection, message: ClientPrepare) -> ClientPrepared:
-        try:
-            return ClientPrepared(message.request, await prepare_statement(self._member, message))
-        except SkerryError as error:
-            return ClientPrepared(message.request, error=failure_of(error, self._member.name))
-
-    async def _members(self, _connection: Connection, message: ClientMembers) -> ClientMembersReply:
-        states = []
-        for name, each in self._member.config.members.items():
-            state = "up" if name == self._member.name else self._member.peers.state(name)
-            states.append(MemberState(name, each.address, each.role.value, state))
-        return ClientMembersReply(message.request, tuple(states))

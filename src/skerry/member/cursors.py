@@ -77,7 +77,7 @@ class Cursors:
         """A connection takes the cursor over. An older one may be dead and not know it: the newer one wins."""
         found = self._open.get(query)
         if found is None:
-            raise Cancelled(f"query {query} is not open here: it ended, or was closed")
+            raise Cancelled(f"query {query} is not open here: it ended, was closed, or nobody came for it in time")
         found.owner = owner
 
     def keeps(self, query: QueryId) -> bool:

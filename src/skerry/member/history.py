@@ -62,6 +62,7 @@ class ClientCursor:
 class _Ended(msgspec.Struct):
     status: ClientStatusReply
     info: QueryInfo
+    reason: str
 
 
 class History:
@@ -71,9 +72,9 @@ class History:
         self._member = member
         self._ended: OrderedDict[QueryId, _Ended] = OrderedDict()
 
-    def record(self, query: QueryId, cursor: ClientCursor, state: str) -> None:
-        """A cursor is over; its query may still owe receipts."""
-        self._ended[query] = _Ended(self.status(cursor, state), self.info(query, cursor, state))
+    def record(self, query: QueryId, cursor: ClientCursor, state: str, reason: str = "") -> None:
+        """A cursor is over; its query may still owe receipts. `reason`: why, if its rows were not all given."""
+        self._ended[query] = _Ended(self.status(cursor, state), self.info(query, cursor, state), reason)
         while len(self._ended) > self._member.limits.history_queries:
             self._ended.popitem(last=False)
 
@@ -95,6 +96,13 @@ class History:
         if kept is None:
             return ClientStatusReply(request, "unknown", 0.0)
         return msgspec.structs.replace(kept.status, request=request)
+
+    def why_ended(self, query: QueryId) -> str:
+        """For who asks for rows of a cursor that is over; "" for one that is not remembered."""
+        kept = self._ended.get(query)
+        if kept is None:
+            return ""
+        return kept.reason or f"query {query} has ended: all of its rows were given"
 
     def infos(self, besides: Container[QueryId]) -> list[QueryInfo]:
         return [each.info for query, each in self._ended.items() if query not in besides]

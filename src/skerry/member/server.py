@@ -27,6 +27,7 @@ from skerry.member.participant import Participant, Surroundings
 from skerry.member.peertables import PeerTables
 from skerry.member.planasks import PlanAsks
 from skerry.member.query import Phase
+from skerry.member.requests import Requests
 from skerry.member.resources import Resources, Workers
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
@@ -117,7 +118,8 @@ class Member:
             tls=self.tls,
         )
         self.peer_tables = PeerTables(self)
-        self.clients = Clients(self)
+        self.requests = Requests(self)
+        self.clients = Clients(self, self.requests)
         self._listener: Listener | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
@@ -222,7 +224,7 @@ class Member:
         if initiated.core.error is None and all(each.state == "done" for each in fragments):
             sizes = {each.fragment: Size(each.rows, each.size_bytes) for each in fragments}
             self.observed.learn(initiated.plan, sizes, self.catalog.files_version)
-        self.clients.query_ended(initiated)
+        self.requests.query_ended(initiated)
 
     # --- messages ----------------------------------------------------------------------------------
     def send(self, member: str, message: Message) -> None:
@@ -434,4 +436,4 @@ class Member:
         self._look_at_links(now)
         self.inputs.expire(now)
         self._check_orphans(now)
-        self.clients.tick(now)
+        self.requests.tick(now)

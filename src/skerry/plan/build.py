@@ -17,6 +17,7 @@ from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Outp
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import add_reduced
+from skerry.plan.rules.joined import Input
 from skerry.plan.rules.partial_aggregate import by_place
 from skerry.plan.rules.semijoin import Shipment
 from skerry.plan.site import Site
@@ -102,15 +103,7 @@ class Builder:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
-        names: dict[str, list[str | exp.Query]] = {}
-        small: set[str] = set()
-        for source in sources:
-            source_names = self._source_leaves(source, member, leaves)
-            names |= dict.fromkeys(source.mentions, source_names)
-            if self._is_small(source, member):
-                small |= set(source.mentions)
-        _hint_broadcasts(tree, small)
-        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
+        self._read(tree, sources, member, leaves)
         order: str = "lanes" if shape.has_order else "any"
         keys: tuple[SortKey, ...] = ()
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
@@ -127,6 +120,33 @@ class Builder:
         rows, size_bytes = _rounded(self.result.rows), _rounded(self.result.size_bytes)
         self._add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason)
         self._finish = Finish(edge, (member,))
+
+    def read(self, tree: exp.Expr, inputs: Sequence[Input], member: str, leaves: list[Leaf]) -> None:
+        """Tables that are joined at `member` before the rest: what it does not hold arrives over edges."""
+        sources = [
+            Source(
+                (each.mention.name,),
+                each.mention.scan.table,
+                each.columns,
+                (),
+                each.mention.parts,
+                shipment=each.shipment,
+            )
+            for each in inputs
+        ]
+        self._read(tree, sources, member, leaves)
+
+    def _read(self, tree: exp.Expr, sources: Sequence[Source], member: str, leaves: list[Leaf]) -> None:
+        """The sources' placeholders in the places of their names; `leaves` gets them."""
+        names: dict[str, list[str | exp.Query]] = {}
+        small: set[str] = set()
+        for source in sources:
+            source_names = self._source_leaves(source, member, leaves)
+            names |= dict.fromkeys(source.mentions, source_names)
+            if self._is_small(source, member):
+                small |= set(source.mentions)
+        _hint_broadcasts(tree, small)
+        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
 
     def _source_leaves(self, source: Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
         """The placeholders, or queries, whose rows together are the source's."""

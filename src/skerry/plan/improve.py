@@ -12,6 +12,7 @@ from sqlglot import exp
 from skerry.errors import ConfigError
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate
+from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
 from skerry.plan.reduce import columns_of, signature
@@ -19,6 +20,7 @@ from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import without_ctes
 from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
+from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import Node, Reducer, Shipment
 from skerry.plan.site import Site
@@ -38,8 +40,9 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     root, shipments, reason = choice.best()
     builder.result = choice.result
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
-    without_moved(tree, _moved(sent) if site.rules.has("filters") else ())
+    without_moved(tree, choice.joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
     _replace_blocks(tree, sent)
+    choice.joiner.put(root)
     builder.mentions = mentions.all
     builder.key_prefix = free_prefix(tree, "key_")
     left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
@@ -82,7 +85,7 @@ def _compute(tree: exp.Expr, scopes: Scopes, sent: Mapping[str, Mention]) -> Non
 def _replace_blocks(tree: exp.Expr, sent: Mapping[str, Mention]) -> None:
     """A block that is answered elsewhere stands in the tree as a table of its columns."""
     for name, mention in sent.items():
-        if mention.block is not None:
+        if mention.block is not None and not isinstance(mention.block, Joined):
             alias = exp.TableAlias(this=mention.alias.copy())
             mention.source.node.replace(exp.Table(this=exp.Identifier(this=name, quoted=False), alias=alias))
 
@@ -140,12 +143,14 @@ class _Choice:
         self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source], result: Estimate | None
     ) -> None:
         """`result`: how large the answer is, if that is known better than from the tree."""
-        self._mentions = mentions.all
+        self._mentions: dict[str, Mention] = mentions.all
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
         self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
+        self._shipments: dict[tuple[str, str], Shipment] = {}
+        self.joiner = Joiner(mentions, tree, site, self._costs, self._reducer, self._shipment)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
 
     def best(self) -> tuple[str, dict[str, Shipment], str]:
@@ -166,6 +171,7 @@ class _Choice:
         root = cheapest(costs_s, holders, self._site.data_members)
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
+        self._mentions.update(self.joiner.groups(root))
         return root, found[root], self._reason(root, costs_s)
 
     def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
@@ -208,11 +214,7 @@ class _Choice:
 
     def _at(self, member: str) -> dict[str, Shipment]:
         """Shipments to that member, but for mentions that stay inside a subquery that is answered elsewhere."""
-        reduces = self._site.rules.has("semijoin")
-        found = {
-            name: self._reducer.shipment(mention, member, self._columns[name], reduces and mention.members != (member,))
-            for name, mention in self._mentions.items()
-        }
+        found = {name: self._shipment(name, member) for name in self._mentions}
         for name, mention in self._mentions.items():
             if mention.block is None or name not in found:
                 continue
@@ -228,7 +230,17 @@ class _Choice:
             sent = {name: self._mentions[name] for name in found if member not in self._mentions[name].members}
             inside_moved = _inside_moved(sent)
             found = {name: shipment for name, shipment in found.items() if name not in inside_moved}
-        return found
+        return self.joiner.at(member, found) if self._site.rules.has("joined") else found
+
+    def _shipment(self, name: str, member: str) -> Shipment:
+        """How a mention alone comes to a member."""
+        known = self._shipments.get((name, member))
+        if known is None:
+            mention = self._mentions[name]
+            reduces = self._site.rules.has("semijoin") and mention.members != (member,)
+            known = self._reducer.shipment(mention, member, self._columns[name], reduces)
+            self._shipments[name, member] = known
+        return known
 
 
 def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:

@@ -12,7 +12,7 @@ from skerry.plan.condition import Condition
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
 from skerry.plan.mentions import Mention
-from skerry.plan.rules.blocks import Block
+from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
 
@@ -40,17 +40,8 @@ def signature(node: Node) -> str:
         filters.append("set")
     filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
     if mention.block is not None:
-        return f"({_answered(mention.block)})[{' AND '.join(filters)}]({', '.join(below)})"
+        return f"({mention.block.text})[{' AND '.join(filters)}]({', '.join(below)})"
     return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
-
-
-def _answered(block: Block) -> str:
-    """The block's text with its tables' names, and the names of its columns."""
-    body = block.body.copy()
-    for node in body.find_all(exp.Table):
-        if node.name in block.names:
-            node.set("this", exp.Identifier(this=block.tables[node.name], quoted=True))
-    return f"{render(body)} at {block.member} as {', '.join(column.name for column in block.columns)}"
 
 
 def add_reduced(
@@ -75,12 +66,12 @@ def add_reduced(
 def _reason(node: Node, is_keys: bool) -> str:
     """Why the fragment is there, and why it sends no more."""
     mention = node.mention
-    what = "its tables are" if mention.block is not None else f"{mention.scan.table.name} is"
+    what = mention.block.reason if mention.block is not None else f"{mention.scan.table.name} is there"
     others = ", ".join(_called(child.mention) for _, child in node.children)
     less = f"; rows without an equal in {others} stay" if others else ""
     for (own, other), child in node.ranges:
         less += f"; rows whose {own} is outside of {_called(child.mention)}.{other} stay"
-    return f"{what} there{less}{'; its keys spare other rows the way' if is_keys else ''}"
+    return f"{what}{less}{'; its keys spare other rows the way' if is_keys else ''}"
 
 
 def _called(mention: Mention) -> str:
@@ -129,6 +120,9 @@ def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[
     """The part of the table, or the query that is answered there."""
     if mention.block is not None:
         body = mention.block.body.copy()
+        if isinstance(mention.block, Joined):
+            builder.read(body, mention.block.inputs, part.member, leaves)
+            return exp.Subquery(this=body, alias=mention.source.node.args["alias"].copy())
         _read_in_place(builder, body, mention.block.names, part, leaves)
         return exp.Subquery(this=body, alias=mention.source.node.args["alias"].copy())
     leaf = TableLeaf(builder.placeholder(), part.table)

@@ -36,7 +36,7 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
     foggy = any(_hides_names(node) for node in tree.walk())
     for scope in scopes.all:
         for column in scope.columns:
-            if isinstance(column.this, exp.Star) or _is_unit(column):
+            if isinstance(column.this, exp.Star) or is_unit(column):
                 continue
             parts = column.parts
             if len(parts) == 1:
@@ -80,7 +80,8 @@ def _check_qualified(column: exp.Column, scope: Scope, values: set[str], text: s
         return
 
 
-def _is_unit(column: exp.Column) -> bool:
+def is_unit(column: exp.Column) -> bool:
+    """Is it DAY in `dateadd(DAY, 1, d)`?"""
     call = column.parent
     return isinstance(call, exp.Anonymous) and call.name.lower() in UNIT_CALLS and column.index == 0
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
+from skerry.sql.impossible import BLANKS, bound_error, is_bound, is_no_date
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 
@@ -30,17 +31,17 @@ _FAMILIES = _NUMBERS | _TIMES | {"boolean", "string", "binary"}
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|0x[0-9a-f.]+(p[+-]?\d+)?[df]?|nan|inf|infinity)")
 _TRUTHS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
 _DAYS = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
-_BLANKS = "".join(map(chr, [*range(0x21), *range(0x7F, 0xA0)]))  # what Spark trims before it casts
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a marker's type is known; `where` is the column, or LIMIT or OFFSET, that says so."""
+    """Where a marker's type is known; `where` is the column that says so, `clause` the LIMIT or OFFSET."""
 
     marker: exp.Placeholder
     type: str
     where: str
-    is_bound: bool = False
+    clause: exp.Expr | None = None
+    is_listed: bool = False  # in the list of IN
 
 
 def expected_places(tree: exp.Expr, scopes: Scopes) -> dict[str, list[Place]]:
@@ -51,10 +52,11 @@ def expected_places(tree: exp.Expr, scopes: Scopes) -> dict[str, list[Place]]:
         scope = owners.get(id(column))
         kind = _type_of(column, scope) if scope is not None else None
         if kind is not None:
-            found.setdefault(marker.name, []).append(Place(marker, kind, column.name))
+            place = Place(marker, kind, column.name, is_listed=isinstance(marker.parent, exp.In))
+            found.setdefault(marker.name, []).append(place)
     for clause in tree.find_all(exp.Limit, exp.Offset):
         if isinstance(clause.expression, exp.Placeholder):
-            place = Place(clause.expression, BOUND, type(clause).__name__.upper(), is_bound=True)
+            place = Place(clause.expression, BOUND, type(clause).__name__.upper(), clause)
             found.setdefault(clause.expression.name, []).append(place)
     return found
 
@@ -62,23 +64,21 @@ def expected_places(tree: exp.Expr, scopes: Scopes) -> dict[str, list[Place]]:
 def check_values(places: Mapping[str, Sequence[Place]], values: Mapping[str, Any], text: str) -> None:
     """Refuse a value that surely has a wrong type, before anything runs."""
     for name, known in places.items():
+        shown = f"parameter {int(name[1:]) + 1 if re.fullmatch('p[0-9]+', name) else f':{name}'}: "
+        value = values.get(name)
         for place in known:
-            if not may_be(place.type, values.get(name)):
-                shown = f"{int(name[1:]) + 1}" if re.fullmatch(r"p\d+", name) else f":{name}"
-                wants = "takes a number of rows" if place.is_bound else f"is {_article(place.type)}"
-                where = place.where if place.is_bound else f"column {place.where}"
-                what = said(values.get(name))
-                raise error_at(f"parameter {shown}: {what} has a wrong type: {where} {wants}", text, place.marker)
+            if place.clause is not None:
+                if not is_bound(value):
+                    raise bound_error(place.clause, said(value), text, shown)
+            elif not may_compare(place.type, value):
+                advice = " (IN takes a marker for each value)" if place.is_listed and isinstance(value, list) else ""
+                where = f"column {place.where} is {_article(place.type)}"
+                raise error_at(f"{shown}{said(value)} has a wrong type: {where}{advice}", text, place.marker)
 
 
 def said(value: Any) -> str:
     """A value in a message."""
     return repr(value) if len(repr(value)) <= 40 else f"a value of type {type(value).__name__}"
-
-
-def may_be(kind: str, value: Any) -> bool:
-    """False when the value surely is none of the type, the type being one of `Place`."""
-    return _bounds(value) if kind == BOUND else may_compare(kind, value)
 
 
 def may_compare(kind: str, value: Any) -> bool:
@@ -103,26 +103,22 @@ def may_compare(kind: str, value: Any) -> bool:
 
 
 def _may_cast(family: str, value: str) -> bool:
-    word = value.strip(_BLANKS).lower()
+    word = value.strip(BLANKS).lower()
     if family in _NUMBERS:
         return _NUMBER.fullmatch(word) is not None
     if family == "boolean":
         return word in _TRUTHS
     if family in _TIMES:
-        return word in _DAYS or any(letter.isdigit() for letter in word)
+        return word in _DAYS or (any(letter.isdigit() for letter in word) and not is_no_date(value))
     return True
 
 
-def _bounds(value: Any) -> bool:
-    """Spark's LIMIT takes integers only; a negative one, or NULL, it refuses by itself with a better sentence."""
-    return value is None or (isinstance(value, int) and not isinstance(value, bool))
-
-
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Placeholder, exp.Column]]:
-    for node in tree.find_all(*_COMPARISONS, exp.Between):
+    for node in tree.find_all(*_COMPARISONS, exp.Between, exp.In):
         if node.find_ancestor(exp.Lambda) is not None:
             continue  # its variables are called as they like
         sides = [node.args.get(key) for key in ("this", "expression", "low", "high")]
+        sides += node.args.get("expressions") or []
         columns = [side for side in map(_bare, sides) if isinstance(side, exp.Column)]
         markers = [side for side in map(_bare, sides) if isinstance(side, exp.Placeholder)]
         for column in columns:

@@ -54,7 +54,8 @@ def _by_place(markers: list[exp.Placeholder], values: list[Any], text: str) -> d
         if marker.this:
             raise error_at(f"no value for parameter :{marker.name}; give the parameters by name", text, marker)
     if len(markers) != len(values):
-        raise SqlError(f"the statement has {len(markers)} parameters (?), but {len(values)} values were given")
+        wanted = f"{len(markers)} {'parameter' if len(markers) == 1 else 'parameters'} (?)"
+        raise SqlError(f"the statement has {wanted}; values given: {len(values)}")
     for index, marker in enumerate(markers):
         marker.set("this", f"p{index}")
     return {f"p{index}": value for index, value in enumerate(values)}

@@ -55,7 +55,7 @@ def _covered(scope: Scope) -> list[Source]:
     if natural or nested or pivots:
         return scope.sources
     covered: list[Source] = []
-    for star in _stars(scope.select):
+    for star in stars(scope.select):
         qualifier = star.parts[-2].name.lower() if isinstance(star, exp.Column) else None
         if qualifier is None:
             return scope.sources
@@ -70,7 +70,7 @@ def _named(scope: Scope, qualifier: str) -> list[Source]:
     return found if scope.plain or not found else scope.sources
 
 
-def _stars(select: exp.Select) -> list[exp.Expr]:
+def stars(select: exp.Select) -> list[exp.Expr]:
     """The stars of this SELECT alone that stand for columns: not `count(*)`, not the list of EXISTS."""
     listed = isinstance(select.parent, exp.Exists)
     found: list[exp.Expr] = []

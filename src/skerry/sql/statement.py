@@ -13,6 +13,7 @@ from skerry.errors import SqlError
 from skerry.limits import Limits
 from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
+from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import Catalog, TableRef, did_you_mean
 from skerry.sql.now import fix_now
@@ -207,6 +208,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     tree = parse_query(tokens, text)
     gate.check_gate(tree, text)
     check_roundtrip(tree, tokens, text)
+    check_literals(tree, text)
     is_named = any(marker.this for marker in tree.find_all(exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
@@ -219,7 +221,8 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bind.shorten_names(scopes)
     columns.check_columns(tree, scopes, tables, text)
     places = expected.expected_places(tree, scopes)
-    expected.check_values(places, bound, text)
+    if not isinstance(values, parameters.Unbound):
+        expected.check_values(places, bound, text)
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
     needed = needed_columns(tree, scopes, sources)

@@ -385,7 +385,10 @@ class ClientClose(Message, frozen=True):
 
 
 class ClientClosed(Message, frozen=True):
+    """`error`: the query is another member's to close."""
+
     request: int
+    error: Failure | None = None
 
 
 class ClientStatus(Message, frozen=True):

@@ -23,6 +23,11 @@ def skerry(command: str, cluster: LocalCluster, *arguments: str, at: str = "oslo
     return result
 
 
+def read(result: Result, output_format: str) -> pa.Table:
+    file = pa.BufferReader(result.stdout_bytes)
+    return pa.ipc.open_stream(file).read_all() if output_format == "arrow" else pq.read_table(file)
+
+
 def test_a_query_is_submitted_listed_and_attached_to(cluster: LocalCluster) -> None:
     submitted = skerry("submit", cluster, "SELECT id, name FROM few", "--lease", "60")
     query = submitted.stdout.strip()
@@ -35,7 +40,25 @@ def test_a_query_is_submitted_listed_and_attached_to(cluster: LocalCluster) -> N
     assert sorted(rows[1:]) == sorted([str(n), f"{site} {n}"] for site in SITES for n in range(FEW))
     again = skerry("attach", cluster, query)
     assert again.exit_code != 0
-    assert "not open" in again.output
+    assert "has ended: all of its rows were given" in again.output
+
+
+@pytest.mark.parametrize("output_format", ["arrow", "parquet"])
+def test_an_attached_result_as_a_file(cluster: LocalCluster, output_format: str) -> None:
+    query = skerry("submit", cluster, "SELECT id FROM oslo.ticks").stdout.strip()
+    attached = skerry("attach", cluster, query, "--format", output_format)
+    assert attached.exit_code == 0
+    assert sorted(read(attached, output_format)["id"].to_pylist()) == list(range(TICKS))
+
+
+def test_who_attaches_too_late_is_told(cluster: LocalCluster) -> None:
+    query = skerry("submit", cluster, "SELECT id FROM oslo.few", "--lease", "0.2").stdout.strip()
+    nothing_left(cluster)  # its lease ended
+    late = skerry("attach", cluster, query, at="bergen")
+    assert late.exit_code == 1
+    assert late.stderr == f"error: nobody came for the result of query {query[:17]} within its lease (0.2 s)\n"
+    never = skerry("attach", cluster, f"oslo/{'0' * 32}")
+    assert "it ended, was closed, or nobody came for it within its lease" in never.stderr
 
 
 def test_a_query_is_cancelled_from_another_member(cluster: LocalCluster) -> None:
@@ -46,6 +69,9 @@ def test_a_query_is_cancelled_from_another_member(cluster: LocalCluster) -> None
     assert "is cancelled" in skerry("cancel", cluster, shown, at="tromso").stdout
     nothing_left(cluster)
     assert "was not running: cancelled" in skerry("cancel", cluster, shown).stdout
+    never = skerry("cancel", cluster, f"oslo/{'0' * 32}")
+    assert (never.exit_code, never.stdout) == (1, "")
+    assert "it ended long ago, or never began" in never.stderr
     (line,) = [line for line in skerry("ps", cluster).stdout.splitlines() if query[:17] in line]
     assert "running" not in line
 
@@ -54,8 +80,7 @@ def test_a_query_is_cancelled_from_another_member(cluster: LocalCluster) -> None
 def test_rows_as_a_file(cluster: LocalCluster, output_format: str) -> None:
     result = skerry("sql", cluster, "SELECT id, note FROM oslo.ticks", "--format", output_format)
     assert result.exit_code == 0
-    file = pa.BufferReader(result.stdout_bytes)
-    table = pa.ipc.open_stream(file).read_all() if output_format == "arrow" else pq.read_table(file)
+    table = read(result, output_format)
     assert table.column_names == ["id", "note"]
     assert sorted(table["id"].to_pylist()) == list(range(TICKS))
 

@@ -14,10 +14,10 @@ from skerry.testing.cluster import LocalCluster
 pytestmark = pytest.mark.sail
 
 WRONG: list[tuple[str, Any, str]] = [
-    ("SELECT id FROM few WHERE id = ?", None, "1 parameters .* 0 values"),
-    ("SELECT id FROM few WHERE id = ?", [], "1 parameters .* 0 values"),
-    ("SELECT id FROM few WHERE id = ?", [1, 2], "1 parameters .* 2 values"),
-    ("SELECT id FROM few", [1], "0 parameters .* 1 values"),
+    ("SELECT id FROM few WHERE id = ?", None, "1 parameter .* given: 0"),
+    ("SELECT id FROM few WHERE id = ?", [], "1 parameter .* given: 0"),
+    ("SELECT id FROM few WHERE id = ?", [1, 2], "1 parameter .* given: 2"),
+    ("SELECT id FROM few", [1], "0 parameters .* given: 1"),
     ("SELECT id FROM few WHERE id = :id", {}, "no value for parameter :id"),
     ("SELECT id FROM few WHERE id = :id", {"di": 1}, "no value for parameter :id"),
     ("SELECT id FROM few WHERE id = :id", {"id": 1, "other": 2}, "no parameter :other"),

@@ -55,6 +55,7 @@ CLAUSES = {
     "Cursor.fetchall(): Error without a result": "fetching_nothing_is_an_error",
     "Cursor.nextset(): None when there is no other; Error without a result": "nextset",
     "Cursor.arraysize: 1 by default, read and write": "fetchmany_and_arraysize",
+    "Cursor.fetchmany(), arraysize: Error for what is no number of rows": "sizes_are_numbers_of_rows",
     "Cursor.setinputsizes(), setoutputsize(): free to do nothing": "sizes_do_nothing",
     "types: Date, Time, Timestamp, their FromTicks, Binary": "constructors",
     "types: STRING, BINARY, NUMBER, DATETIME, ROWID": "type_objects_equal_type_codes",
@@ -66,6 +67,7 @@ CLAUSES = {
     "extension: Cursor.next(), __iter__()": "cursors_iterate",
     "extension: Cursor.lastrowid: None without row ids": "lastrowid_is_none",
     "extension: Connection.autocommit": "autocommit_is_always_on",
+    "extension: messages, errorhandler, scroll: left out": "what_is_optional_and_left_out",
     "two-phase commit: not there": "no_two_phase_commit",
     "context managers close": "context_managers_close",
 }
@@ -298,6 +300,15 @@ def test_fetchmany_and_arraysize(cursor: Cursor) -> None:
     assert cursor.fetchmany(5) == []
 
 
+def test_sizes_are_numbers_of_rows(cursor: Cursor) -> None:
+    cursor.execute("SELECT id FROM oslo.few ORDER BY id")
+    with pytest.raises(skerry.InterfaceError, match="size is a number of rows"):
+        cursor.fetchmany(-1)
+    with pytest.raises(skerry.InterfaceError, match="arraysize is a number of rows"):
+        cursor.arraysize = -1
+    assert (cursor.fetchmany(0), cursor.fetchmany(1)) == ([], [(0,)])
+
+
 def test_fetchall(cursor: Cursor) -> None:
     cursor.execute("SELECT id FROM ticks")
     first = cursor.fetchone()
@@ -346,6 +357,13 @@ def test_cursors_iterate(cursor: Cursor) -> None:
 
 def test_lastrowid_is_none(cursor: Cursor) -> None:
     assert cursor.execute("SELECT id FROM few").lastrowid is None
+
+
+def test_what_is_optional_and_left_out(connection: Connection, cursor: Cursor) -> None:
+    """An extension that is not there must not look as if it were."""
+    for name in ("messages", "errorhandler", "scroll"):
+        assert not hasattr(connection, name)
+        assert not hasattr(cursor, name)
 
 
 # --- types -------------------------------------------------------------------------------------------

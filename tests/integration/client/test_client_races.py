@@ -13,7 +13,7 @@ import pytest
 from skerry.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import ConnectionLost, decode
+from skerry.wire.frames import ConnectionLost, decode, encode_message
 from skerry.wire.messages import (
     PROTOCOL_VERSIONS,
     ClientAttach,
@@ -23,6 +23,7 @@ from skerry.wire.messages import (
     ClientFetch,
     ClientPage,
     ClientResult,
+    Goodbye,
     Hello,
     Message,
     Ping,
@@ -104,6 +105,16 @@ def test_each_ordering(cluster: LocalCluster, proxy: Proxy, ordering: str) -> No
         assert (outcome(answers["E"]), outcome(answers["A" if is_leased else "F"])) == expected
         assert isinstance(answers["C"], ClientClosed)
         nothing_left(cluster)
+
+
+def test_a_close_right_before_a_goodbye_counts(cluster: LocalCluster) -> None:
+    """Who has read a detached result closes it and goes: both frames may arrive at once."""
+    query = QueryId("oslo", uuid4().hex)
+    with connected(cluster.config.member("oslo").address) as connection:
+        connection.send(ClientExecute(1, query, SQL, [], 0.0, 1, "", options={"detach": "1", "lease_s": "600"}))
+        answer_to("E", connection)
+        connection.send_parts([*encode_message(ClientClose(2, query)), *encode_message(Goodbye())])
+    nothing_left(cluster)
 
 
 @pytest.mark.parametrize("seed", range(12))

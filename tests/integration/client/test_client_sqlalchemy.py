@@ -181,7 +181,7 @@ def test_urls(url: str, args: object) -> None:
     assert SkerryDialect().create_connect_args(sqlalchemy.make_url(url)) == args
 
 
-@pytest.mark.parametrize("url", ["skerry://h", "skerry://h:1?color=red"])
+@pytest.mark.parametrize("url", ["skerry://h", "skerry://h:1?color=red", "skerry://h:1?resume_s=long"])
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(exc.ArgumentError):
         SkerryDialect().create_connect_args(sqlalchemy.make_url(url))

@@ -105,7 +105,7 @@ def held(cluster: LocalCluster) -> list[str]:
     for name, member in cluster.members.items():
         counts = {
             "queries begun here": len(member.initiated),
-            "open cursors": member.clients.open_cursors,
+            "open cursors": member.requests.open_cursors,
             "queries taken part in": len(member.participants),
             "budgets": member.resources.queries,
             "bytes of memory": member.resources.memory_used,

@@ -99,7 +99,7 @@ def test_a_query_is_cancelled_when_its_client_does_not_come_back(members: LocalC
         connection.send(ClientAttach(1, query, 1, PAGE_ROWS))
         error = receive(connection, ClientResult).error
         assert error is not None
-        assert "is not open here" in error.message
+        assert error.message == f"nobody came for the result of query {query} within its lease (0.5 s)"
     nothing_left(members)
 
 
@@ -158,11 +158,30 @@ def test_another_connection_can_close_a_query(members: LocalCluster) -> None:
 
 
 def test_a_request_for_another_initiator_says_where_to_go(members: LocalCluster) -> None:
-    query = new_query("tromso")
+    query, cursors = new_query("tromso"), members.members["oslo"].requests._cursors
     with raw_client(members, "oslo") as connection:
+        markers = cursors.markers
         error = begin(connection, query).error
         assert error is not None
-        assert f"belongs to member tromso at {members.config.member('tromso').address}" in error.message
+        where = f"belongs to member tromso at {members.config.member('tromso').address}"
+        assert where in error.message
+        told = state(connection, query)
+        assert told.state == "unknown"
+        assert told.error is not None
+        assert where in told.error.message
+        connection.send(ClientClose(9, query))
+        closed = receive(connection, ClientClosed)
+        assert closed.error is not None
+        assert where in closed.error.message
+        assert cursors.markers == markers
+
+
+def test_what_a_client_expects_is_one_of_three(members: LocalCluster) -> None:
+    with raw_client(members, "oslo") as connection:
+        connection.send(ClientExecute(1, new_query(), SQL, [], 0.0, PAGE_ROWS, "", "nonsense"))
+        error = receive(connection, ClientResult).error
+        assert error is not None
+        assert error.message == "a client expects any, rows, count, not 'nonsense'"
 
 
 def test_a_client_that_is_silent_is_dropped_and_one_that_only_answers_heartbeats_is_not(

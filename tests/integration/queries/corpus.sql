@@ -645,3 +645,52 @@ JOIN supplier ON s_suppkey = n_nationkey;
 -- name: rules_sets | ordered: no | for: EXISTS and IN ask whether, not how often, and NOT IN minds a NULL
 SELECT c_custkey FROM customer WHERE EXISTS (SELECT * FROM orders WHERE o_custkey = c_custkey AND o_totalprice > 250000)
 AND c_custkey NOT IN (SELECT o_custkey FROM orders WHERE o_orderstatus = 'P') AND c_nationkey IN (SELECT s_nationkey FROM supplier);
+
+-- name: rules_joined_names | ordered: no | for: tables that travel joined have columns of one name, which the result keeps as written
+SELECT O_OrderKey, n1.n_name, n2.N_Name, C_CUSTKEY FROM orders, customer, nation n1, nation n2
+WHERE o_custkey = c_custkey AND c_nationkey = n1.n_nationkey AND n1.n_regionkey = n2.n_regionkey AND n2.n_name LIKE 'A%' AND o_orderkey < 500;
+
+-- name: rules_joined_auto_names | ordered: no | for: names that Spark makes of such columns
+SELECT max(n1.n_name), sum(c_acctbal * 2), upper(n2.n_name), count(*) FROM orders, customer, nation n1, nation n2
+WHERE o_custkey = c_custkey AND c_nationkey = n1.n_nationkey AND n1.n_regionkey = n2.n_regionkey AND n2.n_name LIKE 'A%' GROUP BY upper(n2.n_name);
+
+-- name: rules_joined_equal_columns | ordered: no | for: of equal columns one travels, and all are asked for
+SELECT o_orderkey, c_nationkey, n_nationkey, s_nationkey + 1, l_linenumber AS n FROM orders, customer, nation, supplier, lineitem
+WHERE o_custkey = c_custkey AND c_nationkey = n_nationkey AND s_nationkey = n_nationkey AND l_suppkey = s_suppkey AND l_orderkey = o_orderkey AND n_name = 'FRANCE';
+
+-- name: rules_joined_aliases | ordered: ties n_name, o_orderkey | for: in ORDER BY the alias comes first
+SELECT c_custkey AS n_name, n_name AS c_custkey, o_orderkey FROM orders JOIN customer ON o_custkey = c_custkey
+JOIN nation ON c_nationkey = n_nationkey AND n_regionkey = 2 WHERE o_totalprice > 250000 ORDER BY n_name, o_orderkey;
+
+-- name: rules_joined_distinct | ordered: yes | for: DISTINCT and ORDER BY over joined tables
+SELECT DISTINCT n.n_name, r.r_name FROM orders, customer, nation AS n, region AS r
+WHERE o_custkey = c_custkey AND c_nationkey = n.n_nationkey AND n.n_regionkey = r.r_regionkey AND r_name < 'ASIB' ORDER BY n.n_name;
+
+-- name: rules_joined_having | ordered: ties n_name | for: groups of joined tables
+SELECT n.n_name, count(*), sum(l_extendedprice * (1 - l_discount)) AS revenue FROM customer c, nation n, orders, lineitem
+WHERE c.c_nationkey = n.n_nationkey AND o_custkey = c.c_custkey AND l_orderkey = o_orderkey AND c_mktsegment = 'BUILDING' AND l_returnflag = 'R'
+GROUP BY n.n_name HAVING count(*) > 20 AND min(n.n_name) < 'M' ORDER BY n_name;
+
+-- name: rules_joined_correlated | ordered: no | for: subqueries that look at joined tables
+SELECT o_orderkey, (SELECT max(s_acctbal) FROM supplier WHERE s_nationkey = n.n_nationkey) FROM orders, customer AS c, nation AS n
+WHERE o_custkey = c.c_custkey AND c.c_nationkey = n_nationkey AND n_regionkey = 1 AND o_orderkey < 3000
+AND EXISTS (SELECT 1 FROM lineitem, part WHERE l_orderkey = o_orderkey AND l_partkey = p_partkey AND p_size < n.n_nationkey AND l_quantity > 20);
+
+-- name: rules_joined_commas | ordered: no | for: ON beside commas sees its own side only
+SELECT o_orderkey, s_name FROM region, orders JOIN customer ON o_custkey = c_custkey, supplier JOIN nation ON s_nationkey = n_nationkey AND n_name < 'C'
+WHERE c_nationkey = n_nationkey AND n_regionkey = r_regionkey AND (r_name = 'AFRICA' OR o_totalprice > 300000) AND o_orderkey < 2000;
+
+-- name: rules_joined_on_the_way | ordered: no | for: parts at one site, orders at another, customers at a third
+SELECT n_name, p_brand, count(*) AS n, sum(ps_supplycost) AS cost FROM part, partsupp, lineitem, orders, customer, nation
+WHERE p_partkey = ps_partkey AND l_partkey = p_partkey AND l_suppkey = ps_suppkey AND l_orderkey = o_orderkey AND o_custkey = c_custkey
+AND c_nationkey = n_nationkey AND p_size = 15 AND p_type LIKE '%BRASS' AND n_regionkey < 2 GROUP BY n_name, p_brand;
+
+-- name: rules_joined_count | ordered: no | for: nothing is asked of the joined tables but how many rows they have
+SELECT count(*), max(o_orderkey) FROM orders, customer, nation WHERE c_nationkey = n_nationkey AND n_name = 'PERU' AND c_acctbal < 0 AND o_orderkey < 40;
+
+-- name: rules_joined_nulls | ordered: no | for: nulls equal nothing, -0.0 is 0.0 and NaN is NaN, wherever they are joined
+SELECT a.id, b.id, a.f64, b.d, l_linenumber FROM nasty AS a, nasty AS b, lineitem WHERE a.s = b.s AND a.f64 = b.f64 AND a.i32 = l_linenumber AND l_orderkey < 40;
+
+-- name: rules_joined_before_left | ordered: no | for: what a left join keeps is joined before it, its ON asks for their columns
+SELECT c_custkey, n_name, o_orderkey, s_name FROM customer JOIN nation ON c_nationkey = n_nationkey AND n_regionkey = 3
+LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 10000 * n_nationkey JOIN supplier ON s_nationkey = n_nationkey WHERE c_acctbal > 9000;

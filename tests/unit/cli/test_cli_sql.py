@@ -96,6 +96,41 @@ def test_the_timeout_travels(member: ScriptedMember) -> None:
     assert member.of(ClientExecute)[0].timeout_s == 2.5
 
 
+@pytest.mark.parametrize("output_format", ["table", "csv", "json", "arrow", "parquet"])
+def test_a_reader_that_stops_ends_it_quietly(member: ScriptedMember, output_format: str) -> None:
+    """As `| head` does; a real pipe, a real process."""
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    command = [sys.executable, "-m", "skerry", "sql", member.url, "--format", output_format, "SELECT * FROM cities"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, env=environment, timeout=30)
+    os.close(write_end)
+    assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+def test_what_is_typed_for_a_pipe_is_a_script(member: ScriptedMember) -> None:
+    """`skerry sql URL | less`, typed at a terminal: a prompt would be drawn into the pipe."""
+    master, terminal = pty.openpty()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "skerry", "sql", member.url]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, env=environment, text=True) as process:
+        os.close(terminal)
+        os.write(master, b"SELECT * FROM cities;\n\x04")
+        out, _ = process.communicate(timeout=30)
+    os.close(master)
+    assert out.startswith(" city   | people\n--------+--------\n")
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("module", ["skerry", "skerry.cli"])
+def test_python_m(module: str) -> None:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", module, "--help"]
+    ended = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=30)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.startswith("Usage: skerry [OPTIONS] COMMAND")
+
+
 def test_help_and_version_load_no_command() -> None:
     assert skerry("--version").stdout == f"skerry {__version__}\n"
     result = skerry("--help")
@@ -125,8 +160,10 @@ def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) 
         keys.send_text("".join(typed))
         Prompt(runner).run()
     runner.close()
-    asked = [query.sql for query in member.of(ClientExecute)]
-    assert asked == ["SHOW TABLES", "DESCRIBE cities", "SELECT *\nFROM cities", "down"]
+    asked = [query.sql for query in member.wait_for(ClientExecute, 6)]
+    assert [sql for sql in asked if sql in ("SELECT *\nFROM cities", "down")] == ["SELECT *\nFROM cities", "down"]
+    # Once each for who typed \\d, and once for Tab, before anybody presses it.
+    assert asked.count("SHOW TABLES") == asked.count("DESCRIBE cities") == 2
     out, err = capsys.readouterr()
     assert "Connected to oslo" in out
     assert "Times are not shown." in out

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import skerry
-from skerry.client.arguments import planning_options, seconds, statement_text
+from skerry.client.arguments import planning_options, rows, seconds, statement_text
 from skerry.errors import UserError
 from skerry.wire.values import to_value
 
@@ -28,6 +28,37 @@ def test_a_statement_is_no_larger_than_a_member_takes() -> None:
     assert statement_text("x" * 5000, (), 10000)
 
 
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"url": None}, "a URL is text, not None"),
+        ({"url": 5}, "a URL is text, not 5"),
+        ({"fault_policy": "x"}, "fault_policy is one of fail, wait, buffer, not 'x'"),
+        ({"fault_policy": 5}, "fault_policy is one of"),
+        ({"retry": "always"}, "retry is one of never, reads, not 'always'"),
+        ({"retry": []}, "retry is one of"),
+        ({"timeout_s": 0}, "timeout_s is a number of seconds above 0, not 0"),
+        ({"timeout_s": "5"}, "timeout_s is a number"),
+        ({"timeout_s": 1e12}, "timeout_s is at most a year"),
+        ({"resume_s": -1}, "resume_s is a number of seconds, not -1"),
+        ({"resume_s": None}, "resume_s is a number of seconds, not None"),
+        ({"resume_s": math.nan}, "resume_s is a number of seconds, not nan"),
+        ({"tls": 5}, "tls is a mapping of texts"),
+        ({"tls": {"authority": 5}}, "tls is a mapping of texts"),
+    ],
+)
+def test_wrong_settings_of_a_connection(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(skerry.InterfaceError, match=says):
+        skerry.connect(**{"url": "skerry://127.0.0.1:1"} | options)
+
+
+@pytest.mark.parametrize("wrong", [-1, "5", 1.5, None, True])
+def test_a_number_of_rows(wrong: Any) -> None:
+    with pytest.raises(skerry.InterfaceError, match="size is a number of rows, 0 or more"):
+        rows(wrong, "size")
+    assert [rows(0, "size"), rows(5, "size")] == [0, 5]
+
+
 @pytest.mark.parametrize("wrong", ["5", 0, -1, math.nan, math.inf, True])
 def test_a_duration_is_a_number_of_seconds(wrong: Any) -> None:
     with pytest.raises(skerry.InterfaceError, match="timeout_s is a number of seconds above 0"):
@@ -42,6 +73,8 @@ def test_planning_is_a_mapping_of_texts(wrong: Any) -> None:
         planning_options(wrong)
     assert planning_options({"rules": "none"}) == {"rules": "none"}
     assert planning_options(None) == {}
+    with pytest.raises(skerry.InterfaceError, match="fault_policy is no option for the planner"):
+        planning_options({"fault_policy": "fail"})
 
 
 def test_a_parameter_is_unicode() -> None:

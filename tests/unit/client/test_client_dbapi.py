@@ -14,7 +14,7 @@ import skerry
 from skerry import errors
 from skerry.client import pep249
 from skerry.client.dbapi import Connection
-from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure
+from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure, Goodbye
 from skerry.wire.values import from_value
 from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
 
@@ -37,7 +37,7 @@ def member() -> Iterator[ScriptedMember]:
 
 @pytest.fixture
 def connection(member: ScriptedMember) -> Iterator[Connection]:
-    with skerry.connect(member.url + "/bergen") as opened:
+    with skerry.connect(member.url + "/oslo") as opened:
         yield opened
 
 
@@ -172,7 +172,7 @@ def test_parameters_schema_and_timeout_travel(member: ScriptedMember, connection
     assert isinstance(second.parameters, dict)
     assert from_value(second.parameters["day"]) == datetime.date(2024, 1, 1)
     assert third.parameters == []
-    assert (first.timeout_s, second.timeout_s, first.schema_name) == (2.5, 0.0, "bergen")
+    assert (first.timeout_s, second.timeout_s, first.schema_name) == (2.5, 0.0, "oslo")
     assert first.query.initiator == "oslo"
     assert len({query.query.local for query in (first, second, third)}) == 3
 
@@ -220,6 +220,38 @@ def test_a_stream_that_fails_raises_the_public_error() -> None:
         member.stop()
         with pytest.raises(skerry.OperationalError, match="is gone"):
             reader.read_all()
+
+
+def test_arguments_that_make_no_sense(member: ScriptedMember, connection: Connection) -> None:
+    cursor = connection.cursor().execute("numbers")
+    for use in (cursor.fetchmany, lambda size: setattr(cursor, "arraysize", size)):
+        for wrong in (-1, "x", 1.5):
+            with pytest.raises(skerry.InterfaceError, match="is a number of rows, 0 or more, not"):
+                use(wrong)
+    assert cursor.arraysize == 1
+    for ask in (connection.status, connection.attach, connection.cancel):
+        for wrong in (5, None, b"oslo/1", ("oslo", "1")):
+            with pytest.raises(skerry.InterfaceError, match=r"a query id \(cursor.query_id\) is text"):
+                ask(wrong)  # type: ignore[arg-type]
+        for text in ("oslo", "oslo/", "/1", "oslo/1/2", "oslo/ø"):
+            with pytest.raises(skerry.ProgrammingError, match="is no query id"):
+                ask(text)
+    for parameters in ({1: 2}, {"\ud800": 2}, {1, 2}):
+        with pytest.raises(skerry.InterfaceError, match="parameter"):
+            cursor.execute("numbers", parameters)  # type: ignore[arg-type]
+    for sequence in (5, None):
+        with pytest.raises(skerry.InterfaceError, match="executemany takes a sequence of parameters"):
+            cursor.executemany("change", sequence)  # type: ignore[arg-type]
+    with pytest.raises(skerry.InterfaceError, match="a member's name is text"):
+        connection.queries(5)  # type: ignore[arg-type]
+    assert cursor.execute("numbers").fetchone() is not None  # the connection is none the worse for it
+
+
+def test_a_schema_that_is_none_is_refused_at_once(member: ScriptedMember) -> None:
+    with pytest.raises(skerry.ProgrammingError, match="there is no schema nowhere; there are oslo"):
+        skerry.connect(member.url + "/nowhere")
+    member.wait_for(Goodbye)
+    skerry.connect(member.url + "/OSLO").close()
 
 
 def test_wrong_use(connection: Connection) -> None:

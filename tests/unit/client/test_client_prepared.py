@@ -18,14 +18,14 @@ BY_NAME = (Parameter("id", "bigint"), Parameter("day", "date"))
 @pytest.mark.parametrize(
     ("parameters", "values", "says"),
     [
-        (BY_PLACE, None, "2 parameters, but 0 values"),
-        (BY_PLACE, [1], "2 parameters, but 1 values"),
+        (BY_PLACE, None, "has 2 parameters \\(\\?\\); values given: 0"),
+        (BY_PLACE, [1], "has 2 parameters \\(\\?\\); values given: 1"),
         (BY_PLACE, ["abc", 1], "parameter 1: 'abc' has a wrong type: bigint is expected"),
         (BY_PLACE, {"id": 1}, "has these parameters: \\?, \\?"),
         (BY_NAME, {"id": 1}, "has these parameters: :id, :day"),
         (BY_NAME, {"id": 1, "day": "2024-02-29", "more": 1}, "has these parameters: :id, :day"),
         (BY_NAME, {"id": 1, "day": 5}, "parameter :day: 5 has a wrong type: date is expected"),
-        ((), [1], "0 parameters, but 1 values"),
+        ((), [1], "has 0 parameters \\(\\?\\); values given: 1"),
     ],
 )
 def test_what_does_not_fit_is_never_sent(parameters: tuple[Parameter, ...], values: Any, says: str) -> None:

@@ -121,6 +121,61 @@ def test_the_reason_is_kept() -> None:
     assert "the links take" in plan.fragments[-1].reason
 
 
+JOINED = "SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'x'"
+SLOW = "  - {between: [oslo, bergen], mbit: 1}\n  - {between: [bergen, tromso], mbit: 1}\n"
+
+
+# Without keys that go ahead, all there is to save is saved by joins.
+NO_KEYS = Rules(Rules().on - {"semijoin"})
+
+
+def joined(plan: Plan) -> list[str]:
+    """Where tables are joined before the rest."""
+    return [fragment.member for fragment in plan.fragments if "joined there before they travel" in fragment.reason]
+
+
+def test_tables_of_one_site_are_joined_there() -> None:
+    plan = planned(JOINED, "oslo", SLOW, NO_KEYS)
+    assert (joined(plan), root(plan)) == (["bergen"], "oslo")
+    without = planned(JOINED, "oslo", SLOW, Rules(NO_KEYS.on - {"joined"}))
+    assert joined(without) == []
+    sent = [sum(each.estimated_bytes for each in some.fragments) for some in (plan, without)]
+    assert sent[0] < sent[1]
+
+
+def test_a_join_of_a_full_member_moves_on() -> None:
+    """Of two joins at bergen one has no room, and its tables come apart."""
+    inner = (
+        "SELECT d.c_id FROM customer AS d, nation AS m WHERE d.c_nation = m.n_id AND m.n_name = 'y' AND d.c_id = o_id"
+    )
+    sql = f"{JOINED} AND EXISTS ({inner})"
+    assert joined(planned(sql, "oslo", SLOW, NO_KEYS)) == ["bergen", "bergen"]
+    full = planned(sql, "oslo", SLOW, NO_KEYS, "bergen")
+    assert joined(full) == ["bergen"]
+    assert root(full) == "oslo"
+
+
+def test_joins_meet_on_the_way() -> None:
+    """Lineitem is far from orders; nation and customer are between them."""
+    where = "l_order = c_id AND c_nation = n_id AND o_cust = c_id"
+    sql = f"SELECT o_id, l_qty, n_name FROM lineitem, customer, nation, orders WHERE {where}"
+    plan = planned(sql, "oslo", SLOW, Rules(strategy="bottom-up"))
+    assert (joined(plan), root(plan)) == (["bergen"], "oslo")
+    (sender,) = [each for each in plan.fragments if "joined there" in each.reason]
+    assert "lineitem, customer, nation are joined there" in sender.reason
+    full = planned(sql, "oslo", SLOW, Rules(strategy="bottom-up"), "bergen")
+    assert joined(full) == ["bergen"], "one join is all that it has room for"
+
+
+def test_of_many_tables_not_every_order_is_tried() -> None:
+    names = [("nation", f"n{index}") for index in range(9)]
+    tables = ", ".join(f"{table} AS {alias}" for table, alias in names)
+    where = " AND ".join(f"n{index}.n_id = n{index + 1}.n_id AND n{index}.n_name = 'x{index}'" for index in range(8))
+    plan = planned(f"SELECT o_id FROM orders, {tables} WHERE o_cust = n0.n_id AND {where}", "oslo", SLOW, Rules())
+    assert joined(plan)
+    assert any("of more than 8 tables not every order is tried" in fragment.reason for fragment in plan.fragments)
+
+
 def test_large_statements_are_planned_all_the_same() -> None:
     """A long chain of UNIONs, and more joins than anyone would reduce."""
     many = " UNION ALL ".join(["SELECT c_id FROM customer", *["SELECT o_id FROM orders"] * 400])

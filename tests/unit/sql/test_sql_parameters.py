@@ -27,9 +27,9 @@ def test_names_stay() -> None:
 @pytest.mark.parametrize(
     ("sql", "values", "message"),
     [
-        ("SELECT ?", None, "has 1 parameters (?), but 0 values were given"),
-        ("SELECT ?", [1, 2], "has 1 parameters (?), but 2 values were given"),
-        ("SELECT 1", [1], "has 0 parameters (?), but 1 values were given"),
+        ("SELECT ?", None, "has 1 parameter (?); values given: 0"),
+        ("SELECT ?", [1, 2], "has 1 parameter (?); values given: 2"),
+        ("SELECT 1", [1], "has 0 parameters (?); values given: 1"),
         ("SELECT :a", {"b": 1}, "no value for parameter :a"),
         ("SELECT :price", {"prices": 1}, "did you mean prices?"),
         ("SELECT :a", {"a": 1, "b": 2}, "has no parameter :b"),

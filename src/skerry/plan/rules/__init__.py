@@ -16,6 +16,7 @@ NAMES = (
     "computed",
     "semijoin",
     "blocks",
+    "joined",
     "aggregates",
     "prune",
     "ranges",

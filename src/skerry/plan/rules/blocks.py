@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.estimate import Estimate
 from skerry.plan.rules.outputs import Outputs
+from skerry.sql.dialect import render
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.names import TableRef
 from skerry.sql.scope import Scope, Scopes, Source
@@ -115,10 +117,20 @@ class Block:
     tables: Mapping[str, str]
     member: str
     columns: tuple[Column, ...]
+    reason: str = "its tables are there"
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self.tables)
+
+    @cached_property
+    def text(self) -> str:
+        """The query with its tables' names, and the names of its columns: equal for blocks with equal answers."""
+        body = self.body.copy()
+        for node in body.find_all(exp.Table):
+            if node.name in self.tables:
+                node.set("this", exp.Identifier(this=self.tables[node.name], quoted=True))
+        return f"{render(body)} at {self.member} as {', '.join(column.name for column in self.columns)}"
 
 
 def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]]) -> list[Block]:

@@ -68,7 +68,7 @@ def _is_inner(scope: Scope) -> bool:
 
 
 def _of_source(scope: Scope, source: Source, scopes: Scopes, prefix: str, count: int) -> list[Computed]:
-    types = _resolver(scope)
+    types = types_in(scope)
     places = [node for root in _roots(scope.select) for node in _values(root, scope, source, types)]
     inside = {id(column) for node in places for column in node.find_all(exp.Column)}
     pinned = {
@@ -149,7 +149,7 @@ def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Ite
         node = stack.pop()
         if isinstance(node, exp.Query | exp.Window):
             continue
-        if _is_value(node) and owner(node, scope) is source and _cannot_fail(node, types):
+        if _is_value(node) and owner(node, scope) is source and cannot_fail(node, types):
             type_ = infer(node, types)
             if type_ not in (None, "void", "float", "double"):
                 yield node
@@ -171,7 +171,7 @@ def _is_value(node: exp.Expr) -> bool:
     return isinstance(node, _COMPARED | _VALUES)
 
 
-def _cannot_fail(node: exp.Expr, types: Resolve) -> bool:
+def cannot_fail(node: exp.Expr, types: Resolve) -> bool:
     match node:
         case exp.Column():
             return True
@@ -186,18 +186,18 @@ def _cannot_fail(node: exp.Expr, types: Resolve) -> bool:
         case exp.Like():
             return _is_pattern(node.args["expression"]) and infer(node.this, types) == "string"
         case exp.Is():
-            return _cannot_fail(node.this, types) and isinstance(node.args["expression"], exp.Null)
+            return cannot_fail(node.this, types) and isinstance(node.args["expression"], exp.Null)
         case exp.Add() | exp.Sub() | exp.Mul():
-            return _is_exact(node, types) and all(_cannot_fail(each, types) for each in node.iter_expressions())
+            return _is_exact(node, types) and all(cannot_fail(each, types) for each in node.iter_expressions())
     if isinstance(node, _COMPARED):
         return _alike([node.this, node.args["expression"]], types)
     if isinstance(node, exp.Anonymous | SpokenCall):
         arguments = [each for each in node.expressions if not isinstance(each, exp.Var)]
-        return _takes(call_name(node), arguments, types) and all(_cannot_fail(each, types) for each in arguments)
+        return _takes(call_name(node), arguments, types) and all(cannot_fail(each, types) for each in arguments)
     if isinstance(node, exp.Paren):
-        return _cannot_fail(node.this, types)
+        return cannot_fail(node.this, types)
     return isinstance(node, _LOGIC) and all(
-        infer(each, types) == "boolean" and _cannot_fail(each, types) for each in node.iter_expressions()
+        infer(each, types) == "boolean" and cannot_fail(each, types) for each in node.iter_expressions()
     )
 
 
@@ -216,7 +216,7 @@ def _is_pattern(node: exp.Expr) -> bool:
 def _alike(nodes: list[exp.Expr], types: Resolve) -> bool:
     """Of one type, or all numbers: comparing a string with a number may fail."""
     found = {infer(node, types) for node in nodes}
-    if None in found or not all(_cannot_fail(node, types) for node in nodes):
+    if None in found or not all(cannot_fail(node, types) for node in nodes):
         return False
     # Where not all digits of both fit into one decimal, a cast to it may overflow.
     numbers = all(type_ in _WHOLE or decimal_of(type_) is not None for type_ in found)
@@ -229,7 +229,7 @@ def _is_exact(node: exp.Expr, types: Resolve) -> bool:
     return result is not None and result[0] < 38
 
 
-def _resolver(scope: Scope) -> Resolve:
+def types_in(scope: Scope) -> Resolve:
     def type_of(column: exp.Column) -> str | None:
         source = resolve(column, scope)
         found = source.table.column(column.name) if source is not None and source.table is not None else None

@@ -18,9 +18,9 @@ from skerry.plan.rules.ranges import Pair, between, range_pairs
 from skerry.sql.push import unqualified
 
 # A reduction makes its receiver wait for one more Spark job.
-_JOB_S = 0.005
+JOB_S = 0.005
 # One that is looked up in place costs a little work, and a table that is read once more.
-_LOOK_UP_S, _ROW_S = 0.0002, 2e-9
+LOOK_UP_S, _ROW_S = 0.0002, 2e-9
 # A tree of reductions has at most so many levels and mentions; a query with more mentions than that has no trees.
 _DEPTH, _NODES_MAX, _MENTIONS_MAX = 4, 10, 40
 
@@ -61,7 +61,7 @@ class Reducer:
         self._estimator = estimator
         self._scans: dict[str, Estimate] = {}
         self._grown: dict[str, Node] = {}
-        self._shares = {name: _shares(mention) for name, mention in mentions.items()}
+        self._known_shares: dict[str, dict[str, float]] = {}
 
     def plain(self, mention: Mention) -> Node:
         return Node(mention, (), self._scan(mention))
@@ -77,9 +77,27 @@ class Reducer:
             node = min(ranged, key=lambda each: self._cost(each, receiver, columns))
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
-            share for member, share in self._shares[mention.name].items() if member != receiver
+            share for member, share in self._shares(mention).items() if member != receiver
         )
         return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+
+    def branches(self, node: Node, host: str) -> list[tuple[str, float, float]]:
+        """What reduces a mention: the other's name, the share of rows that it leaves, and what its keys cost at `host`.
+
+        Other mentions that are joined with this one are reduced by the same.
+        """
+        whole = self._scan(node.mention)
+        found: list[tuple[str, float, float]] = []
+        for pairs, child in node.children:
+            left = self._estimator.semi(whole, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
+            found.append((child.mention.name, left.rows / max(1.0, whole.rows), self._keys_cost(child, host, pairs)))
+        return found
+
+    def _shares(self, mention: Mention) -> dict[str, float]:
+        found = self._known_shares.get(mention.name)
+        if found is None:
+            found = self._known_shares[mention.name] = _shares(mention)
+        return found
 
     # --- the tree ----------------------------------------------------------------------------------
     def _scan(self, mention: Mention) -> Estimate:
@@ -95,7 +113,7 @@ class Reducer:
         found = self._grown.get(mention.name)
         if found is not None:
             return found
-        taken = {mention.name}
+        taken = {mention.name, *(mention.block.names if mention.block is not None else ())}
         below: dict[str, list[str]] = {}
         level = [mention]
         for _ in range(_DEPTH):
@@ -164,7 +182,7 @@ class Reducer:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
         total_s = 0.0
-        for member, share in self._shares[node.mention.name].items():
+        for member, share in self._shares(node.mention).items():
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share)
                 total_s += sum(self._keys_cost(child, member, pairs) for pairs, child in node.children)
@@ -174,10 +192,10 @@ class Reducer:
     def _range_cost(self, node: Node, receiver: str, pair: Pair) -> float:
         """Of one row with the least and the greatest key, from each member that has some."""
         size_bytes = 2 * width_of(node.estimate, pair[1:])
-        total_s = _LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
+        total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
         for member in node.mention.members:
             if member != receiver:
-                total_s += self._costs.ship_s(member, receiver, size_bytes) + _JOB_S
+                total_s += self._costs.ship_s(member, receiver, size_bytes) + JOB_S
         return total_s
 
     def _read_rows(self, mention: Mention) -> float:
@@ -190,10 +208,10 @@ class Reducer:
         keys = list(dict.fromkeys(other.lower() for _, other in pairs))
         estimate = node.estimate
         size_bytes = distinct_rows(estimate, keys) * width_of(estimate, keys)
-        total_s = _LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
-        for member, share in self._shares[node.mention.name].items():
+        total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
+        for member, share in self._shares(node.mention).items():
             if member != receiver:
-                total_s += self._costs.ship_s(member, receiver, size_bytes * share) + _JOB_S
+                total_s += self._costs.ship_s(member, receiver, size_bytes * share) + JOB_S
             total_s += sum(self._keys_cost(child, member, own) for own, child in node.children)
         return total_s
 

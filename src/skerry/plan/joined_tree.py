@@ -1,0 +1,193 @@
+"""The trees of rule `joined`: the query that joins tables before they travel, and the rest that reads what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from sqlglot import exp
+
+from skerry.catalog.table import Column
+from skerry.plan.condition import Condition
+from skerry.plan.mentions import Mention
+from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins
+from skerry.sql.columns import is_unit
+from skerry.sql.push import split
+
+
+def is_inside(conjunct: Conjunct | None, names: Collection[str]) -> bool:
+    """Is it applied where these mentions are joined?"""
+    return conjunct is not None and all(name in names for name in conjunct.names)
+
+
+def sent_ends(joinable: Joinable, names: Collection[str]) -> dict[End, End]:
+    """For each column that is known of once these mentions are joined, the one that is sent for it.
+
+    Of columns that are equal one is enough, but for those that must keep their names.
+    """
+    needed = {use.end for use in joinable.uses if use.end[0] in names and not is_inside(use.within, names)}
+    found = {end: end for end in needed}
+    for group in joinable.equal:
+        inside = [end for end in group if end[0] in names]
+        wanted = [end for end in inside if end in needed]
+        if wanted:
+            kept = [end for end in wanted if end in joinable.own]
+            first = min(kept or wanted)
+            found |= {end: end if end in kept else first for end in inside}
+    return found
+
+
+def named(joinable: Joinable, ends: Mapping[End, End], prefix: str) -> dict[End, Column]:
+    """The columns that are sent: their own names where these are unique."""
+    sent = sorted(set(ends.values()), key=lambda end: (end not in joinable.own, end))
+    taken: set[str] = set()
+    found: dict[End, Column] = {}
+    for number, (name, column) in enumerate(sent):
+        own = joinable.mentions[name].scan.table.column(column)
+        assert own is not None
+        found[name, column] = Column(f"{prefix}_{number}", own.type) if column in taken else own
+        taken.add(column)
+    return found
+
+
+class Body:
+    """The query over `inputs`: mentions of tables, or of tables that were joined before."""
+
+    def __init__(self, joinable: Joinable, inputs: Sequence[Mention], member: str) -> None:
+        self._joinable = joinable
+        self._inputs = inputs
+        self._member = member
+        self.read: dict[str, set[str]] = {each.name: set() for each in inputs}
+        self._by_name: dict[str, Mention] = {}
+        for each in inputs:
+            self._by_name |= dict.fromkeys(each.block.names if isinstance(each.block, Joined) else (each.name,), each)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._by_name)
+
+    def query(self, columns: Mapping[End, Column]) -> exp.Select:
+        items: list[exp.Expr] = [
+            exp.Alias(this=self._column(end), alias=exp.Identifier(this=column.name, quoted=True))
+            for end, column in columns.items()
+        ]
+        conditions = [*self._equalities(), *self._conjuncts(), *self._own_conditions()]
+        relations: list[exp.Expr] = [
+            exp.Table(this=exp.Identifier(this=each.name, quoted=False), alias=exp.TableAlias(this=each.alias.copy()))
+            for each in self._inputs
+        ]
+        return exp.Select(
+            expressions=items,
+            from_=exp.From(this=relations[0]),
+            joins=[exp.Join(this=each, kind="COMMA") for each in relations[1:]],
+            where=exp.Where(this=_all(conditions)),
+        )
+
+    def _column(self, end: End) -> exp.Column:
+        mention = self._by_name[end[0]]
+        if isinstance(mention.block, Joined):
+            name = mention.block.ends[end]
+        else:
+            column = mention.scan.table.column(end[1])
+            assert column is not None
+            name = column.name
+        self.read[mention.name].add(name)
+        return exp.Column(this=exp.Identifier(this=name, quoted=True), table=mention.alias.copy())
+
+    def _equalities(self) -> Iterator[exp.Expr]:
+        for group in self._joinable.equal:
+            inside = [end for end in group if end[0] in self._by_name]
+            columns = {column.sql(): column for end in inside if self._has(end) and (column := self._column(end))}
+            first, *others = columns.values() if columns else [None]
+            for other in others:
+                assert first is not None
+                yield exp.EQ(this=first.copy(), expression=other)
+
+    def _has(self, end: End) -> bool:
+        block = self._by_name[end[0]].block
+        return not isinstance(block, Joined) or end in block.ends
+
+    def _conjuncts(self) -> Iterator[exp.Expr]:
+        """On several of the inputs; what is on one was applied before."""
+        for conjunct in self._joinable.conjuncts:
+            if conjunct.is_implied or not is_inside(conjunct, self._by_name):
+                continue
+            if len({self._by_name[name].name for name in conjunct.names}) > 1:
+                yield self._moved(conjunct.node)
+
+    def _own_conditions(self) -> Iterator[exp.Expr]:
+        """Of the tables that are here: those that come have passed theirs."""
+        for each in self._inputs:
+            if each.block is None and self._member in each.members:
+                conditions: list[Condition] = each.conditions
+                yield from (self._moved(condition.filter) for condition in conditions)
+
+    def _moved(self, condition: exp.Expr) -> exp.Expr:
+        holder = exp.Paren(this=condition.copy())
+        for node in [each for each in holder.find_all(exp.Column) if not is_unit(each)]:
+            node.replace(self._column((self._joinable.source_of(node), node.name.lower())))
+        return holder.this  # type: ignore[no-any-return]
+
+
+def absorbed(joinable: Joinable, names: Collection[str]) -> set[int]:
+    """The conjuncts of the tree that are applied where these mentions are joined."""
+    return {id(each.node) for each in joinable.conjuncts if is_inside(each, names)}
+
+
+def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
+    """In the tree, joined tables stand as one table of the columns that they send."""
+    for group in groups:
+        assert isinstance(group.block, Joined)
+        for use in joinable.uses:
+            if use.end[0] in group.block.names and not is_inside(use.within, group.block.names):
+                _rename(use.node, joinable.mentions[use.end[0]], group, group.block.ends[use.end])
+    select = joinable.scope.select
+    joins = inner_joins(select)
+    rest = (select.args.get("joins") or [])[len(joins) :]
+    on = [each for join in joins if join.args.get("on") is not None for each in split(join.args["on"])]
+    on = [each for each in on if not (isinstance(each, exp.Boolean) and each.this)]
+    where = split(select.args["where"].this) if select.args.get("where") is not None else []
+    standing = {
+        id(joinable.mentions[name].source.node): group
+        for group in groups
+        if isinstance(group.block, Joined)
+        for name in group.block.names
+    }
+    relations: dict[int, exp.Expr] = {}
+    for node in (select.args["from_"].this, *(join.this for join in joins)):
+        stands = standing[id(node)].source.node if id(node) in standing else node
+        relations.setdefault(id(stands), stands)
+    first, *others = relations.values()
+    # Where outer joins follow there are no commas, which would hide from their ON what stands before.
+    inner = [exp.Join(this=each, kind="CROSS" if rest else "COMMA") for each in others]
+    if rest and inner and on:
+        inner[-1] = exp.Join(this=others[-1], on=_all(on))
+    else:
+        where = [*on, *where]
+    select.set("from_", exp.From(this=first))
+    select.set("joins", [*inner, *rest] or None)
+    select.set("where", exp.Where(this=_all(where)) if where else None)
+
+
+def _rename(node: exp.Column, mention: Mention, group: Mention, name: str) -> None:
+    is_qualified = len(node.parts) > 1 and node.parts[0].name.lower() == mention.source.alias
+    is_same = node.parts[-1 if is_qualified else 0].name.lower() == name.lower()
+    if is_same and not is_qualified:
+        return
+    if not is_same and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
+        # The column keeps the name that the result has.
+        own = node.copy()
+        alias = exp.Alias(this=own, alias=exp.Identifier(this=node.name, quoted=True))
+        node.replace(alias)
+        node = own
+    if not is_same:
+        node.set("this", exp.Identifier(this=name, quoted=True))
+    node.set("table", group.alias.copy())
+
+
+def _all(conditions: Sequence[exp.Expr]) -> exp.Expr:
+    joined: exp.Expr | None = None
+    for each in conditions:
+        each = exp.Paren(this=each) if isinstance(each, exp.Or) and len(conditions) > 1 else each
+        joined = each if joined is None else exp.And(this=joined, expression=each)
+    assert joined is not None
+    return joined

@@ -1,0 +1,382 @@
+"""Rule `joined` at work: tables are joined before they travel where the joins search says that this costs less."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from sqlglot import exp
+
+from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.plan.estimate import Estimate, width_bytes
+from skerry.plan.joined_tree import Body, absorbed, named, put, sent_ends
+from skerry.plan.joins import EXACT_MAX, Joins, Piece, bottom_up
+from skerry.plan.joins import Costs as JoinCosts
+from skerry.plan.mentions import Mention, Mentions, free_prefix
+from skerry.plan.place import Costs, capacity_of, common_ancestor
+from skerry.plan.reduce import columns_of
+from skerry.plan.rules.joined import End, Input, Joinable, Joined, joinables
+from skerry.plan.rules.semijoin import JOB_S, LOOK_UP_S, Reducer, Shipment
+from skerry.plan.site import Site
+from skerry.sql.names import TableRef
+from skerry.sql.scope import Source
+from skerry.sql.statement import Scan
+
+# Sizes of joins are guessed more roughly than those of tables.
+_ROUGH = 1.03
+# One edge instead of several is worth little of what edges cost: it is bytes that have to be fewer.
+_EDGE_KEPT = 0.8
+
+ShipmentOf = Callable[[str, str], Shipment]
+
+
+class Joiner:
+    """`shipment_of`: how a mention alone comes to a member."""
+
+    def __init__(
+        self, mentions: Mentions, tree: exp.Expr, site: Site, costs: Costs, reducer: Reducer, shipment_of: ShipmentOf
+    ) -> None:
+        self._site = site
+        self._costs = costs
+        self._reducer = reducer
+        self._shipment_of = shipment_of
+        self._prefix = free_prefix(tree, "joined_")
+        self._count = 0
+        found = joinables(mentions.scopes, mentions.all) if site.rules.has("joined") else ()
+        count = sum(each.block is None for each in mentions.all.values())
+        self._froms = [_From(each, reducer, site, count) for each in found]
+        self._searches: dict[tuple[int, tuple[str, ...], frozenset[str]], Joins] = {}
+        self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
+        self._branches: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
+
+    def at(self, root: str, found: Mapping[str, Shipment]) -> dict[str, Shipment]:
+        """The shipments to `root`, those of tables that are joined first in the place of theirs."""
+        result = dict(found)
+        groups = self._groups[root] = {}
+        hosted = Counter({root: 1})
+        for index, each in enumerate(self._froms):
+            pieces, full = self._with_room(index, each, root, found, hosted)
+            for piece in pieces:
+                if piece.inputs:
+                    hosted.update(_hosts(piece))
+                    group, shipment = self._group(each, piece, root, full)
+                    assert isinstance(group.block, Joined)
+                    groups[group.name] = each.joinable, group
+                    result = {name: ship for name, ship in result.items() if name not in group.block.names}
+                    result[group.name] = shipment
+        return result
+
+    def groups(self, root: str) -> dict[str, Mention]:
+        """The joined tables that travel when the rest is at `root`."""
+        return {name: group for name, (_, group) in self._groups.get(root, {}).items()}
+
+    def moved(self, root: str) -> set[int]:
+        """Conjuncts that were applied when tables were joined."""
+        return {
+            conjunct
+            for joinable, group in self._groups.get(root, {}).values()
+            if group.block is not None
+            for conjunct in absorbed(joinable, group.block.names)
+        }
+
+    def put(self, root: str) -> None:
+        """Change the tree of the rest."""
+        of_scope: dict[int, tuple[Joinable, list[Mention]]] = {}
+        for joinable, group in self._groups.get(root, {}).values():
+            of_scope.setdefault(id(joinable), (joinable, []))[1].append(group)
+        for joinable, groups in of_scope.values():
+            put(joinable, groups)
+
+    # --- what is joined where ------------------------------------------------------------------------
+    def _with_room(
+        self, index: int, from_: _From, root: str, found: Mapping[str, Shipment], hosted: Counter[str]
+    ) -> tuple[list[Piece], list[str]]:
+        """Joins that would be more than a member may host move on: the search goes again without that member."""
+        full: set[str] = set()
+        while True:
+            pieces = self._pieces(index, from_, root, found, full)
+            more = Counter(member for piece in pieces for member in _hosts(piece))
+            over = {each for each in more if hosted[each] + more[each] > capacity_of(self._site.topology, each)}
+            if not over:
+                return pieces, sorted(full)
+            assert not over & full, "who is full hosts nothing"
+            full |= over
+
+    def _pieces(
+        self, index: int, from_: _From, root: str, found: Mapping[str, Shipment], full: set[str]
+    ) -> list[Piece]:
+        names = tuple(name for name in from_.names if name in found)
+        if len(names) < 2 or not any(found[name].cost_s for name in names):
+            return []
+        from_.choose(names)
+        site = self._site
+        if site.rules.strategy == "bottom-up":
+            holders = [from_.joinable.mentions[name].members for name in names]
+
+            def meets(at: Sequence[str]) -> str:
+                ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
+                return next((member for member in ways if member not in full), root)
+
+            return bottom_up(from_.adjacent, holders, root, meets, from_.may_join)
+        hosts = frozenset(site.data_members) - full
+        key = index, names, hosts
+        if key not in self._searches:
+            alone_s = [
+                {member: self._shipment_of(name, member).cost_s for member in site.data_members} for name in names
+            ]
+            # Of hosts that cost the same, one that holds rows: another may be down.
+            holding = {member for name in names for member in from_.joinable.mentions[name].members}
+            members = sorted(site.data_members, key=lambda member: member not in holding)
+            self._searches[key] = Joins(from_.adjacent, members, hosts, self._join_costs(from_, alone_s))
+        from_.is_exact = self._searches[key].is_exact
+        return self._searches[key].pieces(root)
+
+    def _join_costs(self, from_: _From, alone_s: Sequence[Mapping[str, float]]) -> JoinCosts:
+        def made_s(tables: int, host: str, member: str, waits: bool) -> float:
+            if not from_.may_join(tables):
+                return math.inf
+            size_bytes = from_.size_bytes(tables) * _ROUGH
+            edges_s = self._costs.ship_s(host, member, 0.0) * (tables.bit_count() - 1) * _EDGE_KEPT
+            ship_s = self._reduced_s(from_.named(tables), host, member, size_bytes)
+            return ship_s + edges_s + LOOK_UP_S * (tables.bit_count() - 1) + JOB_S * waits
+
+        return JoinCosts(alone_s, made_s)
+
+    def _reduced_s(self, names: Sequence[str], host: str, member: str, size_bytes: float) -> float:
+        """To send what was joined, without the rows that keys of others drop: those that would reduce a table alone."""
+        best_s = self._costs.ship_s(host, member, size_bytes)
+        for name in names:
+            for other, share, keys_s in self._branches_of(name, host, member):
+                if other not in names:
+                    reduced_s = keys_s + self._costs.ship_s(host, member, size_bytes * share)
+                    if reduced_s < best_s:
+                        best_s, size_bytes = reduced_s, size_bytes * share
+        return best_s
+
+    def _branches_of(self, name: str, host: str, member: str) -> list[tuple[str, float, float]]:
+        key = name, host, member
+        if key not in self._branches:
+            self._branches[key] = self._reducer.branches(self._shipment_of(name, member).node, host)
+        return self._branches[key]
+
+    # --- what it is then -----------------------------------------------------------------------------
+    def _group(self, from_: _From, piece: Piece, receiver: str, full: Sequence[str]) -> tuple[Mention, Shipment]:
+        mentions: list[Mention] = []
+        shipments: list[Shipment] = []
+        for each in piece.inputs:
+            if each.inputs:
+                mention, shipment = self._group(from_, each, piece.member, full)
+            else:
+                (name,) = from_.named(each.tables)
+                mention, shipment = from_.joinable.mentions[name], self._shipment_of(name, piece.member)
+            mentions.append(mention)
+            shipments.append(shipment)
+        group = self._mention(from_, piece, mentions, shipments, full)
+        columns = [column.name for column in group.scan.table.columns]
+        shipment = self._reducer.shipment(group, receiver, columns, self._site.rules.has("semijoin"))
+        inputs_s = sum(each.cost_s for each in shipments)
+        return group, dataclasses.replace(shipment, cost_s=shipment.cost_s + inputs_s)
+
+    def _mention(
+        self,
+        from_: _From,
+        piece: Piece,
+        mentions: Sequence[Mention],
+        shipments: Sequence[Shipment],
+        full: Sequence[str],
+    ) -> Mention:
+        name = f"{self._prefix}{self._count}"
+        self._count += 1
+        joinable = from_.joinable
+        body = Body(joinable, mentions, piece.member)
+        ends = sent_ends(joinable, body.names)
+        columns = named(joinable, ends, name)
+        query = body.query(columns)
+        if not columns:
+            # How many rows there are is all that is asked.
+            query.set("expressions", [exp.alias_(exp.Literal.number(1), f"{name}_0")])
+        sent = tuple(columns.values()) or (Column(f"{name}_0", "int"),)
+        table = exp.Table(this=exp.Identifier(this=name, quoted=False))
+        table.set("alias", exp.TableAlias(this=exp.Identifier(this=name, quoted=False)))
+        ref = TableRef(name, piece.member, sent)
+        source = Source(name, table, tuple(column.name.lower() for column in sent), ref)
+        inputs = tuple(
+            Input(
+                mention,
+                shipment,
+                columns_of(mention, sorted(body.read[mention.name])) or mention.scan.table.columns[:1],
+            )
+            for mention, shipment in zip(mentions, shipments, strict=True)
+        )
+        here = {each.name: each.parts[0].table for each in mentions if each.members == (piece.member,)}
+        block = Joined(
+            source,
+            joinable.scope,
+            query,
+            here,
+            piece.member,
+            sent,
+            _reason(joinable, body.names, full, from_.is_exact),
+            inputs,
+            {end: columns[to].name for end, to in ends.items()},
+            body.names,
+        )
+        part = _part(name, piece.member, sent, columns, from_.estimate(piece.tables))
+        scan = Scan(name, ref, tuple(column.name for column in sent), ())
+        group = Mention(scan, source, joinable.scope, (part,), block=block)
+        group.is_set = all(joinable.mentions[each].is_set for each in body.names)
+        _add_arcs(group, block, joinable)
+        return group
+
+
+def _hosts(piece: Piece) -> list[str]:
+    return [member for each in piece.inputs for member in _hosts(each)] + ([piece.member] if piece.inputs else [])
+
+
+def _reason(joinable: Joinable, names: Sequence[str], full: Sequence[str], is_exact: bool) -> str:
+    tables = ", ".join(joinable.mentions[name].alias.name for name in names)
+    room = f"; no room at {', '.join(full)}" if full else ""
+    search = "" if is_exact else f"; of more than {EXACT_MAX} tables not every order is tried"
+    return f"{tables} are joined there before they travel{room}{search}"
+
+
+def _add_arcs(group: Mention, block: Joined, joinable: Joinable) -> None:
+    """Equalities with mentions outside."""
+    for name in block.names:
+        for other, pairs in joinable.mentions[name].arcs.items():
+            if other in block.names:
+                continue
+            for own, theirs in pairs:
+                column = block.ends.get((name, own.lower()))
+                pair = (column or "", theirs)
+                if column is not None and pair not in group.arcs.get(other, ()):
+                    group.arcs[other] = (*group.arcs.get(other, ()), pair)
+
+
+def _part(
+    name: str, member: str, sent: tuple[Column, ...], columns: Mapping[End, Column], estimate: Estimate
+) -> TablePart:
+    """What was joined, as if it were a table of the member."""
+    rows = max(1, int(estimate.rows))
+    stats: list[ColumnStats] = []
+    for end, column in columns.items():
+        known = estimate.columns.get(_key(end))
+        ndv = max(1.0, min(known.ndv, rows)) if known is not None else None
+        width = known.width_bytes if known is not None else None
+        stats.append(ColumnStats(column.name, ndv=ndv, width_bytes=width))
+    return TablePart(name, member, sent, rows, rows * 16 * len(sent), 0, 0, PartStats(tuple(stats)))
+
+
+def _key(end: End) -> str:
+    return f"{end[0]}.{end[1]}"
+
+
+class _From:
+    """The tables of one FROM as bits, and the sizes of their joins."""
+
+    def __init__(self, joinable: Joinable, reducer: Reducer, site: Site, tables_in_all: int) -> None:
+        self.joinable = joinable
+        self._tables_in_all = tables_in_all
+        self.names: tuple[str, ...] = tuple(joinable.mentions)
+        self._reducer = reducer
+        self._estimator = site.estimator
+        self._chosen: tuple[str, ...] = ()
+        self.adjacent: list[int] = []
+        self.is_exact = True
+        self._estimates: dict[tuple[str, ...], Estimate] = {}
+        self._sizes: dict[tuple[str, ...], float] = {}
+
+    def choose(self, names: tuple[str, ...]) -> None:
+        """The tables that are bits from now on."""
+        if names == self._chosen:
+            return
+        self._chosen = names
+        bits = {name: 1 << index for index, name in enumerate(names)}
+        self.adjacent = [0] * len(names)
+        ends = [*self.joinable.equal, *(each.pair for each in self.joinable.conjuncts if each.pair is not None)]
+        for group in ends:
+            together = sum({bits[name] for name, _ in group if name in bits})
+            for name in {name for name, _ in group if name in bits}:
+                self.adjacent[bits[name].bit_length() - 1] |= together & ~bits[name]
+
+    def named(self, tables: int) -> tuple[str, ...]:
+        return tuple(name for index, name in enumerate(self._chosen) if tables >> index & 1)
+
+    def may_join(self, tables: int) -> bool:
+        """All tables of the query are joined where the rest is; nor may a condition that may fail meet more rows."""
+        names = self.named(tables)
+        return len(names) < self._tables_in_all and not any(each.issubset(names) for each in self.joinable.risky)
+
+    def size_bytes(self, tables: int) -> float:
+        names = self.named(tables)
+        if names not in self._sizes:
+            self._sizes[names] = self._size_bytes(names)
+        return self._sizes[names]
+
+    def _size_bytes(self, names: tuple[str, ...]) -> float:
+        estimate = self._of(names)
+        width = 0.0
+        for end in set(sent_ends(self.joinable, names).values()):
+            known = estimate.columns.get(_key(end))
+            column = self.joinable.mentions[end[0]].scan.table.column(end[1])
+            width += known.width_bytes if known is not None else width_bytes(column.type if column else "")
+        return estimate.rows * width
+
+    def estimate(self, tables: int) -> Estimate:
+        return self._of(self.named(tables))
+
+    def _of(self, names: tuple[str, ...]) -> Estimate:
+        """Tables are joined one by one, the last of them in the order of the text that leaves the others connected."""
+        found = self._estimates.get(names)
+        if found is not None:
+            return found
+        if len(names) == 1:
+            plain = self._reducer.plain(self.joinable.mentions[names[0]]).estimate
+            columns = {_key((names[0], column)): each for column, each in plain.columns.items()}
+            found = Estimate(plain.rows, columns, plain.base_rows)
+        else:
+            last = next((each for each in reversed(names) if self._leaves_connected(names, each)), names[-1])
+            rest = tuple(each for each in names if each != last)
+            found = self._join(self._of(rest), self._of((last,)), self._keys(rest, last))
+        self._estimates[names] = found
+        return found
+
+    def _join(self, left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]) -> Estimate:
+        """Where nobody knows how many values the keys have, one side is taken to refer to the other."""
+        joined = self._estimator.join(left, right, keys)
+        known = [side.columns[name] for pair in keys for side, name in zip((left, right), pair, strict=True)]
+        if not any(column.is_guessed for column in known):
+            return joined
+        kept = [side.rows / max(1.0, side.base_rows) for side in (left, right)]
+        rows = max(joined.rows, left.rows * kept[1], right.rows * kept[0])
+        return msgspec.structs.replace(joined, rows=rows, base_rows=max(rows, joined.base_rows))
+
+    def _leaves_connected(self, names: tuple[str, ...], last: str) -> bool:
+        bits = {name: 1 << index for index, name in enumerate(self._chosen)}
+        within = sum(bits[name] for name in names if name != last)
+        reached = within & -within
+        while True:
+            more = reached
+            for index, beside in enumerate(self.adjacent):
+                if reached >> index & 1:
+                    more |= beside & within
+            if more == reached:
+                return reached == within
+            reached = more
+
+    def _keys(self, rest: tuple[str, ...], last: str) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        for group in self.joinable.equal:
+            there = [end for end in group if end[0] in rest]
+            here = [end for end in group if end[0] == last]
+            found += [(_key(there[0]), _key(end)) for end in here] if there else []
+        for each in self.joinable.conjuncts:
+            if each.pair is None or each.is_implied:
+                continue
+            for one, other in (each.pair, each.pair[::-1]):
+                if one[0] in rest and other[0] == last:
+                    found.append((_key(one), _key(other)))
+        return found
