@@ -10,7 +10,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT * FROM (SELECT kind, amount FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events) AS e PIVOT (sum(amount) FOR kind IN ('click', 'view'))
-    → edge 2 to oslo
+    → edge 2 to oslo (~1000 rows, 62.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -26,7 +26,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 421.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT * FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS events PIVOT (sum(amount) FOR kind IN ('click', 'view'))
-    → edge 2 to oslo
+    → edge 2 to oslo (~1000 rows, 62.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -42,7 +42,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 164.1 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT id, tag FROM (SELECT `id`, `tags` FROM events UNION ALL SELECT `id`, `tags` FROM edge_1) AS events LATERAL VIEW explode(tags) t AS tag
-    → edge 2 to oslo
+    → edge 2 to oslo (~1000 rows, 62.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -55,7 +55,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id, c_name FROM orders AS orders, LATERAL (SELECT c_name FROM edge_1 AS customer WHERE c_id = o_cust)
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -71,7 +71,7 @@ fragment 2 at bergen: reads table nation
     → edge 2 to oslo (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM (orders AS orders JOIN edge_1 AS customer ON o_cust = c_id) JOIN edge_2 AS nation ON c_nation = n_id
-    → edge 3 to oslo
+    → edge 3 to oslo (~25000 rows, 390.6 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -84,7 +84,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT x FROM (SELECT o_id AS x FROM orders AS orders EXCEPT SELECT c_id FROM edge_1 AS customer) AS t
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -94,10 +94,10 @@ SELECT o_id FROM orders JOIN customer ON o_cust = c_id WHERE (c_nation = 1 OR c_
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT `c_id`, `c_nation` FROM customer WHERE c_nation = 1 OR c_nation = 2
-    → edge 1 to oslo (~50000 rows, 585.9 KiB)
+    → edge 1 to oslo (~2985 rows, 35.0 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE (c_nation = 1 OR c_nation = 2) AND (o_total > 5 OR o_id = 1)
-    → edge 2 to oslo
+    → edge 2 to oslo (~10148 rows, 79.3 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -107,10 +107,10 @@ SELECT 'leaf_1' AS `leaf_1`, c_name FROM orders JOIN customer AS `scan_9` ON o_c
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT `c_id`, `c_name` FROM customer WHERE c_name != 'it\'s'
-    → edge 1 to oslo (~50000 rows, 1.5 MiB)
+    → edge 1 to oslo (~149990 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`scan_9`) */ 'leaf_1' AS `leaf_1`, c_name FROM orders AS orders JOIN edge_1 AS `scan_9` ON o_cust = c_id WHERE c_name != 'it\'s'
-    → edge 2 to oslo
+    → edge 2 to oslo (~1499900 rows, 57.2 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -126,7 +126,7 @@ fragment 2 at bergen: reads table nation
     → edge 2 to oslo (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`y`) */ 1 AS one FROM orders AS x JOIN edge_1 AS x JOIN edge_2 AS y ON TRUE
-    → edge 3 to oslo
+    → edge 3 to oslo (~5625000000000 rows, 81.9 TiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -139,6 +139,6 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_date < :skerry_today
-    → edge 2 to oslo
+    → edge 2 to oslo (~500000 rows, 15.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */

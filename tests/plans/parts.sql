@@ -4,13 +4,13 @@ SELECT id, amount FROM events WHERE kind = 'click'
 plan, result at oslo
 fragment 1 at oslo: reads table events
     SELECT id, amount FROM events AS events WHERE kind = 'click'
-    → edge 1 to oslo (~333 rows, 13.0 KiB)
+    → edge 1 to oslo (~10 rows, 160 B)
 fragment 2 at bergen: reads table events
     SELECT id, amount FROM events AS events WHERE kind = 'click'
-    → edge 1 to oslo (~1666 rows, 65.1 KiB)
+    → edge 1 to oslo (~50 rows, 800 B)
 fragment 3 at tromso: reads table events
     SELECT id, amount FROM events AS events WHERE kind = 'click'
-    → edge 1 to oslo (~1000 rows, 39.1 KiB)
+    → edge 1 to oslo (~30 rows, 480 B)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -156,7 +156,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ORDER BY id LIMIT :p0
-    → edge 2 to oslo, in order
+    → edge 2 to oslo, in order (~9000 rows, 70.3 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -172,7 +172,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events LIMIT 2147483647 OFFSET 10
-    → edge 2 to oslo
+    → edge 2 to oslo (~9000 rows, 70.3 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -198,13 +198,13 @@ SELECT id FROM events LIMIT 0
 plan, result at oslo
 fragment 1 at oslo: reads table events
     SELECT id FROM events AS events LIMIT 0
-    → edge 1 to oslo, through the driver
+    → edge 1 to oslo, through the driver (~0 rows, 0 B)
 fragment 2 at bergen: reads table events
     SELECT id FROM events AS events LIMIT 0
-    → edge 1 to oslo, through the driver
+    → edge 1 to oslo, through the driver (~0 rows, 0 B)
 fragment 3 at tromso: reads table events
     SELECT id FROM events AS events LIMIT 0
-    → edge 1 to oslo, through the driver
+    → edge 1 to oslo, through the driver (~0 rows, 0 B)
 finish at oslo: gather, limit 0 edge 1 from oslo, bergen, tromso
 */
 
@@ -230,13 +230,13 @@ SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
 plan, result at oslo
 fragment 1 at oslo: reads table events
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
-    → edge 1 to oslo (~1000 rows, 140.6 KiB)
+    → edge 1 to oslo (~1000 rows, 31.2 KiB)
 fragment 2 at bergen: reads table events
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
-    → edge 1 to oslo (~5000 rows, 703.1 KiB)
+    → edge 1 to oslo (~5000 rows, 156.2 KiB)
 fragment 3 at tromso: reads table events
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
-    → edge 1 to oslo (~3000 rows, 421.9 KiB)
+    → edge 1 to oslo (~3000 rows, 93.8 KiB)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -252,7 +252,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind
-    → edge 2 to oslo
+    → edge 2 to oslo (~500 rows, 19.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -268,7 +268,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT DISTINCT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events
-    → edge 2 to oslo
+    → edge 2 to oslo (~500 rows, 11.7 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -285,7 +285,7 @@ fragment 2 at tromso: reads table events
     → edge 1 to bergen (~3000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso; table customer
     SELECT /*+ BROADCAST(`events`) */ c_name, sum(amount) AS total FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events JOIN customer AS customer ON id = c_id GROUP BY c_name
-    → edge 2 to bergen
+    → edge 2 to bergen (~15000 rows, 585.9 KiB)
 finish at bergen: gather edge 2 from bergen
 */
 
@@ -298,7 +298,7 @@ fragment 1 at bergen: reads table sales
     → edge 1 to oslo (~1000 rows, 15.6 KiB)
 fragment 2 at oslo: reads table orders; table sales; edge 1 from bergen
     SELECT o_id, s_price FROM orders AS orders JOIN (SELECT `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_cust`, `s_price` FROM edge_1) AS sales ON s_cust = o_cust
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000300 rows, 228.9 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -317,7 +317,7 @@ fragment 3 at tromso: reads table events
     → edge 2 to bergen (~3000 rows, 23.4 KiB)
 fragment 4 at bergen: reads edge 1 from oslo; table events; edge 2 from oslo, tromso
     SELECT /*+ BROADCAST(`a`, `b`) */ count(*) AS n FROM edge_1 AS a JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_2) AS b ON a.id = b.id
-    → edge 3 to oslo, through the driver
+    → edge 3 to oslo, through the driver (~1 rows, 16 B)
 finish at oslo: gather edge 3 from bergen
 */
 
@@ -331,7 +331,7 @@ fragment 1 at tromso: reads table mixed
     → edge 1 to bergen (~10 rows, 320 B)
 fragment 2 at bergen: reads table Mixed; edge 1 from tromso
     SELECT * FROM (SELECT `Id`, `note` FROM Mixed UNION ALL SELECT `Id`, `note` FROM edge_1) AS mixed
-    → edge 2 to bergen
+    → edge 2 to bergen (~20 rows, 640 B)
 finish at bergen: gather edge 2 from bergen
 */
 
@@ -347,6 +347,6 @@ fragment 2 at tromso: reads table events
     → edge 1 to oslo (~3000 rows, 421.9 KiB)
 fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
     SELECT o_id FROM orders AS orders WHERE o_total > (SELECT avg(d) FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS e(a, b, c, d, t, p) WHERE a = o_cust)
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */

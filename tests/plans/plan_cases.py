@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.table import TablePart
+from skerry.catalog.table import ColumnStats, PartStats, TablePart
 from skerry.config import Config, Role, parse
 from skerry.limits import Limits
 from skerry.plan.cut import Site, make_plan
@@ -38,6 +38,40 @@ ROWS = {
     ("tromso", "lineitem"): 6_000_000,
     ("tromso", "events"): 3_000,
     ("tromso", "mixed"): 10,
+    ("oslo", "logs"): 1_000_000,
+    ("bergen", "logs"): 2_000_000,
+    ("tromso", "logs"): 3_000_000,
+    ("bergen", "visits"): 5_000_000,
+    ("tromso", "clicks"): 8_000_000,
+}
+# Least and greatest values of the parts whose statistics are known, as statistics have them; NULLs are in no column
+# but `level` of bergen, which has nothing else.
+STATS: dict[tuple[str, str], dict[str, tuple[Any, Any]]] = {
+    ("oslo", "logs"): {
+        "at": (0, 3),
+        "id": (0, 3),
+        "level": ("NORWAY", "x"),
+        "cost": ("0.00", "3.00"),
+        "load": (0.0, 3.0),
+    },
+    ("bergen", "logs"): {"at": (4, 7), "id": (4, 7), "level": (None, None), "cost": ("4.00", "7.00")},
+    ("tromso", "logs"): {"at": (6, 11), "id": (8, 11), "level": ("", "y"), "cost": ("8.00", "11.00")},
+    # Many values: keys of one are dear to the other, and their ranges hardly meet.
+    ("bergen", "visits"): {
+        "v_key": (0, 1_000_000),
+        "v_day": (0, 1_000_000),
+        "v_word": ("", "x"),
+        "v_cost": ("0.00", "1000000.00"),
+        "v_note": ("", "y"),
+    },
+    ("tromso", "clicks"): {
+        "k_key": (900_000, 2_000_000),
+        "k_day": (900_000, 2_000_000),
+        "k_word": ("x", "y"),
+        "k_cost": ("900000.00", "2000000.00"),
+        "k_small": (0, 1_000_000),
+        "k_note": ("", "y"),
+    },
 }
 _PLAN_ID = re.compile(r"^plan [0-9a-f]{12}")
 
@@ -47,11 +81,24 @@ def cluster() -> tuple[Config, Catalog]:
     catalog = Catalog(config)
     for name, member in config.members.items():
         parts = [
-            TablePart(table, name, each.columns, ROWS[(name, table)], ROWS[(name, table)] * 20, 1, 1)
+            TablePart(table, name, each.columns, rows, rows * 20, 1, 1, known_stats(name, table))
             for table, each in member.tables.items()
+            for rows in [ROWS[(name, table)]]
         ]
         catalog.learn(name, parts, {})
     return config, catalog
+
+
+def known_stats(member: str, table: str) -> PartStats | None:
+    known = STATS.get((member, table))
+    if known is None:
+        return None
+    rows = ROWS[member, table]
+    columns = [
+        ColumnStats(name, low, high, rows if low is None else 0, is_exact=low is not None and name != "load")
+        for name, (low, high) in known.items()
+    ]
+    return PartStats(tuple(columns))
 
 
 CONFIG, CATALOG = cluster()

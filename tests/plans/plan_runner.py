@@ -15,10 +15,11 @@ import sqlglot
 
 from skerry.catalog.table import Column
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
-from tests.plans.plan_cases import CONFIG
+from tests.plans.plan_cases import CONFIG, STATS
 
 Tables = Mapping[tuple[str, str], pa.Table]
 
+_TEXTS = ("x", "NORWAY", "y", "")
 _HINT = re.compile(r"/\*\+ .*? \*/ ")
 _ARROW = {
     "bigint": pa.int64(),
@@ -35,7 +36,11 @@ def made_up(random: Random) -> Tables:
     """Every table of the fixtures' cluster with a few rows, NULLs and keys that meet now and then."""
     return {
         (name, table): pa.table(
-            {column.name: _values(column, random, rows) for column in each.columns if column.type in _ARROW}
+            {
+                column.name: _values(column, random, rows, STATS.get((name, table), {}).get(column.name))
+                for column in each.columns
+                if column.type in _ARROW
+            }
         )
         for name, member in CONFIG.members.items()
         for table, each in member.tables.items()
@@ -43,12 +48,19 @@ def made_up(random: Random) -> Tables:
     }
 
 
-def _values(column: Column, random: Random, rows: int) -> pa.Array:
+def _values(column: Column, random: Random, rows: int, known: tuple[Any, Any] | None = None) -> pa.Array:
     def one() -> Any:
+        if known is not None and known[0] is None:
+            return None
+        if known is not None:
+            if column.type == "string":
+                return random.choice([text for text in _TEXTS if known[0] <= text <= known[1]])
+            low, high = int(float(known[0])), int(float(known[1]))
+            return random.randrange(low, high + 1, 100_000 if high - low > 1000 else 1)
         if random.random() < 0.15:
             return None
         if column.type == "string":
-            return random.choice(("x", "NORWAY", "y", ""))
+            return random.choice(_TEXTS)
         if column.type == "timestamp":
             return random.randrange(5)
         return random.randrange(12)

@@ -10,7 +10,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`d`) */ c_nation, n FROM orders AS orders JOIN edge_1 AS d ON o_id = n
     because the links take ~0.016 s, ~1.1 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~150000 rows, 1.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -26,7 +26,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`d`) */ a, b FROM orders AS orders JOIN edge_1 AS d ON o_id = b
     because the links take ~0.0011 s, ~0.96 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~20 rows, 640 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -42,7 +42,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`a`, `b`) */ a.k, b.m FROM orders AS orders, edge_1 AS a, edge_1 AS b WHERE o_id = a.m AND o_cust = b.k
     because the links take ~0.016 s, ~2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000 rows, 468.8 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -54,11 +54,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table customer
     SELECT d.`k`, d.`m` FROM (SELECT c_nation AS k, max(c_id) AS m FROM customer AS customer GROUP BY c_nation) AS d WHERE m = (SELECT max(m) FROM (SELECT c_nation AS k, max(c_id) AS m FROM customer AS customer GROUP BY c_nation) AS d) AND k > 3
     because its tables are there
-    → edge 1 to oslo
+    → edge 1 to oslo (~0 rows, 4 B)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`d`) */ o_total, m FROM orders AS orders, edge_1 AS d WHERE o_cust = k
     because the links take ~0.0011 s, ~2.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 40 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -74,7 +74,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     SELECT /*+ BROADCAST(`orders`) */ o_id, d.n FROM edge_1 AS orders JOIN (SELECT l_order, count(*) AS n FROM lineitem AS lineitem WHERE l_qty = 1 GROUP BY l_order) AS d ON o_id = d.l_order
     because the links take ~0.019 s, ~0.027 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~5737 rows, 89.6 KiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -90,7 +90,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT * FROM orders AS orders JOIN (SELECT c_nation, count(*) FROM edge_1 AS customer GROUP BY c_nation) AS d ON o_id = c_nation
     because the links take ~0.049 s, ~17 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 114.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -106,7 +106,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders JOIN (SELECT c_id FROM edge_1 AS customer LIMIT 3) AS d ON o_id = c_id
     because the links take ~0.097 s, ~1.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -126,7 +126,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at oslo: reads edge 1 from tromso; edge 2 from bergen; table orders
     SELECT n FROM edge_1 AS lineitem JOIN (SELECT /*+ BROADCAST(`customer`) */ o_id, count(*) AS n FROM edge_2 AS customer JOIN orders AS orders ON o_cust = c_id GROUP BY o_id) AS d ON l_order = o_id
     because the links take ~3.9 s, ~9.7 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~6000000 rows, 91.6 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -142,7 +142,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`d`) */ o_id, k FROM orders AS orders JOIN edge_1 AS d ON o_id = k
     because the links take ~0.049 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500250 rows, 17.2 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -158,7 +158,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`d`) */ o_id, m FROM orders AS orders JOIN edge_1 AS d ON o_id = m
     because the links take ~0.0011 s, ~0.96 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~10 rows, 160 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -174,7 +174,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     WITH d AS (SELECT c_id AS k FROM edge_1 AS customer LIMIT 3) SELECT o_id, n FROM orders AS orders JOIN (SELECT /*+ BROADCAST(`customer`) */ count(*) AS n FROM edge_1 AS customer JOIN d ON c_id = k) AS e ON o_id = n
     because the links take ~0.097 s, ~3.8 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -190,6 +190,6 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     WITH d AS (SELECT c_id AS k, rand() AS r FROM edge_1 AS customer) SELECT o_id FROM orders AS orders JOIN d AS a ON o_id = a.k JOIN d AS b ON a.k = b.k WHERE a.r <= (SELECT max(r) FROM d)
     because the links take ~0.097 s, ~1.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */

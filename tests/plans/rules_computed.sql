@@ -10,7 +10,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ sum(CASE WHEN customer.value_0 THEN o_total ELSE 0 END) AS s, count(*) AS n FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.39 s, ~2.9 s at bergen
-    → edge 2 to oslo, through the driver
+    → edge 2 to oslo, through the driver (~1 rows, 32 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -26,7 +26,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT code, count(*) AS n FROM (SELECT /*+ BROADCAST(`customer`) */ customer.value_0 AS code, o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id) AS d GROUP BY code
     because the links take ~0.39 s, ~1.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1 rows, 32 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -51,7 +51,7 @@ fragment 3 at bergen: reads table sales
 fragment 4 at oslo: reads edge 1 from tromso; edge 2 from bergen; table sales; edge 3 from bergen
     SELECT /*+ BROADCAST(`nation`, `sales`) */ n_name, sum(l_price * (1 - l_price)) AS s FROM edge_1 AS lineitem, edge_2 AS nation, (SELECT `s_id` FROM sales UNION ALL SELECT `s_id` FROM edge_3) AS sales WHERE l_qty = n_id AND s_id = n_id GROUP BY n_name
     because the links take ~9.6 s, ~32 s at tromso
-    → edge 4 to bergen
+    → edge 4 to bergen (~2 rows, 100 B)
 finish at bergen: gather edge 4 from oslo
 */
 
@@ -67,7 +67,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ c_id / 2 AS a, upper(c_name) AS u, c_name AS n, substring(c_name, 1, 1) FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.39 s, ~9.6 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 103.0 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -83,7 +83,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name LIKE 'x%' AS x FROM orders AS orders LEFT JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.39 s, ~4.8 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -99,7 +99,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ substring(c_name, 1, 2) AS code, count(*) AS n FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id GROUP BY substring(c_name, 1, 2)
     because the links take ~0.39 s, ~1 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000 rows, 468.8 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -115,6 +115,6 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, o_total > 3 OR c_name NOT IN ('a', 'b') AS x, c_name LIKE '1$%' ESCAPE '$' AS y FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.39 s, ~8.6 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 57.2 MiB)
 finish at oslo: gather edge 2 from oslo
 */

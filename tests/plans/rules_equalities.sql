@@ -10,7 +10,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     SELECT /*+ BROADCAST(`orders`) */ o_id, l_qty FROM edge_1 AS orders JOIN lineitem AS lineitem ON l_order = o_id
     because the links take ~1.7 s, ~1.9 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~1666666 rows, 19.1 MiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -34,7 +34,7 @@ fragment 3 at bergen: reads table nation
 fragment 4 at tromso: reads edge 1 from oslo; edge 2 from bergen; table lineitem; edge 3 from bergen
     SELECT /*+ BROADCAST(`orders`, `customer`, `nation`) */ o_id FROM edge_1 AS orders, edge_2 AS customer, lineitem AS lineitem, edge_3 AS nation WHERE o_id = c_id AND c_id = l_order AND n_id = o_id AND l_order BETWEEN 5 AND 7
     because the links take ~0.36 s, ~1.3 s at oslo
-    → edge 4 to oslo
+    → edge 4 to oslo (~2500 rows, 19.5 KiB)
 finish at oslo: gather edge 4 from tromso
 */
 
@@ -50,7 +50,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM edge_1 AS customer LEFT JOIN orders AS orders ON o_id = c_id AND o_id < 100
     because the links take ~0.39 s, ~4.2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 45.8 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -66,6 +66,6 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM edge_1 AS customer LEFT JOIN orders AS orders ON o_id = c_id
     because the links take ~0.13 s, ~2.2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~500000 rows, 15.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */

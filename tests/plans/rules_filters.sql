@@ -10,7 +10,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, o_total FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_total > 10
     because the links take ~0.0021 s, ~1.3 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~5000 rows, 117.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -26,7 +26,7 @@ fragment 1 at bergen: reads table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM orders AS orders JOIN edge_1 AS nation ON TRUE
     because the links take ~0.0011 s, ~11 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000000 rows, 114.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -42,7 +42,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders LEFT JOIN edge_1 AS customer ON o_cust = c_id AND o_total > 5
     because the links take ~0.005 s, ~7.7 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 45.8 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -58,7 +58,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders LEFT JOIN edge_1 AS customer ON o_cust = c_id WHERE c_nation = 3
     because the links take ~0.15 s, ~2.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -74,7 +74,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_id > 1
     because the links take ~0.0018 s, ~0.64 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~3316 rows, 25.9 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -91,7 +91,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.0021 s, ~1.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000 rows, 117.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -107,7 +107,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.005 s, ~7.3 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000 rows, 1.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -127,6 +127,6 @@ fragment 2 at bergen: reads table customer
 fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`sales`, `customer`) */ s_id, c_name FROM (SELECT `s_id`, `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_cust`, `s_price` FROM edge_1) AS sales JOIN edge_2 AS customer ON s_cust = c_id WHERE s_price > 1
     because the links take ~0.39 s, ~23 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~500010 rows, 15.3 MiB)
 finish at oslo: gather edge 3 from oslo
 */

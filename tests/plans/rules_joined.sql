@@ -10,7 +10,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, c_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id AND o_total > 3
     because the links take ~0.15 s, ~0.64 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~333 rows, 10.4 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -26,7 +26,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`a`, `b`) */ o_id, a.c_name, b.c_name FROM orders AS orders, edge_1 AS a, edge_1 AS b WHERE o_cust = a.c_id AND a.c_nation = b.c_nation
     because the links take ~0.43 s, ~50 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000000 rows, 572.2 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -42,7 +42,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, n_id, c_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
     because the links take ~0.17 s, ~1.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1000 rows, 35.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -58,7 +58,7 @@ fragment 1 at bergen: reads table customer; table customer
 fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_2`) */ l_qty, joined_2.c_name, joined_2.`joined_2_2` AS `C_Name` FROM lineitem AS lineitem, edge_1 AS joined_2 WHERE l_order = joined_2.c_id
     because the links take ~0.17 s, ~0.32 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~50000 rows, 1.7 MiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -78,7 +78,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, max(a.c_name), max(b.c_name) FROM lineitem AS lineitem, edge_1 AS a, edge_2 AS b WHERE a.c_id = b.c_id AND l_order = b.c_id GROUP BY l_qty
     because the links take ~0.19 s, ~5.8 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~15000 rows, 527.3 KiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -94,7 +94,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_0`) */ o_id FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
     because the links take ~0.097 s, ~1.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~2500 rows, 19.5 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -114,7 +114,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders, edge_1 AS customer, edge_2 AS nation WHERE o_cust = c_id AND c_nation = n_id AND c_nation / n_id > 1
     because the links take ~0.15 s, ~1.6 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~1000 rows, 7.8 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -134,7 +134,7 @@ fragment 2 at tromso: reads table lineitem; edge 2 from bergen
 fragment 3 at oslo: reads table orders; edge 1 from tromso
     SELECT o_id FROM orders AS orders, edge_1 AS joined_1 WHERE o_cust = c_id OR l_qty > 3
     because the links take ~2.3 s, ~9.6e+02 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~1500000000 rows, 11.2 GiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -154,7 +154,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT JOIN edge_2 AS nation ON c_nation = n_id
     because the links take ~0.0037 s, ~0.058 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~15000 rows, 468.8 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -174,7 +174,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`, `nation`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id
     because the links take ~0.43 s, ~7.2 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~1000 rows, 121.1 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -191,7 +191,7 @@ fragment 1 at oslo: reads table orders
 fragment 2 at bergen: reads edge 1 from oslo; table customer; table nation
     SELECT /*+ BROADCAST(`orders`) */ o_id, c_name, n_name FROM edge_1 AS orders, customer AS customer, nation AS nation WHERE o_cust = c_id AND c_nation = n_id
     because the links take ~0.0013 s, ~0.0052 s at oslo
-    → edge 2 to bergen
+    → edge 2 to bergen (~0 rows, 14 B)
 finish at bergen: gather edge 2 from bergen
 */
 
@@ -211,7 +211,7 @@ fragment 2 at oslo: reads table orders; edge 2 from bergen
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     SELECT o_id FROM edge_1 AS joined_4 WHERE EXISTS (SELECT 1 FROM lineitem AS lineitem WHERE l_order = joined_4.c_id AND l_qty = n_id)
     because the links take ~1 s, ~5.8 s at oslo
-    → edge 3 to oslo
+    → edge 3 to oslo (~500 rows, 3.9 KiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -227,7 +227,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT 1 FROM edge_1 AS joined_0 WHERE c_id = o_cust)
     because the links take ~0.0012 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -243,7 +243,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     SELECT /*+ BROADCAST(`joined_1`) */ count(*) AS n FROM lineitem AS lineitem, edge_1 AS joined_1
     because the links take ~0.0024 s, ~1.9 s at bergen
-    → edge 2 to oslo, through the driver
+    → edge 2 to oslo, through the driver (~1 rows, 16 B)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -267,7 +267,7 @@ fragment 3 at bergen: reads table customer; table nation
 fragment 4 at oslo: reads table orders; edge 1 from tromso; table sales; edge 2 from bergen; edge 3 from bergen
     SELECT /*+ BROADCAST(`joined_0`, `sales`) */ o_id, c_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
     because the links take ~5.9 s, ~66 s at tromso
-    → edge 4 to oslo
+    → edge 4 to oslo (~100002 rows, 4.2 MiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -290,8 +290,8 @@ fragment 3 at tromso: reads table lineitem
     → edge 3 to oslo (~6000000 rows, 68.7 MiB)
 fragment 4 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen; edge 3 from tromso
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name, l_qty FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id FULL JOIN edge_3 AS lineitem ON l_order = o_id
-    because the links take ~5.9 s, ~1.7e+04 s at tromso
-    → edge 4 to oslo
+    because the links take ~5.9 s, ~19 s at tromso
+    → edge 4 to oslo (~6001000 rows, 206.0 MiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -311,6 +311,6 @@ fragment 2 at tromso: reads table lineitem; edge 2 from oslo
 fragment 3 at bergen: reads table customer; table nation; edge 1 from tromso
     SELECT /*+ BROADCAST(`joined_1`) */ c_name, n_name, sum(l_qty) AS n FROM edge_1 AS joined_1, customer AS customer, nation AS nation WHERE o_cust = c_id AND c_nation = n_id GROUP BY c_name, n_name
     because the links take ~0.0049 s, ~0.0051 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~2 rows, 160 B)
 finish at oslo: gather edge 3 from bergen
 */

@@ -10,7 +10,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_total < (SELECT 2 * max(answer_1.answer_1_2) FROM edge_1 AS answer_1 WHERE answer_1.answer_1_1 = o_cust)
     because the links take ~0.02 s, ~4.3 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -30,7 +30,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at oslo: reads edge 1 from tromso; table sales; table orders; edge 2 from bergen
     SELECT l_order FROM edge_1 AS lineitem WHERE l_qty > (SELECT /*+ BROADCAST(`c`) */ max(o_total) - min(c.c_id) FROM sales AS s JOIN orders AS o ON s.s_cust = o.o_cust JOIN edge_2 AS c ON c.c_id = o.o_id WHERE o.o_id = l_order)
     because the links take ~5.9 s, ~38 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~3000000 rows, 22.9 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -46,7 +46,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     SELECT l_order FROM lineitem AS lineitem WHERE l_qty > (SELECT max(answer_1.answer_1_3) - max(answer_1.answer_1_4) FROM edge_1 AS answer_1 WHERE answer_1.answer_1_1 = l_order AND answer_1.answer_1_2 = l_qty)
     because the links take ~1.9 s, ~5.8 s at oslo
-    → edge 2 to oslo
+    → edge 2 to oslo (~3000000 rows, 22.9 MiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -62,7 +62,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_total > (SELECT coalesce(max(answer_1.answer_1_2), 0) + coalesce(max(answer_1.answer_1_3), 0) FROM edge_1 AS answer_1 WHERE o_cust = answer_1.answer_1_1)
     because the links take ~0.025 s, ~4.3 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -78,7 +78,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id, coalesce((SELECT max(answer_1.answer_1_2) FROM edge_1 AS answer_1 WHERE answer_1.answer_1_1 = o_cust), 0) AS s FROM orders AS orders
     because the links take ~0.02 s, ~4.8 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -102,7 +102,7 @@ fragment 3 at oslo: reads table orders; edge 3 from bergen
 fragment 4 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
     SELECT /*+ BROADCAST(`customer`) */ c_name, l_qty FROM lineitem AS lineitem JOIN edge_1 AS customer ON c_id = l_order WHERE l_price < (SELECT max(answer_1.answer_1_2) FROM edge_2 AS answer_1 WHERE answer_1.answer_1_1 = c_id)
     because the links take ~0.034 s, ~0.046 s at oslo
-    → edge 4 to oslo
+    → edge 4 to oslo (~7500 rows, 205.1 KiB)
 finish at oslo: gather edge 4 from tromso
 */
 
@@ -118,7 +118,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_id < (SELECT max(c_nation) FROM edge_1 AS customer WHERE c_id = o_total)
     because the links take ~0.15 s, ~3.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -134,7 +134,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_id < (SELECT sum(c_nation) FROM edge_1 AS customer WHERE c_id = o_cust AND c_nation > o_total)
     because the links take ~0.15 s, ~4.3 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -150,7 +150,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_id < (SELECT c_nation FROM edge_1 AS customer WHERE c_id = o_cust)
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -166,7 +166,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_id < (SELECT first(c_nation) FROM edge_1 AS customer WHERE c_id = o_cust)
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -182,7 +182,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT 1 FROM edge_1 AS answer_1 WHERE answer_1.answer_1_1 = o_cust)
     because the links take ~0.0012 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -198,7 +198,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE NOT EXISTS (SELECT 1 FROM edge_1 AS answer_1 WHERE answer_1.answer_1_1 = o_cust AND (answer_1.answer_1_2 < o_id OR answer_1.answer_1_3 = 'x'))
     because the links take ~0.0018 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -214,7 +214,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE o_id NOT IN (SELECT answer_1.answer_1_2 FROM edge_1 AS answer_1 WHERE answer_1.answer_1_1 = o_cust)
     because the links take ~0.0014 s, ~2.4 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -234,7 +234,7 @@ fragment 2 at tromso: reads table lineitem
 fragment 3 at oslo: reads edge 1 from bergen; table orders; edge 2 from tromso
     SELECT c_id FROM edge_1 AS customer WHERE c_id IN (SELECT o_cust FROM orders AS orders WHERE o_total > (SELECT 0.5 * max(answer_1.answer_1_2) FROM edge_2 AS answer_1 WHERE answer_1.answer_1_1 = o_id))
     because the links take ~0.87 s, ~4 s at tromso
-    → edge 3 to oslo
+    → edge 3 to oslo (~75000 rows, 585.9 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -250,7 +250,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     SELECT c_nation, count(*) AS n FROM edge_1 AS customer GROUP BY c_nation HAVING count(*) > (SELECT max(l_qty) FROM lineitem AS lineitem WHERE l_qty = c_nation)
     because the links take ~0.074 s, ~1.9 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000 rows, 293.0 KiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -270,7 +270,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -290,6 +290,6 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */

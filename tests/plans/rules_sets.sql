@@ -15,7 +15,7 @@ fragment 2 at oslo: reads table orders
 fragment 3 at bergen: reads table customer; edge 1 from tromso; edge 2 from oslo
     SELECT c_name FROM customer AS customer WHERE NOT EXISTS (SELECT * FROM edge_1 AS lineitem WHERE l_order = c_id) AND EXISTS (SELECT 1 FROM edge_2 AS orders WHERE o_cust = c_id)
     because the links take ~0.48 s, ~0.56 s at tromso
-    → edge 3 to bergen
+    → edge 3 to bergen (~37500 rows, 878.9 KiB)
 finish at bergen: gather edge 3 from bergen
 */
 
@@ -40,7 +40,7 @@ fragment 3 at bergen: reads table sales
 fragment 4 at oslo: reads edge 1 from bergen; table orders; edge 2 from tromso; table sales; edge 3 from bergen
     SELECT c_name FROM edge_1 AS customer WHERE c_id IN (SELECT o_cust FROM orders AS orders) AND c_id NOT IN (SELECT l_order FROM edge_2 AS lineitem GROUP BY l_order HAVING count(*) > 3) AND EXISTS (SELECT count(*) FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_3) AS sales WHERE s_cust = c_id)
     because the links take ~4.3 s, ~33 s at tromso
-    → edge 4 to bergen
+    → edge 4 to bergen (~18750 rows, 439.5 KiB)
 finish at bergen: gather edge 4 from oslo
 */
 
@@ -57,6 +57,6 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     SELECT c_name FROM edge_1 AS customer WHERE NOT EXISTS (SELECT * FROM orders AS orders WHERE o_cust = c_id AND o_total > c_nation)
     because the links take ~0.0023 s, ~0.008 s at bergen
-    → edge 2 to bergen
+    → edge 2 to bergen (~7 rows, 180 B)
 finish at bergen: gather edge 2 from oslo
 */

@@ -10,7 +10,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.011 s, ~2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~75000 rows, 585.9 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -26,7 +26,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`c`) */ o_id FROM orders AS orders JOIN edge_1 AS c ON o_cust = c.c_id
     because the links take ~0.049 s, ~2.2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~375000 rows, 2.9 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -46,7 +46,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at tromso: reads edge 1 from oslo; edge 2 from bergen; table lineitem
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM edge_1 AS orders JOIN edge_2 AS customer ON o_cust = c_id WHERE c_id IN (SELECT l_order FROM lineitem AS lineitem)
     because the links take ~2.5 s, ~3.9 s at oslo
-    → edge 3 to oslo
+    → edge 3 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -66,7 +66,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE EXISTS (SELECT * FROM edge_2 AS nation WHERE n_id = c_nation AND n_id = o_id)
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 3 to oslo
+    → edge 3 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -82,7 +82,7 @@ fragment 1 at bergen: reads table customer; table nation
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.049 s, ~2.2 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~375000 rows, 2.9 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -98,6 +98,6 @@ fragment 1 at bergen: reads table customer; table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.033 s, ~2.1 s at bergen
-    → edge 2 to oslo
+    → edge 2 to oslo (~250000 rows, 1.9 MiB)
 finish at oslo: gather edge 2 from oslo
 */

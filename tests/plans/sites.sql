@@ -7,7 +7,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ c_name, sum(o_total) AS total FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id GROUP BY c_name
-    → edge 2 to oslo
+    → edge 2 to oslo (~15000 rows, 585.9 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -27,10 +27,10 @@ fragment 2 at bergen: reads table customer
     → edge 2 to tromso (~150000 rows, 1.7 MiB)
 fragment 3 at bergen: reads table nation
     SELECT `n_id`, `n_name` FROM nation WHERE n_name != 'NORWAY'
-    → edge 3 to tromso (~8 rows, 224 B)
+    → edge 3 to tromso (~15 rows, 420 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen; edge 3 from bergen
     SELECT /*+ BROADCAST(`orders`, `customer`, `nation`) */ n_name, sum(l_price) AS revenue FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_2 AS customer ON o_cust = c_id JOIN edge_3 AS nation ON c_nation = n_id WHERE o_date >= DATE '1995-01-01' AND n_name != 'NORWAY' GROUP BY n_name SORT BY revenue DESC
-    → edge 4 to bergen, lanes merged in order
+    → edge 4 to bergen, lanes merged in order (~2 rows, 99 B)
 finish at bergen: gather edge 4 from tromso
 */
 
@@ -44,7 +44,7 @@ fragment 1 at tromso: reads table mixed
     → edge 1 to bergen (~10 rows, 80 B)
 fragment 2 at bergen: reads table Mixed; edge 1 from tromso
     SELECT /*+ BROADCAST(`b`) */ a.id FROM Mixed AS a JOIN edge_1 AS b ON a.id = b.id
-    → edge 2 to tromso
+    → edge 2 to tromso (~100 rows, 1.6 KiB)
 finish at tromso: gather edge 2 from bergen
 */
 
@@ -58,7 +58,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`a`, `b`) */ a.c_name, b.c_name FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_1 AS b ON o_id = b.c_id
-    → edge 2 to bergen
+    → edge 2 to bergen (~1500000 rows, 45.8 MiB)
 finish at bergen: gather edge 2 from oslo
 */
 
@@ -69,13 +69,13 @@ WHERE a.c_nation = 1 AND b.c_nation = 2
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 1
-    → edge 1 to oslo (~50000 rows, 1.7 MiB)
+    → edge 1 to oslo (~1500 rows, 52.7 KiB)
 fragment 2 at bergen: reads table customer
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 2
-    → edge 2 to oslo (~50000 rows, 1.7 MiB)
+    → edge 2 to oslo (~1500 rows, 52.7 KiB)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`a`, `b`) */ a.c_name, b.c_name FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_2 AS b ON o_id = b.c_id WHERE a.c_nation = 1 AND b.c_nation = 2
-    → edge 3 to oslo
+    → edge 3 to oslo (~150 rows, 4.7 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -88,7 +88,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 5.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`a`, `b`) */ a.*, b.c_id FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_1 AS b ON o_id = b.c_id
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 85.8 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -99,10 +99,10 @@ SELECT c_name FROM orders JOIN customer ON o_cust = c_id WHERE o_date < CAST(? A
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = :p1
-    → edge 1 to oslo (~50000 rows, 1.7 MiB)
+    → edge 1 to oslo (~1500 rows, 52.7 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_date < CAST(:p0 AS DATE) AND c_nation = :p1
-    → edge 2 to oslo
+    → edge 2 to oslo (~5000 rows, 117.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -112,10 +112,10 @@ SELECT o_id FROM orders WHERE EXISTS (SELECT * FROM customer WHERE c_id = o_cust
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT `c_id`, `c_nation` FROM customer WHERE c_nation = 3
-    → edge 1 to oslo (~50000 rows, 585.9 KiB)
+    → edge 1 to oslo (~1500 rows, 17.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT * FROM edge_1 AS customer WHERE c_id = o_cust AND c_nation = 3)
-    → edge 2 to oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -128,7 +128,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     SELECT o_id, (SELECT max(c_name) FROM edge_1 AS customer WHERE c_id = o_cust) AS name FROM orders AS orders WHERE o_total > 10
-    → edge 2 to oslo
+    → edge 2 to oslo (~500000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -141,7 +141,7 @@ fragment 1 at bergen: reads table nation
     → edge 1 to oslo (~25 rows, 100 B)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     WITH customer AS (SELECT n_id AS c_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN customer ON o_cust = c_id
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -154,7 +154,7 @@ fragment 1 at bergen: reads table nation
     → edge 1 to oslo (~25 rows, 100 B)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     WITH scan_0 AS (SELECT n_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN scan_0 ON o_cust = n_id
-    → edge 2 to oslo
+    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -164,9 +164,9 @@ SELECT c_name, o_id FROM customer LEFT JOIN orders ON c_id = o_cust AND o_total 
 plan, result at oslo
 fragment 1 at bergen: reads table customer
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 1
-    → edge 1 to oslo (~50000 rows, 1.7 MiB)
+    → edge 1 to oslo (~1500 rows, 52.7 KiB)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM edge_1 AS customer LEFT JOIN orders AS orders ON c_id = o_cust AND o_total > 5 WHERE c_nation = 1
-    → edge 2 to oslo
+    → edge 2 to oslo (~5000 rows, 156.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */

@@ -83,7 +83,9 @@ def gather(files: Sequence[str], columns: Sequence[Column], limits: Limits) -> P
         if name in values and name not in in_files:  # a column of directories: its values are their names
             stats.append(ColumnStats(column.name, ndv=float(len(values[name]))))
         else:
-            stats.append(_column(column, ranges[name], seen, rows / share if share else 0, is_all))
+            # Where a directory names a column that files have too, Spark takes the directory's value.
+            is_known = is_all and name not in values
+            stats.append(_column(column, ranges[name], seen, rows / share if share else 0, is_known))
     return PartStats(tuple(stats), "sample" if seen.rows else "footers")
 
 
@@ -124,18 +126,18 @@ def _add_footer(metadata: Any, ranges: dict[str, _Range]) -> set[str]:
     return nested | set(names)
 
 
-def _column(column: Column, known: _Range, seen: Seen, rows: float, is_all: bool) -> ColumnStats:
+def _column(column: Column, known: _Range, seen: Seen, rows: float, is_known: bool) -> ColumnStats:
     low, low_exact = bound(known.low, column.type)
     high, high_exact = bound(known.high, column.type)
     ndv = seen.distinct(column.name.lower(), rows)
     if ndv is not None and isinstance(low, int) and isinstance(high, int):
         ndv = min(ndv, float(high - low + 1))
-    exact = is_all and known.is_whole and low_exact and high_exact and column.type not in _FLOATING
+    exact = is_known and known.is_whole and low_exact and high_exact and column.type not in _FLOATING
     return ColumnStats(
         name=column.name,
         low=low,
         high=high,
-        nulls=known.nulls if known.nulls_known and is_all else None,
+        nulls=known.nulls if known.nulls_known and is_known else None,
         ndv=None if ndv is None else float(round(ndv)),
         width_bytes=seen.width_bytes(column.name.lower()),
         is_exact=exact and known.nulls_known,
@@ -154,7 +156,8 @@ def bound(value: Any, column_type: str) -> tuple[Bound, bool]:
         case float() | int() if column_type in _FLOATING:
             return (float(value), True) if math.isfinite(value) else (None, False)
         case datetime.datetime() if column_type in ("timestamp", "timestamp_ntz"):
-            return _microseconds(value), True
+            # Of nanoseconds only the microseconds are kept, so that the value may be above.
+            return _microseconds(value), not getattr(value, "nanosecond", 0)
         case datetime.date() if column_type == "date" and not isinstance(value, datetime.datetime):
             return (value - _EPOCH_DAY).days, True
         case str() if column_type == "string":

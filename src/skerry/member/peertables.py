@@ -21,12 +21,18 @@ class PeerTables:
         self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         # Who has asked for our tables, and is told when there is more to say of them.
         self._askers: set[str] = set()
+        # Questions about single tables, by their ids: whom they were put to.
+        self._asked: dict[str, tuple[str, asyncio.Future[Tables | None]]] = {}
 
     async def learn_own(self) -> None:
         parts, broken = await self._member.tables.all()
         self._member.catalog.learn(self._member.name, parts, broken)
 
     async def answer(self, sender: str, message: Describe) -> None:
+        if message.tables:
+            parts, broken = await self._member.tables.named(message.tables)
+            self._member.send(sender, Tables(message.request_id, self._member.name, parts, broken, message.tables))
+            return
         self._askers.add(sender)
         parts, broken = await self._member.tables.all()
         self._member.send(sender, Tables(message.request_id, self._member.name, parts, broken))
@@ -42,15 +48,41 @@ class PeerTables:
     def ask(self, peer: str) -> None:
         self._member.send(peer, Describe(uuid.uuid4().hex))
 
+    async def files_version(self, member: str, table: str) -> int | None:
+        """Of the member's part of the table as its files are now; None when it cannot tell."""
+        if member == self._member.name:
+            parts, _ = await self._member.tables.named((table,))
+        else:
+            answer: asyncio.Future[Tables | None] = asyncio.get_running_loop().create_future()
+            request_id = uuid.uuid4().hex
+            self._asked[request_id] = member, answer
+            self._member.send(member, Describe(request_id, (table,)))
+            try:
+                told = await asyncio.wait_for(answer, self._member.limits.login_s)
+            except TimeoutError:
+                told = None
+            finally:
+                self._asked.pop(request_id, None)
+            parts = told.parts if told is not None else ()
+        # A member of an older release tells all its tables.
+        return next((part.files_version for part in parts if part.table.lower() == table.lower()), None)
+
     def learned(self, sender: str, message: Tables) -> None:
-        self._member.catalog.learn(sender, message.parts, message.broken)
-        self._wake(sender)
+        member, answer = self._asked.get(message.request_id, ("", None))
+        if answer is not None and member == sender and not answer.done():
+            answer.set_result(message)
+        if not message.asked:
+            self._member.catalog.learn(sender, message.parts, message.broken)
+            self._wake(sender)
 
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")
         self._member.catalog.lose(peer, reason)
         self._askers.discard(peer)
         self._wake(peer)
+        for member, answer in list(self._asked.values()):
+            if member == peer and not answer.done():
+                answer.set_result(None)
 
     async def refresh(self, members: tuple[str, ...] = ()) -> None:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +18,7 @@ from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import check_egress
 from skerry.plan.explain import Actual
-from skerry.plan.fragment import Plan
+from skerry.plan.fragment import LeftOut, Plan
 from skerry.plan.rules import Rules
 from skerry.sql.expected import BOUND
 from skerry.sql.names import TableRef
@@ -30,12 +32,17 @@ if TYPE_CHECKING:
     from skerry.member.server import Member
 
 
+log = logging.getLogger("skerry.query")
+
+# A plan that leaves out parts is made again when their files have changed, so often.
+_PRUNED_TRIES = 3
+
 M = TypeVar("M", ClientExecute, ClientPrepare)
 T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "subqueries", "answers", "lookups", "blocks", "joined"))
+_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined"))
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -77,7 +84,20 @@ async def plan_statement(
     member: Member, message: ClientExecute
 ) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
-    return await _with_fresh_tables(member, _plan, message)
+    for _ in range(_PRUNED_TRIES):
+        planned = await _with_fresh_tables(member, _plan, message)
+        left_out = _left_out(planned)
+        ask = member.peer_tables.files_version
+        versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
+        pairs = list(zip(left_out, versions, strict=True))
+        changed = tuple(dict.fromkeys(each.member for each, version in pairs if version != each.files_version))
+        if not changed:
+            return planned
+        log.info("query %s: the files of %s may be others now; planning again", message.query, ", ".join(changed))
+        if None in versions:
+            break
+        await member.peer_tables.refresh(changed)
+    return await _with_fresh_tables(member, _plan_all_parts, message)
 
 
 async def prepare_statement(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
@@ -104,12 +124,26 @@ async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], mes
             await member.peer_tables.refresh(tuple(asked))
 
 
+def _left_out(planned: Planned | Tried | Explained | ShowTables | DescribeTable) -> tuple[LeftOut, ...]:
+    match planned:
+        case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
+            return plan.left_out
+    return ()
+
+
+def _plan_all_parts(member: Member, message: ClientExecute) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+    """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
+    return _plan(member, message, without=frozenset(("prune",)))
+
+
 def _reachable(member: Member) -> tuple[str, ...]:
     names = (name for name, each in member.config.members.items() if each.tables)
     return tuple(name for name in names if name == member.name or member.peers.state(name) == "up") or (member.name,)
 
 
-def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+def _plan(
+    member: Member, message: ClientExecute, without: frozenset[str] = frozenset()
+) -> Planned | Tried | Explained | ShowTables | DescribeTable:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -121,12 +155,12 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            plan, refused = _lawful(member, statement, message)
+            plan, refused = _lawful(member, statement, message, without)
             if refused is not None:
                 raise refused
             return Planned(plan, _values(statement))
         case Explain():
-            return _explain(member, statement, message)
+            return _explain(member, statement, message, without)
         case AnalyzeTable(ref, columns):
             plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
             check_egress(plan, member.egress)
@@ -134,8 +168,8 @@ def _plan(member: Member, message: ClientExecute) -> Planned | Tried | Explained
     return statement
 
 
-def _explain(member: Member, statement: Explain, message: ClientExecute) -> Explained | Tried:
-    plan, refused = _lawful(member, statement.query, message)
+def _explain(member: Member, statement: Explain, message: ClientExecute, without: frozenset[str]) -> Explained | Tried:
+    plan, refused = _lawful(member, statement.query, message, without)
     if refused is not None:
         if statement.analyze:
             raise refused
@@ -157,20 +191,27 @@ def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _lawful(member: Member, query: Query, message: ClientExecute) -> tuple[Plan, UserError | None]:
+def _lawful(
+    member: Member, query: Query, message: ClientExecute, without: frozenset[str]
+) -> tuple[Plan, UserError | None]:
     """A plan that breaks no egress rule; else the one that would be made, and what it breaks.
 
-    The planner does not look at the rules. Where its plan breaks one, a plainer plan may not: without keys that go
-    ahead, without any rule, or with its root at the initiator, where rows of the initiator's own tables stay.
+    The planner does not look at the rules. Where its plan breaks one, another may not: with groups from every part
+    whatever they cost, with its root at a table that must not leave, without keys that go ahead, without any rule, or
+    with its root at the initiator, where rows of the initiator's own tables stay.
     """
     rules = plan_rules(message.options)
+    rules = msgspec.structs.replace(rules, on=rules.on - without)
     plan = _cut(member, query, rules)
     refused = _broken(plan, member)
     if refused is None:
         return plan, None
     fewer = msgspec.structs.replace(rules, on=rules.on - _KEYS_TRAVEL)
     plain = msgspec.structs.replace(rules, on=frozenset())
-    for others in (fewer, plain, msgspec.structs.replace(plain, root="initiator")):
+    grouped = msgspec.structs.replace(fewer, aggregates_always=True)
+    marked = dict.fromkeys(each.member for each in plan.fragments if each.member.lower() in member.egress.marked)
+    at_tables = [msgspec.structs.replace(grouped, root_at=name) for name in marked]
+    for others in (fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
         lawful = _cut(member, query, others)
         if _broken(lawful, member) is None:
             return lawful, None

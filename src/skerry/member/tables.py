@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 import xxhash
@@ -88,7 +88,15 @@ class LocalTables:
 
     async def all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         """Every table that can be read, and why the others cannot."""
-        names = list(self._member.tables)
+        return await self._told(list(self._member.tables))
+
+    async def named(self, names: Sequence[str]) -> tuple[tuple[TablePart, ...], dict[str, str]]:
+        """The same of some tables, without their statistics."""
+        own = {name.lower(): name for name in self._member.tables}
+        parts, broken = await self._told([own[name.lower()] for name in names if name.lower() in own])
+        return tuple(msgspec.structs.replace(part, stats=None) for part in parts), broken
+
+    async def _told(self, names: Sequence[str]) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         answers = await asyncio.gather(*(self.snapshot(name) for name in names), return_exceptions=True)
         parts, broken = [], {}
         for name, answer in zip(names, answers, strict=True):

@@ -12,8 +12,8 @@ from skerry.catalog.table import Column, TablePart
 from skerry.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
-from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes, scan_rows
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, Output, Plan, SortKey, TableLeaf
+from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
+from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Output, Plan, SortKey, TableLeaf
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import add_reduced
@@ -30,13 +30,17 @@ from skerry.sql.width import only_copies
 _COLUMN_BYTES = 32
 _MANY_COLUMNS = 16
 _INFLATES = 4
+# An estimate of a join of joins may be any number; what travels in messages is bounded.
+_MOST = 2**53
 
 
 class Source(msgspec.Struct, frozen=True):
     """One table as the query needs it; every mention with the same filters shares it.
 
-    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member;
-    all rows of the `joined` sources go to each part for it.
+    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member, each
+    of `partial_row_bytes`;
+    all rows of the `joined` sources go to each part for it. `sizes`: of the rows that each member would send, if they
+    are no partial ones and no shipment.
     """
 
     mentions: tuple[str, ...]
@@ -48,13 +52,20 @@ class Source(msgspec.Struct, frozen=True):
     partial_rows: dict[str, int] = {}
     joined: tuple[Source, ...] = ()
     shipment: Shipment | None = None
+    sizes: dict[str, Estimate] = {}
+    partial_row_bytes: int = 0
 
     def estimated_rows(self, part: TablePart) -> int:
-        return self.partial_rows[part.member] if self.partial is not None else scan_rows(part, bool(self.filters))
+        return self.partial_rows[part.member] if self.partial is not None else int(self.sizes[part.member].rows)
+
+    def estimated_bytes(self, part: TablePart) -> int:
+        if self.partial is not None:
+            return self.partial_rows[part.member] * self.partial_row_bytes
+        return int(self.sizes[part.member].size_bytes)
 
     def sent_bytes(self) -> dict[str, int]:
         """About what each member that holds a part would send."""
-        return {part.member: self.estimated_rows(part) * row_bytes(self.columns) for part in self.parts}
+        return {part.member: self.estimated_bytes(part) for part in self.parts}
 
     def widest_row(self) -> float:
         """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
@@ -78,12 +89,13 @@ class Builder:
         self.key_prefix = "key_"
         self.mentions: Mapping[str, Mention] = {}
         self._finish: Finish | None = None
+        self.result = Estimate(0.0, {}, 0.0)
 
-    def plan(self, sources: Sequence[Source], parameters: tuple[str, ...]) -> Plan:
+    def plan(self, sources: Sequence[Source], parameters: tuple[str, ...], left_out: tuple[LeftOut, ...]) -> Plan:
         assert self._finish is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
-        plan = Plan("", tuple(self._fragments), self._finish, info, parameters)
+        plan = Plan("", tuple(self._fragments), self._finish, info, parameters, left_out)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------
@@ -105,7 +117,8 @@ class Builder:
         output = Output(
             edge, self._site.initiator, order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
         )
-        self._add(member, tree, tuple(leaves), output, 0, 0, self._is_narrow, reason)
+        rows, size_bytes = _rounded(self.result.rows), _rounded(self.result.size_bytes)
+        self._add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason)
         self._finish = Finish(edge, (member,))
 
     def read(self, tree: exp.Expr, inputs: Sequence[Input], member: str, leaves: list[Leaf]) -> None:
@@ -171,7 +184,7 @@ class Builder:
             tree = tree.where(*source.filters) if source.filters else tree
         rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
         is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
-        size_bytes = rows * row_bytes(source.columns)
+        size_bytes = source.estimated_bytes(part)
         self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow)
 
     def _at_part(
@@ -223,8 +236,7 @@ class Builder:
             return False
         if source.shipment is not None:
             return source.shipment.size_bytes <= self._limits.broadcast_bytes
-        rows = sum(source.estimated_rows(part) for part in source.parts)
-        return rows * row_bytes(source.columns) <= self._limits.broadcast_bytes
+        return sum(source.sent_bytes().values()) <= self._limits.broadcast_bytes
 
     # --- the same at every part, finished by the initiator -----------------------------------------
     def add_parts(self, query: Query, source: Source) -> None:
@@ -248,7 +260,8 @@ class Builder:
             _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
             rows = source.estimated_rows(part)
             rows = rows if wanted is None else min(rows, wanted)
-            self._add(part.member, own, (leaf,), output, rows, rows * row_bytes(source.columns), self._is_narrow)
+            size_bytes = _rounded(rows * self.result.row_bytes)
+            self._add(part.member, own, (leaf,), output, rows, size_bytes, self._is_narrow)
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
 
@@ -326,6 +339,10 @@ class Builder:
         fragment_id = len(self._fragments) + 1
         sql = render(tree)
         self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
+
+
+def _rounded(count: float) -> int:
+    return int(min(count, _MOST))
 
 
 def _is_one_row(tree: exp.Expr) -> bool:

@@ -16,15 +16,16 @@ from collections.abc import Mapping, Sequence
 import xxhash
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.catalog.table import Column, TablePart
 from skerry.limits import Limits
 from skerry.plan.build import Builder, Source
-from skerry.plan.estimate import row_bytes
+from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
-from skerry.plan.mentions import Parts
+from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import fewest_arriving
+from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.shape import Shape, result_shape
@@ -39,31 +40,41 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
     is_whole = site.rules.baseline == "tables"
-    sources = _whole_tables(query.tables, catalog) if is_whole else _sources(query.tables, catalog)
+    kept = KeptParts(catalog, site.rules.has("prune") and not is_whole, site.initiator)
+    estimator = site.estimator
+    sources = _whole_tables(query.tables, kept, estimator) if is_whole else _sources(query.tables, kept, estimator)
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
     mergeable = keys_are_mergeable(query, shape)
     builder = Builder(_nonce(query), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
     if is_whole or (site.rules.root == "initiator" and not site.rules.on):
+        builder.result = result_size(query, kept, estimator)
         builder.add_rest(query, sources, site.at_home)
     elif len(holders) <= 1:
+        builder.result = result_size(query, kept, estimator)
         builder.add_rest(query, sources, next(iter(holders), site.at_home))
     elif _runs_at_every_part(sources, shape, mergeable):
+        builder.result = result_size(query, kept, estimator)
         builder.add_parts(query, sources[0])
     elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
         scans = {scan.node_name: scan for scan in query.tables}
-        cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merged.scan, *merged.others))
+        cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (merged.scan, *merged.others))
         builder.add_merged(merged, cut, joined)
     elif site.rules.on:
         partials: list[Source] = []
         if site.rules.has("aggregates"):
             scans = {scan.node_name: scan for scan in query.tables}
-            query, found = at_sites(query, _parts_of(sources), shape, site.estimator)
-            partials = [_partial_source(each, scans, catalog) for each in found]
-        add_improved(builder, query, catalog, site, partials)
+            whole = query
+            query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules.aggregates_always)
+            partials = [_partial_source(each, scans, kept, estimator) for each in found]
+            # Of partial rows nobody knows the values: the result is that of the query as it was written.
+            if partials:
+                builder.result = result_size(whole, kept, estimator)
+        add_improved(builder, query, kept, site, partials)
     else:
+        builder.result = result_size(query, kept, estimator)
         builder.add_rest(query, sources, _rest_member(sources, site))
-    return builder.plan(sources, tuple(query.parameters))
+    return builder.plan(sources, tuple(query.parameters), kept.left_out)
 
 
 def _without_brackets(query: Query) -> Query:
@@ -97,7 +108,7 @@ def _runs_at_every_part(sources: Sequence[Source], shape: Shape, mergeable: bool
     return fits and (mergeable or not shape.has_order)
 
 
-def _sources(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
+def _sources(scans: Sequence[Scan], kept: KeptParts, estimator: Estimator) -> list[Source]:
     """Scans of one table with equal filters are one source, with the columns that any of them needs."""
     grouped: dict[tuple[str, str | None, str], list[Scan]] = {}
     for scan in scans:
@@ -109,8 +120,19 @@ def _sources(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
         needed = {name for scan in same for name in scan.columns}
         columns = tuple(column for column in table.columns if column.name in needed)
         mentions = tuple(scan.node_name for scan in same)
-        sources.append(Source(mentions, table, columns, tuple(same[0].filters), catalog.parts(table)))
+        parts, filters = kept.of(same[0]), tuple(same[0].filters)
+        sources.append(
+            Source(mentions, table, columns, filters, parts, sizes=_sizes(parts, filters, columns, estimator))
+        )
     return sources
+
+
+def _sizes(
+    parts: Sequence[TablePart], filters: Sequence[exp.Expr], columns: Sequence[Column], estimator: Estimator
+) -> dict[str, Estimate]:
+    """Of the columns of the rows that pass the filters, by member."""
+    names = [column.name for column in columns]
+    return {part.member: estimator.scan([part], filters, names) for part in parts}
 
 
 def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
@@ -120,22 +142,37 @@ def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
 def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
     if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > _LIMIT_MAX:
         return None
-    return in_member(query, _parts_of(sources), shape, limits, site.estimator)
+    return in_member(query, _parts_of(sources), shape, limits, site.estimator, site.rules.aggregates_always)
 
 
-def _partial_source(each: AtSite, scans: Mapping[str, Scan], catalog: Parts) -> Source:
+def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts, estimator: Estimator) -> Source:
     merge = each.merge
-    cut, *joined = (_sources([scans[name]], catalog)[0] for name in (merge.scan, *merge.others))
-    return Source(cut.mentions, cut.table, merge.columns, (), cut.parts, merge.partial, each.rows, tuple(joined))
+    cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (merge.scan, *merge.others))
+    return Source(
+        cut.mentions,
+        cut.table,
+        merge.columns,
+        (),
+        cut.parts,
+        merge.partial,
+        each.rows,
+        tuple(joined),
+        partial_row_bytes=each.row_bytes,
+    )
 
 
-def _whole_tables(scans: Sequence[Scan], catalog: Parts) -> list[Source]:
+def _whole_tables(scans: Sequence[Scan], kept: KeptParts, estimator: Estimator) -> list[Source]:
     """Every table as it is, all columns and rows: what a query costs without any push-down."""
     tables = {(scan.table.name, scan.table.member): scan.table for scan in scans}
     mentions = {
         key: tuple(scan.node_name for scan in scans if (scan.table.name, scan.table.member) == key) for key in tables
     }
-    return [Source(mentions[key], table, table.columns, (), catalog.parts(table)) for key, table in tables.items()]
+    found = []
+    for key, table in tables.items():
+        parts = kept.parts(table)
+        sizes = _sizes(parts, (), table.columns, estimator)
+        found.append(Source(mentions[key], table, table.columns, (), parts, sizes=sizes))
+    return found
 
 
 def _rows_are_narrow(query: Query, sources: Sequence[Source], limits: Limits) -> bool:
@@ -148,8 +185,7 @@ def _rest_member(sources: Sequence[Source], site: Site) -> str:
     held: dict[str, int] = {}
     for source in sources:
         for part in source.parts:
-            size = source.estimated_rows(part) * row_bytes(source.columns)
-            held[part.member] = held.get(part.member, 0) + size
+            held[part.member] = held.get(part.member, 0) + source.estimated_bytes(part)
     return fewest_arriving(held, site.data_members)
 
 

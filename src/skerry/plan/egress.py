@@ -37,6 +37,11 @@ class EgressRules(msgspec.Struct, frozen=True):
     topology: Topology
 
     @property
+    def marked(self) -> frozenset[str]:
+        """Members with such tables, in lower case."""
+        return frozenset(member for member, _ in self.marks)
+
+    @property
     def is_free(self) -> bool:
         return not self.marks and not self.topology.budgets
 

@@ -29,8 +29,6 @@ _FIXED = {
 _DECIMAL = 16
 _STRING = 24
 _NESTED = 48
-# Without statistics of values a filter is taken to keep a third of the rows.
-_FILTER_KEEPS = 1 / 3
 # Without statistics a column is taken to have a value for each ten rows.
 _DISTINCT_SHARE = 0.1
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint", "date"))
@@ -49,12 +47,6 @@ def width_bytes(column_type: str) -> int:
 
 def row_bytes(columns: Iterable[Column]) -> int:
     return sum(width_bytes(column.type) for column in columns)
-
-
-def scan_rows(part: TablePart, has_filter: bool) -> int:
-    """Rows a scan of this part sends; a part nobody has counted is guessed from its bytes."""
-    rows = part.rows if part.rows is not None else part.size_bytes // max(1, row_bytes(part.columns) // 2)
-    return int(rows * _FILTER_KEEPS) if has_filter else rows
 
 
 def held_row_bytes(part: TablePart) -> float:

@@ -77,6 +77,8 @@ def _described(
     if topology is not None:
         found |= _topology(topology)
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
+    if plan.left_out:
+        found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
     steps = finish_steps(plan)
     found["finish"] = {
         "member": initiator,
@@ -125,8 +127,7 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
     if fragment.reason:
         found["reason"] = fragment.reason
     found["output"] = _output(fragment, topology)
-    if fragment.estimated_rows:
-        found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
+    found["estimated"] = {"rows": fragment.estimated_rows, "bytes": fragment.estimated_bytes}
     ran = actual.fragments.get(fragment.id) if actual is not None else None
     if ran is not None:
         found["actual"] = {
@@ -191,6 +192,8 @@ def explain(
     lines = [f"plan {plan.plan_id[:12]}, result at {initiator}"]
     for fragment in found["fragments"]:
         lines += _fragment_lines(fragment)
+    for each in found.get("left_out", ()):
+        lines.append(f"left out: table {each['table']} at {each['member']}, because {each['reason']}")
     finish = found["finish"]
     steps = ", ".join(finish["operators"])
     lines.append(f"finish at {initiator}: {steps} edge {finish['edge']} from {', '.join(finish['from'])}")
@@ -223,9 +226,7 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     codecs = [codec for codec in output.get("codecs", ()) if codec != "none"]
     if codecs:
         how += f", {'/'.join(dict.fromkeys(codecs))}"
-    estimate = ""
-    if "estimated" in fragment:
-        estimate = f" (~{fragment['estimated']['rows']} rows, {size_text(fragment['estimated']['bytes'])})"
+    estimate = f" (~{fragment['estimated']['rows']} rows, {size_text(fragment['estimated']['bytes'])})"
     lines.append(f"    → edge {output['edge']} to {output['to']}{how}{estimate}")
     if "actual" in fragment:
         lines.append(f"      {_actual_text(fragment['actual'])}")

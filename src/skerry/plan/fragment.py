@@ -96,8 +96,17 @@ class Finish(msgspec.Struct, frozen=True, array_like=True):
     aggregate: tuple[MergeStep, ...] = ()
 
 
+class LeftOut(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a table that has no row for the query, as long as its files are those of `files_version`."""
+
+    member: str
+    table: str
+    files_version: int
+    reason: str
+
+
 class Plan(msgspec.Struct, frozen=True, array_like=True):
-    """`plan_id` is a fingerprint of all that follows, but for estimates and reasons.
+    """`plan_id` is a fingerprint of all that is run: not of estimates, reasons and parts that are left out.
 
     `schema_info` maps `member.table` to its schema_version.
     """
@@ -107,3 +116,4 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     finish: Finish
     schema_info: dict[str, int]
     parameters: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()

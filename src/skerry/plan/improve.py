@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from skerry.errors import ConfigError
 from skerry.plan.build import Builder, Source
-from skerry.plan.estimate import Estimate, row_bytes
+from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import Mention, Mentions, Parts, free_prefix, read_scopes
+from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
@@ -21,6 +21,7 @@ from skerry.plan.rules.blocks import without_ctes
 from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import Joined
+from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import Node, Reducer, Shipment
 from skerry.plan.rules.subqueries import is_below
 from skerry.plan.site import Site
@@ -35,12 +36,13 @@ _SUBQUERIES_MAX = 6
 _SAVES_S = 1e-5
 
 
-def add_improved(builder: Builder, query: Query, catalog: Parts, site: Site, partials: Sequence[Source] = ()) -> None:
+def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
     if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
-    draft = _best_draft(query, catalog, site, partials)
+    draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
     tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
+    builder.result = draft.result
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
     without_moved(tree, joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
     _replace_blocks(tree, sent)
@@ -71,28 +73,34 @@ class _Draft:
     shipments: Mapping[str, Shipment]
     reason: str
     cost_s: float
+    result: Estimate
 
 
-def _draft(query: Query, tree: exp.Expr, catalog: Parts, site: Site, partials: Sequence[Source]) -> _Draft:
-    mentions = Mentions(query, tree, catalog, site.rules)
-    choice = _Choice(mentions, tree, site, partials)
-    return _Draft(tree, mentions, choice.joiner, *choice.best())
+def _draft(
+    query: Query, tree: exp.Expr, kept: KeptParts, site: Site, partials: Sequence[Source], result: Estimate | None
+) -> _Draft:
+    """`result`: as large as the answer is, if that is known."""
+    mentions = Mentions(query, tree, kept, site.rules, site.estimator)
+    choice = _Choice(mentions, tree, site, partials, result)
+    return _Draft(tree, mentions, choice.joiner, *choice.best(), choice.result)
 
 
-def _best_draft(query: Query, catalog: Parts, site: Site, partials: Sequence[Source]) -> _Draft:
+def _best_draft(
+    query: Query, kept: KeptParts, site: Site, partials: Sequence[Source], result: Estimate | None
+) -> _Draft:
     """Subqueries are put in FROM one by one, and stay there where their answers travel and that costs less."""
-    best = _draft(query, query.tree.copy(), catalog, site, partials)
+    best = _draft(query, query.tree.copy(), kept, site, partials, result)
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
     scans = {scan.node_name: scan for scan in query.tables}
-    holders = {name: catalog.parts(scan.table) for name, scan in scans.items()}
+    holders = {name: kept.of(scan) for name, scan in scans.items()}
     tried: set[tuple[str, ...]] = set()
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
         tree, name = best.tree.copy(), f"{prefix}{number}"
         if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name):
             break
-        other = _draft(query, tree, catalog, site, partials)
+        other = _draft(query, tree, kept, site, partials, best.result)
         answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
         is_sent = any(other.root not in mention.members for mention in answers)
         if is_sent and other.cost_s < best.cost_s - _SAVES_S:
@@ -192,17 +200,19 @@ def _sources(
 class _Choice:
     """Where the rest of the query runs, and how each mention comes there."""
 
-    def __init__(self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source]) -> None:
+    def __init__(
+        self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source], result: Estimate | None
+    ) -> None:
+        """`result`: how large the answer is, if that is known better than from the tree."""
         self._mentions: dict[str, Mention] = mentions.all
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
-        self._reducer = Reducer(mentions.all, self._costs, site.estimator)
+        self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
         self._columns = _columns_if_sent(mentions.all, tree, site.rules)
         self._shipments: dict[tuple[str, str], Shipment] = {}
         self.joiner = Joiner(mentions, tree, site, self._costs, self._reducer, self._shipment)
-        sizes = {each.mentions[0]: _size(each) for each in partials}
-        self._result = Sizer(mentions.all, site.estimator).of(tree, sizes)
+        self.result = result or Sizer(mentions.all, site.estimator).of(tree)
 
     def best(self) -> tuple[str, dict[str, Shipment], str, float]:
         """The member, what comes to it, why it is there, and the cost of that."""
@@ -214,7 +224,7 @@ class _Choice:
             found = dict([next(iter(found.items()))])
         costs_s = {
             member: sum(each.cost_s for each in _once(shipments))
-            + self._costs.ship_s(member, self._site.initiator, self._result.size_bytes)
+            + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
             + self._of_partials_s(member)
             for member, shipments in found.items()
         }
@@ -229,6 +239,8 @@ class _Choice:
         rules = self._site.rules
         if rules.root == "initiator":
             return "the client asked for the initiator"
+        if rules.root_at:
+            return f"rows of {rules.root_at} may not leave it"
         if rules.strategy == "bottom-up":
             return f"all its rows pass {root} on their way to {self._site.initiator}"
         others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
@@ -243,6 +255,8 @@ class _Choice:
         site = self._site
         if site.rules.root == "initiator":
             return (site.at_home,)
+        if site.rules.root_at in site.data_members:
+            return (site.rules.root_at,)
         if site.rules.strategy == "bottom-up":
             return common_ancestor(site.topology, self._holders(), site.initiator, site.data_members)
         return site.data_members
@@ -311,11 +325,6 @@ class _Choice:
         return known
 
 
-def _size(partial: Source) -> Estimate:
-    rows = float(sum(partial.partial_rows.values()))
-    return Estimate(rows, {}, rows, float(row_bytes(partial.columns)))
-
-
 def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:
     return list({signature(each.node): each for each in shipments.values()}.values())
 
@@ -326,6 +335,8 @@ def _given(node: Node, member: str) -> int:
     for _, child in node.children:
         gives = member in child.mention.members and any(other != member for other in node.mention.members)
         count += gives + _given(child, member)
+    for _, other in node.ranges:
+        count += member in other.mention.members and any(each != member for each in node.mention.members)
     return count
 
 

@@ -15,23 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.plan.rules import Rules
+from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
+from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.sets import is_set
 from skerry.plan.rules.subqueries import movable
 from skerry.plan.selectivity import VALUES
 from skerry.plan.size import Sizer
-from skerry.sql.names import TableRef
-from skerry.sql.push import conjuncts, owner, resolve
+from skerry.sql.push import conjuncts, owner, resolve, unqualified
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Query, Scan
 
@@ -39,12 +38,6 @@ from skerry.sql.statement import Query, Scan
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 Pairs = tuple[tuple[str, str], ...]
-
-
-class Parts(Protocol):
-    """What planning asks of a catalog."""
-
-    def parts(self, table: TableRef) -> tuple[TablePart, ...]: ...
 
 
 @dataclass(eq=False)
@@ -82,7 +75,7 @@ class Mention:
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
 
-    def __init__(self, query: Query, tree: exp.Expr, catalog: Parts, rules: Rules) -> None:
+    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules, estimator: Estimator) -> None:
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -92,7 +85,7 @@ class Mentions:
             for source in scope.sources:
                 if source.table is not None:
                     scan = self.scans[source.node.name]
-                    mention = Mention(scan, source, scope, catalog.parts(scan.table))
+                    mention = Mention(scan, source, scope, kept.of(scan))
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
@@ -103,7 +96,11 @@ class Mentions:
                 equal = self._arcs(scope)
                 if rules.has("equalities"):
                     infer_filters(equal)
-        self._size()
+        for mention in self.all.values():
+            # Conditions that the rules have found refute more parts than those that were written on the table.
+            known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
+            mention.parts = kept.among(mention.parts, known)
+        self._size(estimator)
 
     def _blocks(self, rules: Rules) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
@@ -118,9 +115,9 @@ class Mentions:
             mention = Mention(scan, block.source, block.scope, (part,), block=block)
             self.all[name] = self._by_source[id(block.source)] = mention
 
-    def _size(self) -> None:
+    def _size(self, estimator: Estimator) -> None:
         """Blocks, and sets that conditions look into, as large as they are when all conditions are known."""
-        sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, Estimator())
+        sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, estimator)
         for name, mention in self.all.items():
             for condition in mention.conditions:
                 if condition.subquery is not None and isinstance(condition.filter, exp.In):
@@ -193,6 +190,13 @@ class Mentions:
             if not _passes(node, around):
                 return None, False
         return None, False
+
+
+def result_size(query: Query, kept: KeptParts, estimator: Estimator) -> Estimate:
+    """How large the result is likely to be, whatever is done to its tables."""
+    tree = query.tree.copy()
+    mentions = Mentions(query, tree, kept, NO_RULES, estimator)
+    return Sizer(mentions.all, estimator).of(tree)
 
 
 def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scopes:

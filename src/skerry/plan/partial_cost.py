@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
-from skerry.plan.estimate import Estimate, Estimator, row_bytes, scan_rows
+from skerry.plan.estimate import Estimate, Estimator, row_bytes
 from skerry.plan.grouping import Block
 from skerry.plan.selectivity import ColumnEstimate
 from skerry.sql.statement import Scan
@@ -49,31 +49,38 @@ def _computed(key: exp.Expr, block: Block) -> exp.Expr:
 
 
 def _values(key: exp.Expr, relation: Estimate) -> float:
-    if isinstance(key, exp.Mod) and isinstance(key.expression, exp.Literal) and key.expression.is_int:
-        return float(key.expression.this)
     if all(relation.key(column) is not None for column in key.find_all(exp.Column)):
         return relation.distinct(key)
     return max(1.0, relation.rows * _UNKNOWN_SHARE)
 
 
-def pays(block: Block, groups: Mapping[str, int], width_bytes: int, scans: Mapping[str, Scan], parts: PartsOf) -> bool:
+def pays(
+    block: Block,
+    groups: Mapping[str, int],
+    width_bytes: int,
+    scans: Mapping[str, Scan],
+    parts: PartsOf,
+    estimator: Estimator,
+) -> bool:
     """Do fewer bytes travel than if rows did? `groups` are those of each member, each of so many bytes.
 
     What the site keeps that holds most of them does not travel. Tables that the parts are joined with go to each of
     them; without partial aggregates they would go to one site.
     """
-    most = max(parts[block.scan], key=lambda part: (_scan_bytes(scans[block.scan], part), part.member)).member
-    rows = {part.member: _scan_bytes(scans[block.scan], part) for part in parts[block.scan]}
-    sent = sum(count * width_bytes for member, count in groups.items() if member != max(groups, key=groups.__getitem__))
-    raw = sum(size for member, size in rows.items() if member != most)
+    rows = {part.member: _scan_bytes(scans[block.scan], part, estimator) for part in parts[block.scan]}
+    most = max(rows, key=lambda member: (rows[member], member))
+    stays = max(groups, key=groups.__getitem__)
+    sent: float = sum(count * width_bytes for member, count in groups.items() if member != stays)
+    raw: float = sum(size for member, size in rows.items() if member != most)
     for other in block.others:
         for part in parts[other]:
-            size = _scan_bytes(scans[other], part)
+            size = _scan_bytes(scans[other], part, estimator)
             sent += size * sum(member != part.member for member in groups)
             raw += size if part.member != most else 0
     return sent < raw
 
 
-def _scan_bytes(scan: Scan, part: TablePart) -> int:
+def _scan_bytes(scan: Scan, part: TablePart, estimator: Estimator) -> float:
+    """By the widths of types, as partial rows are counted."""
     needed = [column for column in scan.table.columns if column.name in scan.columns]
-    return scan_rows(part, bool(scan.filters)) * max(1, row_bytes(needed))
+    return estimator.scan([part], scan.filters).rows * max(1, row_bytes(needed))

@@ -13,6 +13,7 @@ from skerry.limits import Limits
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
+from skerry.plan.partials import sketch_bytes
 from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
@@ -34,14 +35,17 @@ class InMember:
 
 @dataclass(frozen=True)
 class AtSite:
-    """The partial rows of a scan, in the place of its own."""
+    """The partial rows of a scan, in the place of its own; each of about `row_bytes`."""
 
     merge: SiteMerge
     rows: dict[str, int]
+    row_bytes: int
 
 
-def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits, estimator: Estimator) -> InMember | None:
-    """`parts` are those of each scan."""
+def in_member(
+    query: Query, parts: PartsOf, shape: Shape, limits: Limits, estimator: Estimator, is_forced: bool = False
+) -> InMember | None:
+    """`parts` are those of each scan. `is_forced`: rows may not leave, so groups do, whatever they cost."""
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = _strewn(parts)
     block = block_of(query.tree, {name: scan.table for name, scan in scans.items()}, sizes) if sizes else None
@@ -52,12 +56,16 @@ def in_member(query: Query, parts: PartsOf, shape: Shape, limits: Limits, estima
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     width_bytes = row_bytes(_columns(block, merge))
-    if sum(rows.values()) > limits.merge_groups or not pays(block, rows, width_bytes, scans, parts):
+    if sum(rows.values()) > limits.merge_groups or not (
+        is_forced or pays(block, rows, width_bytes, scans, parts, estimator)
+    ):
         return None
     return InMember(merge, block.scan, block.others, rows, width_bytes)
 
 
-def at_sites(query: Query, parts: PartsOf, shape: Shape, estimator: Estimator) -> tuple[Query, list[AtSite]]:
+def at_sites(
+    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, is_forced: bool = False
+) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
@@ -73,8 +81,9 @@ def at_sites(query: Query, parts: PartsOf, shape: Shape, estimator: Estimator) -
             continue
         group = merge.partial.args.get("group")
         rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
-        if pays(block, rows, row_bytes(merge.columns), scans, parts):
-            found.append(AtSite(merge, rows))
+        width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
+        if is_forced or pays(block, rows, width_bytes, scans, parts, estimator):
+            found.append(AtSite(merge, rows, width_bytes))
             root = _replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
     left = tuple(scan for scan in query.tables if scan.node_name not in gone)

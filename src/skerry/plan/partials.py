@@ -1,7 +1,8 @@
 """How an aggregate is made of partial ones: what each site computes, and what makes the whole of it.
 
 Spark itself works so between its partitions: a merge of buffers that equals Spark's gives an answer of Spark's.
-What is not here (percentiles, sketches, first and last, …) has no partial form that SQL can carry.
+What is not here (percentiles, most sketches, first and last, …) has no partial form that SQL can carry, or one whose
+merge is not what one Spark says of all rows (docs/architecture.md).
 """
 
 from __future__ import annotations
@@ -36,6 +37,17 @@ _VARIANCES = {
     "stddev": "stddev_samp",
     "std": "stddev_samp",
 }
+# What merges a sketch, where that gives the very bytes of one pass over all rows.
+_SKETCHES = {
+    "bitmap_construct_agg": "bitmap_or_agg",
+    "bitmap_or_agg": "bitmap_or_agg",
+    "bitmap_and_agg": "bitmap_and_agg",
+    # The k least hashes there are, and the next: the same whichever rows were seen together.
+    "theta_sketch_agg": "theta_union_agg",
+}
+# At most; k is 4,096 unless said.
+_SKETCH_BYTES = {"theta_sketch_agg": 8 * 4096}
+_BITMAP_BYTES = 4096
 _LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _REAL = frozenset(("float", "double"))
@@ -94,6 +106,12 @@ class Split:
     merged: Callable[[Sequence[exp.Expr]], exp.Expr]
 
 
+def sketch_bytes(node: exp.Expr) -> int:
+    """Of the sketches that a query computes, in each of its rows: their type does not tell how long they are."""
+    names = (call_name(each) for each in node.find_all(exp.Anonymous))
+    return sum(_SKETCH_BYTES.get(name, _BITMAP_BYTES) for name in names if name in _SKETCHES)
+
+
 def called(name: str, *arguments: exp.Expr) -> exp.Anonymous:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
@@ -145,6 +163,9 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if call.name in _COUNTS:
         own = call.like(call.name, *call.arguments)
         return Split(((own, "bigint"),), lambda c: called("coalesce", called("sum", c[0]), exp.Literal.number(0)))
+    if call.name in _SKETCHES:
+        own, size = call.like(call.name, *call.arguments), call.arguments[1:]
+        return Split(((own, "binary"),), lambda c: called(_SKETCHES[call.name], c[0], *(each.copy() for each in size)))
     types = [type_of(argument) for argument in call.arguments]
     type_ = types[0] if types else None
     if type_ is None or type_ == "void" or None in types:

@@ -18,6 +18,9 @@ from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
 from skerry.sql.types import decimal_of
 
+# Columns of an edge with bounds.
+_LOW, _HIGH = "low", "high"
+
 if TYPE_CHECKING:
     from skerry.plan.build import Builder
 
@@ -33,6 +36,7 @@ def signature(node: Node) -> str:
     mention = node.mention
     filters = [mention.name if each.subquery else each.text for each in mention.conditions]
     below = sorted(f"{pairs}={signature(child)}" for pairs, child in node.children)
+    below += sorted(f"{pair} in the range of {signature(other)}" for pair, other in node.ranges)
     table = mention.scan.table
     if mention.is_set:
         filters.append("set")
@@ -67,6 +71,8 @@ def _reason(node: Node, is_keys: bool) -> str:
     what = mention.block.reason if mention.block is not None else f"{mention.scan.table.name} is there"
     others = ", ".join(_called(child.mention) for _, child in node.children)
     less = f"; rows without an equal in {others} stay" if others else ""
+    for (own, other), child in node.ranges:
+        less += f"; rows whose {own} is outside of {_called(child.mention)}.{other} stay"
     return f"{what}{less}{'; its keys spare other rows the way' if is_keys else ''}"
 
 
@@ -95,6 +101,13 @@ def reduced_select(
         joins.append(exp.Join(this=relation, side="LEFT", kind="SEMI", on=on))
         if builder.is_small(child.estimate, wanted):
             small.append(name.copy())
+    for (own, other), child in node.ranges:
+        name = exp.to_identifier(builder.key_name(), quoted=False)
+        bounds = bounds_relation(builder, child, other, part.member, leaves)
+        within = exp.Between(this=_column(alias, own), low=_column(name, _LOW), high=_column(name, _HIGH))
+        relation = exp.Subquery(this=bounds, alias=exp.TableAlias(this=name))
+        joins.append(exp.Join(this=relation, side="LEFT", kind="SEMI", on=within))
+        small.append(name.copy())
     select = exp.Select(
         expressions=[_sent(mention, column) for column in columns], from_=exp.From(this=table), joins=joins or None
     )
@@ -138,6 +151,50 @@ def key_relation(builder: Builder, node: Node, columns: Sequence[Column], member
     for query in queries[1:]:
         union = exp.union(union, query, distinct=False, copy=False)
     return union
+
+
+def bounds_relation(builder: Builder, node: Node, column: str, member: str, leaves: list[Leaf]) -> exp.Query:
+    """The least and the greatest value of a column, at `member`: NULLs if there is none."""
+    (known,) = columns_of(node.mention, [column])
+    columns = tuple(Column(name, known.type) for name in (_LOW, _HIGH))
+    remote = [part for part in node.mention.parts if part.member != member]
+    queries: list[exp.Query] = [
+        _bounds(reduced_select(builder, node, part, [known], leaves))
+        for part in node.mention.parts
+        if part.member == member
+    ]
+    if remote:
+        edge = builder.edge()
+        for part in remote:
+            own: list[Leaf] = []
+            tree = _bounds(reduced_select(builder, node, part, [known], own))
+            output = Output(edge, member, through_driver=True)
+            size_bytes = int(2 * width_of(node.estimate, [known.name]))
+            reason = f"{_called(node.mention)} is there; its least and greatest {known.name} spare other rows the way"
+            builder.add(part.member, tree, tuple(own), output, 1, size_bytes, part, node.mention, reason)
+        leaf = EdgeLeaf(builder.placeholder(), edge, columns, tuple(part.member for part in remote))
+        leaves.append(leaf)
+        names = [exp.column(each.name, quoted=True) for each in columns]
+        queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
+    union = queries[0]
+    for query in queries[1:]:
+        union = exp.union(union, query, distinct=False, copy=False)
+    whole = exp.select(_aliased("min", _LOW, _LOW), _aliased("max", _HIGH, _HIGH))
+    return whole.from_(exp.Subquery(this=union, alias=exp.TableAlias(this=exp.to_identifier("bounds"))))
+
+
+def _bounds(select: exp.Select) -> exp.Select:
+    """Of the one column that the query gives."""
+    (item,) = select.expressions
+    name = item.this if isinstance(item, exp.Alias) else item
+    select.set("expressions", [_aliased("min", name, _LOW), _aliased("max", name, _HIGH)])
+    return select
+
+
+def _aliased(call: str, argument: str | exp.Expr, name: str) -> exp.Expr:
+    node = exp.column(argument, quoted=True) if isinstance(argument, str) else argument.copy()
+    made = exp.Anonymous(this=call, expressions=[node])
+    return exp.Alias(this=made, alias=exp.Identifier(this=name, quoted=True))
 
 
 def _where(builder: Builder, conditions: Sequence[Condition], part: TablePart, leaves: list[Leaf]) -> exp.Expr:

@@ -306,6 +306,8 @@ def distinct(node: exp.Expr, columns: Columns) -> float | None:
         if column.low is not None and column.high is not None and part == "year":
             return min(count, (column.high - column.low) / day / 365.25 + 1)
         return min(count, {"month": 12.0, "quarter": 4.0, "day": 31.0}.get(part, count))
+    if isinstance(node, exp.Mod) and isinstance(node.expression, exp.Literal) and node.expression.is_int:
+        return min(count, max(1.0, float(node.expression.this)))
     return 2.0 if isinstance(node, exp.Predicate | exp.Not) else count
 
 

@@ -88,8 +88,12 @@ class Sizer:
                 count = limit.args["expression"] if limit is not None else None
                 rows = float(count.this) if isinstance(count, exp.Literal) and str(count.this).isdecimal() else 1e18
                 return self._estimator.limit(self._of(input, named), rows)
-            case SetOperation(left, right, _):
-                return self._estimator.union([self._of(left, named), self._of(right, named)])
+            case SetOperation(left, right, node):
+                sides = [self._of(left, named), self._of(right, named)]
+                if isinstance(node, exp.Except | exp.Intersect):
+                    rows = sides[0].rows if isinstance(node, exp.Except) else min(side.rows for side in sides)
+                    return self._estimator.limit(sides[0], rows)
+                return self._estimator.union(sides)
             case Distinct(input, _):
                 is_constant = isinstance(input, Project) and all(isinstance(each, exp.Literal) for each in input.items)
                 return self._distinct(self._of(input, named), is_constant)
@@ -99,7 +103,7 @@ class Sizer:
 
     def _distinct(self, estimate: Estimate, is_constant: bool) -> Estimate:
         """Rows that differ, if all columns are known; of constants there is one."""
-        if estimate.extra_bytes and not is_constant:
+        if not is_constant and (estimate.extra_bytes or not estimate.columns):  # nobody knows the values
             return estimate
         return self._estimator.limit(estimate, math.prod(column.ndv for column in estimate.columns.values()))
 
@@ -115,9 +119,11 @@ class Sizer:
             return self._estimator.limit(left, left.rows / 2)
         keys = self._keys(join, left)
         kind = join.kind if join.kind in ("left", "right", "full") else "inner"
-        if not keys and not isinstance(join.right, Scan):
-            # By columns that a subquery made: as many rows as the larger side has.
-            rows = max(left.rows, right.rows)
+        args = join.node.args
+        is_equal = args.get("using") or args.get("method") or (join.on is not None and kind == "full")
+        if not keys and (is_equal or not isinstance(join.right, Scan)):
+            # By columns that a subquery made, or that nothing is reduced by: as many rows as the larger side has.
+            rows = left.rows + right.rows if kind == "full" else max(left.rows, right.rows)
             both = self._estimator.join(left, right, [], kind)
             return self._estimator.limit(both, rows)
         return self._estimator.join(left, right, keys, kind)

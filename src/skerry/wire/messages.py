@@ -216,18 +216,23 @@ class CheckResponse(Message, frozen=True):
 
 
 class Describe(Message, frozen=True):
-    """Which tables have you? Answered with Tables, whatever changed since."""
+    """Which tables have you? Answered with Tables, whatever changed since.
+
+    tables: only these are asked about, and only how they are now: no statistics are wanted. Empty: all of them.
+    """
 
     request_id: str
+    tables: tuple[str, ...] = ()
 
 
 class Tables(Message, frozen=True):
-    """`broken` maps a table that cannot be read to the reason."""
+    """`broken` maps a table that cannot be read to the reason. `asked`: the answer is about these tables alone."""
 
     request_id: str
     member: str
     parts: tuple[TablePart, ...]
     broken: dict[str, str]
+    asked: tuple[str, ...] = ()
 
 
 # --- 3. data connections -------------------------------------------------------------------------

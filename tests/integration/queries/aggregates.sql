@@ -223,3 +223,21 @@ SELECT i16, avg(dec5) + 0 AS a, avg(dec18) * 1 AS b, sum(dec5) AS c FROM strewn 
 
 -- name: not_partial | for: what has no partial form | ordered: no
 SELECT kind, percentile(amount, 0.5) AS p, approx_count_distinct(id) AS a FROM events GROUP BY kind
+
+-- name: arrays_and_samples | for: names of the same | ordered: no
+SELECT kind, array_sort(array_agg(id % 3)) AS l, stddev_samp(amount) AS s, mean(id) AS m FROM events GROUP BY kind HAVING count(*) > 1
+
+-- name: booleans_and_bits_in_spark | for: the same above a HAVING | ordered: no
+SELECT kind, bool_and(id > 100) AS a, some(amount > 0) AS b, bit_and(id) AS c, bit_or(id) + 0 AS d, bit_xor(id) AS e, count_if(amount > 0) AS f FROM events GROUP BY kind HAVING every(id >= 0) AND any(id > 0)
+
+-- name: sets_of_everything | for: grouping sets over all kinds of partial rows | ordered: no
+SELECT kind, id % 3 AS r, grouping(kind) AS g, sum(amount) AS s, var_samp(id) AS v, bool_or(id > 9) AS b, count(DISTINCT id % 4) AS d, array_sort(collect_set(id % 3)) AS c FROM events GROUP BY GROUPING SETS ((kind, id % 3), (kind), ()) HAVING count(*) > 0
+
+-- name: bitmaps | for: bits are put together bit by bit | ordered: no
+SELECT kind, bitmap_count(bitmap_construct_agg(bitmap_bit_position(id))) AS n, hex(bitmap_construct_agg(bitmap_bit_position(id % 100))) AS h FROM events GROUP BY kind
+
+-- name: bitmaps_of_nothing | for: a bitmap without bits | ordered: yes
+SELECT hex(bitmap_construct_agg(bitmap_bit_position(id))) AS h, bitmap_count(bitmap_or_agg(b)) AS o, bitmap_count(bitmap_and_agg(b)) AS a FROM (SELECT id, CAST(kind AS BINARY) AS b FROM events WHERE id < 0) AS t
+
+-- name: theta_sketches | for: the same bytes as of one pass, above its size and below | ordered: yes
+SELECT theta_sketch_estimate(theta_sketch_agg(id)) AS n, hex(theta_sketch_agg(id, 6)) AS few, hex(theta_sketch_agg(kind)) AS kinds, hex(theta_sketch_agg(id) FILTER (WHERE id < 0)) AS none FROM events

@@ -68,6 +68,17 @@ CALLS = [
     "max(DISTINCT d18)",
 ]
 
+# Merged in SQL alone: the bytes are those of one pass.
+SKETCHES = [
+    "bitmap_construct_agg(bitmap_bit_position(CAST(abs(CAST(i8 AS INT)) AS BIGINT)))",
+    "bitmap_construct_agg(bitmap_bit_position(i64)) FILTER (WHERE flag)",
+    "bitmap_or_agg(b)",
+    "bitmap_and_agg(b)",
+    *(f"theta_sketch_agg({column})" for column in ("i32", "i64", "f64", "s", "b")),
+    "theta_sketch_agg(i64, 5)",
+    "theta_sketch_agg(s, 4) FILTER (WHERE i8 > 100)",
+]
+
 
 @pytest.fixture(scope="module")
 def oracle(spark_engine: Any) -> SparkOracle:
@@ -134,7 +145,7 @@ def test_the_members_kernels(keys: tuple[str, ...], oracle: SparkOracle, resolve
 @pytest.mark.parametrize("keys", [(), ("g",)], ids=["all", "by g"])
 def test_merging_in_sql(keys: tuple[str, ...], oracle: SparkOracle, resolve: Callable[..., str | None]) -> None:
     listed, merged = [*keys], [f"p{place} AS c{place}" for place in range(len(keys))]
-    for place, text in enumerate(CALLS, len(keys)):
+    for place, text in enumerate([*CALLS, *SKETCHES], len(keys)):
         call = call_of(expression(text))
         assert call is not None
         split = split_of(call, lambda node: infer(node, resolve))
@@ -147,6 +158,6 @@ def test_merging_in_sql(keys: tuple[str, ...], oracle: SparkOracle, resolve: Cal
     oracle.session.sql(f"SELECT {named} FROM t GROUP BY {group}").createOrReplaceTempView("partial")
     again = f" GROUP BY {', '.join(f'p{place}' for place in range(len(keys)))}" if keys else ""
     found = oracle.run(f"SELECT {', '.join(merged)} FROM partial{again}")
-    shown = ", ".join(f"{text} AS c{place}" for place, text in enumerate([*keys, *CALLS]))
+    shown = ", ".join(f"{text} AS c{place}" for place, text in enumerate([*keys, *CALLS, *SKETCHES]))
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     same_table(found, oracle.run(f"SELECT {shown} FROM t{grouped}"), ordered=False)

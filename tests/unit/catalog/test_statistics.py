@@ -59,6 +59,19 @@ def test_least_greatest_nulls_and_distinct_values_of_a_small_table_are_exact(tmp
     assert (found["l"].low, found["l"].ndv, found["l"].nulls) == (None, None, None)
 
 
+def test_decimals_that_are_stored_as_integers_keep_their_point(tmp_path: Path) -> None:
+    table = pa.table({"p": pa.array([Decimal("1.50"), Decimal("-2.00")], pa.decimal128(9, 2))})
+    file = written(tmp_path, "a", table, store_decimal_as_integer=True)
+    (found,) = gather([file], [Column("p", "decimal(9,2)")], LIMITS).columns
+    assert (found.low, found.high, found.is_exact) == ("-2.00", "1.50", True)
+
+
+def test_nanoseconds_are_no_exact_bounds(tmp_path: Path) -> None:
+    file = written(tmp_path, "a", pa.table({"t": pa.array([1000, 1500], pa.timestamp("ns"))}))
+    (found,) = gather([file], [Column("t", "timestamp_ntz")], LIMITS).columns
+    assert (found.low, found.is_exact) == (1, False)
+
+
 def test_a_column_that_a_file_lacks_is_null_there(tmp_path: Path) -> None:
     one = written(tmp_path, "a", pa.table({"k": [1, 2]}))
     two = written(tmp_path, "b", pa.table({"k": [9], "late": ["x"]}))
@@ -118,6 +131,14 @@ def test_columns_of_directories_have_the_values_of_their_names(tmp_path: Path) -
     found = by_name(gather(files, [Column("k", "bigint"), Column("year", "int")], LIMITS))
     assert found["year"] == ColumnStats("year", ndv=3)
     assert found["k"].nulls == 0
+
+
+def test_a_column_that_files_and_directories_have_is_not_known_from_files(tmp_path: Path) -> None:
+    """Spark takes the directory's value, whatever the file says."""
+    (tmp_path / "k=7").mkdir()
+    file = written(tmp_path / "k=7", "a", pa.table({"k": [1, 2]}))
+    (found,) = gather([file], [Column("k", "int")], LIMITS).columns
+    assert (found.is_exact, found.nulls) == (False, None)
 
 
 def test_a_table_without_rows(tmp_path: Path) -> None:

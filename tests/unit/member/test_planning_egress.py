@@ -63,3 +63,80 @@ def test_elsewhere_the_query_is_refused_and_explained() -> None:
         planned(f"EXPLAIN ANALYZE {JOIN}", "bergen")
     with pytest.raises(UserError, match="rows of small"):
         planned("ANALYZE TABLE small", "bergen")
+
+
+GUARDED = parse(
+    """
+cluster: c
+members:
+  oslo:
+    address: 'h:1'
+    tables:
+      visits: &visits {format: parquet, path: v, leaves: aggregated, columns: {k: int, v: int}}
+      open: {format: parquet, path: o, columns: {k: int, w: int}}
+  bergen:
+    address: 'h:2'
+    tables:
+      visits: *visits
+      wide: {format: parquet, path: w, columns: {k: int, note: string}}
+  tromso: {address: 'h:3'}
+links:
+- {between: [oslo, bergen], mbit: 100, query_bytes: 10 KiB}
+- {between: [oslo, tromso], mbit: 100}
+- {between: [bergen, tromso], mbit: 100}
+"""
+)
+ROWS = {("oslo", "visits"): 1000, ("bergen", "visits"): 2, ("oslo", "open"): 2000, ("bergen", "wide"): 5000}
+
+
+def guarded(sql: str, at: str) -> Planned | Explained:
+    async def run() -> object:
+        member = Member(GUARDED, at, None)
+        try:
+            for name, each in GUARDED.members.items():
+                parts = [
+                    TablePart(table.name, name, table.columns, rows, rows * 8, 1, 1)
+                    for table in each.tables.values()
+                    for rows in [ROWS[name, table.name]]
+                ]
+                member.catalog.learn(name, parts, {})
+            return await plan_statement(member, ClientExecute(1, QueryId(at, "a"), sql, [], 0.0, 0, ""))
+        finally:
+            await member.stop()
+
+    found = asyncio.run(run())
+    assert isinstance(found, Planned | Explained)
+    return found
+
+
+def test_groups_leave_where_rows_may_not_whatever_that_costs() -> None:
+    """Of two rows, groups are more bytes than the rows: by cost, they would be sent as they are."""
+    sql = "SELECT k, count(*) + 1 AS n, sum(v) AS s, max(v) AS m, min(v) AS l FROM visits GROUP BY k"
+    plan = guarded(sql, "tromso").plan
+    leaving = [each for each in plan.fragments if each.output.receiver != each.member]
+    assert {each.member for each in leaving} == {"oslo", "bergen"}
+    assert all("GROUP BY" in each.sql for each in leaving), plan.fragments
+
+
+def test_the_root_is_where_rows_have_to_stay() -> None:
+    """By cost the two rows would travel; the larger table comes to them, and what leaves is groups."""
+    join = "FROM bergen.visits AS a JOIN oslo.open AS o ON a.k = o.k WHERE o.w < 3"
+    with pytest.raises(UserError, match="leaves: aggregated"):
+        guarded(f"SELECT a.v {join}", "tromso")
+    plan = guarded(f"SELECT o.w, sum(v) AS s {join} GROUP BY o.w", "tromso").plan
+    assert [(each.member, each.output.receiver) for each in plan.fragments] == [
+        ("oslo", "bergen"),
+        ("bergen", "tromso"),
+    ]
+    assert plan.fragments[-1].reason == "rows of bergen may not leave it"
+
+
+def test_a_budget_counts_the_result_of_a_query_at_one_site() -> None:
+    with pytest.raises(UserError, match=r"about \d+ bytes over the link from bergen to oslo.*most of them on edge 1"):
+        guarded("SELECT * FROM wide", "oslo")
+    assert guarded("SELECT * FROM wide LIMIT 5", "oslo").plan.fragments[0].estimated_rows == 5
+    assert guarded("SELECT count(*) AS n FROM wide", "oslo").plan.fragments[0].estimated_rows == 1
+    assert guarded("SELECT * FROM wide", "tromso").plan.fragments[0].estimated_bytes == 5000 * 28
+    refused = guarded("EXPLAIN SELECT * FROM wide", "oslo")
+    assert isinstance(refused, Explained)
+    assert "query_bytes is 10240" in refused.refused

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
-from skerry.plan.estimate import row_bytes, scan_rows, width_bytes
+from skerry.plan.estimate import Estimator, row_bytes, width_bytes
 from skerry.plan.explain import size_text
 from skerry.plan.place import fewest_arriving
 
@@ -50,9 +51,10 @@ def test_a_part_that_nobody_counted_is_guessed_from_its_bytes() -> None:
     assert row_bytes(columns) == 32
     counted = TablePart("t", "oslo", columns, 900, 10, 1, 1)
     guessed = TablePart("t", "oslo", columns, None, 1600, 1, 1)
-    assert (scan_rows(counted, False), scan_rows(counted, True)) == (900, 300)
-    assert (scan_rows(guessed, False), scan_rows(guessed, True)) == (100, 33)
-    assert scan_rows(TablePart("t", "oslo", (Column("a", "boolean"),), None, 7, 1, 1), False) == 7
+    scan, condition = Estimator().scan, [exp.func("something", exp.column("b"))]
+    assert (scan([counted]).rows, scan([counted], condition).rows) == (900, 300)
+    assert (scan([guessed]).rows, scan([guessed], condition).rows) == (100, pytest.approx(100 / 3))
+    assert scan([TablePart("t", "oslo", (Column("a", "boolean"),), None, 7, 1, 1)]).rows == 7
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,8 @@ NAMES = (
     "blocks",
     "joined",
     "aggregates",
+    "prune",
+    "ranges",
 )
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
@@ -30,12 +32,16 @@ class Rules(msgspec.Struct, frozen=True):
     """`on` are the rules that may fire. `root` and `baseline` serve comparisons.
 
     baseline: "scans" (columns and filters are pushed to the tables) or "tables" (whole tables travel).
+    Where egress rules forbid what costs least, `aggregates_always` groups at every part whatever that costs, and
+    `root_at` names the member that runs the part of the query that is not cut.
     """
 
     on: frozenset[str] = frozenset(NAMES)
     strategy: str = "cost"
     root: str = "anywhere"
     baseline: str = "scans"
+    aggregates_always: bool = False
+    root_at: str = ""
 
     def has(self, name: str) -> bool:
         assert name in NAMES, f"no rule {name}"

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.mentions import Mention, Pairs
 from skerry.plan.place import Costs
+from skerry.plan.rules.ranges import Pair, between, range_pairs
 from skerry.sql.push import unqualified
 
 # A reduction makes its receiver wait for one more Spark job.
@@ -26,11 +27,15 @@ _DEPTH, _NODES_MAX, _MENTIONS_MAX = 4, 10, 40
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A mention reduced by others: (pairs of equal columns, the other)."""
+    """A mention reduced by others: (pairs of equal columns, the other).
+
+    ranges: (own column, the other's column, the other), of which only the least and greatest values go ahead.
+    """
 
     mention: Mention
     children: tuple[tuple[Pairs, Node], ...]
     estimate: Estimate
+    ranges: tuple[tuple[Pair, Node], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,11 @@ class Shipment:
 class Reducer:
     """Finds the best reduction of each mention for each place that it may be sent to."""
 
-    def __init__(self, mentions: Mapping[str, Mention], costs: Costs, estimator: Estimator) -> None:
+    def __init__(
+        self, mentions: Mapping[str, Mention], costs: Costs, estimator: Estimator, has_ranges: bool = False
+    ) -> None:
+        """`has_ranges`: bounds may go ahead where keys do not (ranges.py)."""
+        self._has_ranges = has_ranges
         self._mentions = mentions
         self._costs = costs
         self._estimator = estimator
@@ -61,6 +70,11 @@ class Reducer:
         """The columns of the mention at `receiver`, reduced as far as that pays."""
         reduces = reduces and len(self._mentions) <= _MENTIONS_MAX and self._is_worth(mention, receiver, columns)
         node = self._pruned(mention, receiver, columns) if reduces else self.plain(mention)
+        if self._has_ranges and len(self._mentions) <= _MENTIONS_MAX:
+            # A branch of keys may be worth less than the bounds of the same mention.
+            trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
+            ranged = [self._ranged(tree, receiver, columns) for tree in trees]
+            node = min(ranged, key=lambda each: self._cost(each, receiver, columns))
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
@@ -146,6 +160,22 @@ class Reducer:
                 return node
             cost_s, node = best
 
+    def _ranged(self, node: Node, receiver: str, columns: Sequence[str]) -> Node:
+        """With the bounds of others that give no keys, as far as that pays."""
+        mention = node.mention
+        cost_s = self._cost(node, receiver, columns)
+        for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
+            other = self.plain(self._mentions[name])
+            for pair in range_pairs(mention, other.mention):
+                estimate = between(node.estimate, other.estimate, pair)
+                if estimate is None:
+                    continue
+                ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
+                ranged_s = self._cost(ranged, receiver, columns)
+                if ranged_s < cost_s:
+                    node, cost_s = ranged, ranged_s
+        return node
+
     def _without(self, node: Node) -> list[Node]:
         """Every tree that lacks one branch."""
         found: list[Node] = []
@@ -165,6 +195,16 @@ class Reducer:
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share)
                 total_s += sum(self._keys_cost(child, member, pairs) for pairs, child in node.children)
+                total_s += sum(self._range_cost(other, member, pair) for pair, other in node.ranges)
+        return total_s
+
+    def _range_cost(self, node: Node, receiver: str, pair: Pair) -> float:
+        """Of one row with the least and the greatest key, from each member that has some."""
+        size_bytes = 2 * width_of(node.estimate, pair[1:])
+        total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
+        for member in node.mention.members:
+            if member != receiver:
+                total_s += self._costs.ship_s(member, receiver, size_bytes) + JOB_S
         return total_s
 
     def _read_rows(self, mention: Mention) -> float:
@@ -183,6 +223,10 @@ class Reducer:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share) + JOB_S
             total_s += sum(self._keys_cost(child, member, own) for own, child in node.children)
         return total_s
+
+
+def _but(children: tuple[tuple[Pairs, Node], ...], one: tuple[Pairs, Node]) -> tuple[tuple[Pairs, Node], ...]:
+    return tuple(each for each in children if each is not one)
 
 
 def _may_reduce(mention: Mention, child: Node) -> bool:
