@@ -45,7 +45,8 @@ def check(entry: Entry, cluster: LocalCluster, oracle: SparkOracle, rules: str, 
 
 @entries()
 def test_answer_is_sparks(entry: Entry, cluster: LocalCluster, oracle: SparkOracle) -> None:
-    check(entry, cluster, oracle, "all")
+    """All rules but one: parts that have no row would be left out, and there would be nothing to merge."""
+    check(entry, cluster, oracle, "-prune")
 
 
 # All of them run both ways on Sail.
@@ -105,6 +106,6 @@ TOO_MANY_GROUPS = {"nasty_doubles_as_keys", "nasty_keys", "nasty_times_as_keys",
 @entries([name for name in CORPUS if name not in TOO_MANY_GROUPS])
 def test_the_rule_fires(entry: Entry, cluster: LocalCluster) -> None:
     """Else the comparison above would compare the baseline with itself."""
-    text = explained(cluster, entry.sql, "all")
+    text = explained(cluster, entry.sql, "-prune")
     fires = ", aggregate edge" in text or ", aggregate, " in text or "AS part_0" in text
     assert fires is (entry.name not in WHOLE), text
