@@ -10,6 +10,7 @@ from sqlglot import exp
 from skerry.catalog.table import TablePart
 from skerry.plan.estimate import Estimate, Estimator, row_bytes
 from skerry.plan.grouping import Block
+from skerry.plan.place import EDGE_BYTES
 from skerry.plan.selectivity import ColumnEstimate
 from skerry.sql.statement import Scan
 
@@ -67,6 +68,9 @@ def pays(
     What the site keeps that holds most of them does not travel. Tables that the parts are joined with go to each of
     them; without partial aggregates they would go to one site.
     """
+    is_one_row = not block.keys and not block.others and max(groups.values()) <= 1
+    if is_one_row and width_bytes <= EDGE_BYTES:
+        return True  # however few rows are expected, a short row of each part is worth what the guess may be wrong by
     rows = {part.member: _scan_bytes(scans[block.scan], part, estimator) for part in parts[block.scan]}
     most = max(rows, key=lambda member: (rows[member], member))
     stays = max(groups, key=groups.__getitem__)
