@@ -179,16 +179,17 @@ def _worst(texts: Mapping[int, str], sent: Sent) -> list[str]:
 
 
 def _print_saved(texts: Mapping[int, str], sent: Sent, saved: Saved) -> None:
-    """Columns: bytes with all rules, times fewer than each side, and megabytes that each rule alone kept off links."""
+    """Bytes with all rules, times fewer than each side, and megabytes that each rule alone kept off links."""
     table = Table(title="wan: all initiators together; megabytes more without a rule (the others may stand in for it)")
-    for heading in ("query", "all rules", "(a) ÷", "(b) ÷", "(c) ÷", *NAMES):
-        table.add_column(heading, justify="left" if heading == "query" else "right")
+    for heading in ("query", "all rules", "(a) ÷", "(b) ÷", "(c) ÷", "more without"):
+        table.add_column(heading, justify="right" if heading[-1] in "s÷" else "left")
     for number in texts:
         total = {side: sum(sent[number, site, side] for site in SITES) for side in (*SIDES, TABLES)}
         times = [f"{total[side] / total[ALL]:.1f}" for side in FEWER]
-        kept = [f"{saved[number, rule] / 1e6:.3f}" if saved[number, rule] else "" for rule in NAMES]
-        table.add_row(f"Q{number}", f"{total[ALL] / 1e6:.3f}", *times, *kept)
-    Console(width=160).print(table)
+        more = sorted(((saved[number, rule] / 1e6, rule) for rule in NAMES), reverse=True)
+        kept = ", ".join(f"{rule} {mb:.3f}" for mb, rule in more if abs(mb) >= 0.0005)
+        table.add_row(f"Q{number}", f"{total[ALL] / 1e6:.3f}", *times, kept)
+    Console(width=120).print(table)
 
 
 def _planning_ms(cluster: LocalCluster) -> dict[int, float]:
