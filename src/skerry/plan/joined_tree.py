@@ -22,7 +22,7 @@ def is_inside(conjunct: Conjunct | None, names: Collection[str]) -> bool:
 def sent_ends(joinable: Joinable, names: Collection[str]) -> dict[End, End]:
     """For each column that is known of once these mentions are joined, the one that is sent for it.
 
-    Of columns that are equal one is enough, but for those that must keep their names.
+    Of columns that are equal one is enough, but for those that must be told apart.
     """
     needed = {use.end for use in joinable.uses if use.end[0] in names and not is_inside(use.within, names)}
     found = {end: end for end in needed}
@@ -30,7 +30,7 @@ def sent_ends(joinable: Joinable, names: Collection[str]) -> dict[End, End]:
         inside = [end for end in group if end[0] in names]
         wanted = [end for end in inside if end in needed]
         if wanted:
-            kept = [end for end in wanted if end in joinable.own]
+            kept = [end for end in wanted if end in joinable.apart]
             first = min(kept or wanted)
             found |= {end: end if end in kept else first for end in inside}
     return found

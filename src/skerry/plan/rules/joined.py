@@ -64,8 +64,9 @@ class Joinable:
     """The tables of a FROM that may be joined apart from the rest of it, in the order of the text.
 
     equal: columns that are equal in every row that survives. own: columns that the rest must find under their own
-    names, as something is named after them or as they may be aliases in the place where they stand. risky: the
-    mentions of each condition that may fail; were all of them one relation, Spark could ask it of more rows.
+    names, as something is named after them or as they may be aliases in the place where they stand. apart: columns
+    that no equal one may stand for; one that is not among the groups' is Spark's error, whatever equals it. risky:
+    the mentions of each condition that may fail; were all of them one relation, Spark could ask it of more rows.
     """
 
     scope: Scope
@@ -74,6 +75,7 @@ class Joinable:
     equal: tuple[tuple[End, ...], ...]
     uses: tuple[Use, ...]
     own: frozenset[End]
+    apart: frozenset[End]
     risky: tuple[frozenset[str], ...]
 
     def source_of(self, column: exp.Column) -> str:
@@ -136,7 +138,18 @@ def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention
     by_node = {id(each.node): each for each in moving}
     uses = tuple(Use(node, end, by_node.get(id(conjunct))) for node, end, conjunct in reader.uses if end[0] in kept)
     equal = _classes([each.pair for each in moving if each.is_implied and each.pair is not None])
-    return Joinable(scope, kept, tuple(moving), equal, uses, frozenset(reader.own), risky)
+    own = frozenset(reader.own)
+    return Joinable(scope, kept, tuple(moving), equal, uses, own, own | _ungrouped(scope, equal, uses), risky)
+
+
+def _ungrouped(scope: Scope, equal: tuple[tuple[End, ...], ...], uses: tuple[Use, ...]) -> set[End]:
+    """Equal columns of which the rest asks for one that is no group of its own: it may be an error, and stays one."""
+    group = scope.select.args.get("group")
+    if group is None:
+        return set()
+    listed = {use.end for use in uses if use.node.parent is group}
+    asked = {use.end for use in uses if use.within is None}
+    return {end for each in equal if not asked.intersection(each) <= listed for end in each if end in asked}
 
 
 def inner_joins(select: exp.Select) -> list[exp.Join]:
@@ -168,16 +181,17 @@ def _is_where(scope: Scope, joins: list[exp.Join]) -> bool:
             continue
         if not all(map(is_deterministic, on.walk())):
             return False
-        sources = [resolve(column, scope) for column in on.find_all(exp.Column) if _is_own(column, on)]
-        if any(source is not None and source not in seen for source in sources):
+        later = [source for source in scope.sources if source not in seen]
+        if any(_may_be_of(column, later, seen) for column in on.find_all(exp.Column)):
             return False
     return True
 
 
-def _is_own(column: exp.Column, on: exp.Expr) -> bool:
-    """Does it stand outside of any subquery?"""
-    query = column.find_ancestor(exp.Query)
-    return query is None or on.find_ancestor(exp.Query) is query
+def _may_be_of(column: exp.Column, later: list[Source], seen: list[Source | None]) -> bool:
+    """Would the name also be one of these tables, in a subquery of ON too, if they were to be seen?"""
+    first = column.parts[0].name.lower()
+    is_qualified = len(column.parts) > 1 and any(source is not None and source.alias == first for source in seen)
+    return any(source.alias == first or (not is_qualified and first in (source.columns or ())) for source in later)
 
 
 def _is_plain(mention: Mention) -> bool:
