@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
+.PHONY: help setup demo test test-spark test-sail lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -37,7 +37,13 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup lint ## lint, then every test
 	$(PYTEST) -n auto -m "not spark and not sail" $(ARGS)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-spark test-sail
+
+# Processes of their own, since a session of Spark and one of Sail do not get on in one; side by side, since they wait much.
+test-spark:
 	$(PYTEST) -m "spark and not sail" $(ARGS)
+
+test-sail:
 	$(PYTEST) -m "sail" $(ARGS)
 
 lint: setup ## ruff and mypy --strict
