@@ -37,14 +37,14 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup lint ## lint, then every test
 	$(PYTEST) -n auto -m "not spark and not sail" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=line test-spark test-sail
+	@$(MAKE) --no-print-directory --jobs=2 test-spark test-sail
 
 # Processes of their own, since a session of Spark and one of Sail do not get on in one; side by side, since they wait much.
 test-spark:
 	$(PYTEST) -m "spark and not sail" $(ARGS)
 
 test-sail:
-	$(PYTEST) -m "sail" $(ARGS)
+	@mkdir -p build; $(PYTEST) -m "sail" $(ARGS) > build/sail.log 2>&1; status=$$?; cat build/sail.log; exit $$status
 
 lint: setup ## ruff and mypy --strict
 	$(BIN)/ruff check
