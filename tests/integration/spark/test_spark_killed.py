@@ -15,6 +15,11 @@ import pytest
 SCRIPT = Path(__file__).with_name("member_to_kill.py")
 ROOT = Path(__file__).parents[3]
 GRACE_S = 60.0
+# How py4j tells of a call that was under way when the JVM was killed; any other traceback ends with a line of its own.
+UNDER_WAY = (
+    *(b"ERROR:root:Exception while sending command.", b"Traceback ", b" ", b"During handling of the above"),
+    *(b"py4j.protocol.Py4JNetworkError", b"ConnectionResetError", b"ConnectionRefusedError"),
+)
 
 
 def alive(pids: list[int]) -> list[int]:
@@ -55,8 +60,7 @@ def test_kill_9_of_a_member_ends_its_jvm_and_python_workers_and_leaves_no_file()
         time.sleep(0.05)
     assert alive(told["pids"]) == []
     assert not os.path.exists(told["directory"])
-    lines = said.splitlines()
-    assert b"Spark's process has ended by itself and is started again" in lines
-    # py4j may add how a call failed that was under way just then.
-    levels = (b" INFO ", b" WARN ", b" ERROR ")
-    assert [line for line in lines if any(level in line for level in levels)] == [], "Spark writes to its own log"
+    lines = [line for line in said.splitlines() if line and not line.startswith(UNDER_WAY)]
+    assert lines == [b"Spark's process has ended by itself and is started again"], (
+        "Spark writes to its own log, not to the terminal"
+    )
