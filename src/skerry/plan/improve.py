@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlglot import exp
 
 from skerry.errors import ConfigError
+from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate
+from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
@@ -29,7 +31,7 @@ from skerry.plan.size import Sizer
 from skerry.plan.unnest import put_in_from
 from skerry.sql.prune import needed_columns
 from skerry.sql.scope import Scopes
-from skerry.sql.statement import Query
+from skerry.sql.statement import Query, Scan
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
@@ -41,25 +43,39 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
     draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
-    tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
     builder.result = draft.result
+    tree, left, sources = _rest(
+        builder, draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments, site.rules
+    )
+    rest = dataclasses.replace(query, tree=tree, tables=tuple(left.values()))
+    builder.add_rest(rest, [*sources, *partials], draft.root, draft.reason)
+
+
+def _rest(
+    builder: Builder,
+    tree: exp.Expr,
+    mentions: Mentions,
+    joiner: Joiner,
+    root: str,
+    shipments: Mapping[str, Shipment],
+    rules: Rules,
+) -> tuple[exp.Expr, dict[str, Scan], list[Source]]:
+    """The tree that is left for `root`, changed in place, with the scans in it and what comes for them."""
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
-    without_moved(tree, joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
+    without_moved(tree, joiner.moved(root) | (_moved(sent) if rules.has("filters") else set()))
     _replace_blocks(tree, sent)
     joiner.put(root)
     builder.mentions = mentions.all
     builder.key_prefix = free_prefix(tree, "key_")
     left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
     scopes = read_scopes(tree, left)
-    if site.rules.has("computed"):
+    if rules.has("computed"):
         _compute(tree, scopes, _alone(sent, shipments))
         left = {name: mentions.all[name].scan for name in left}
         scopes = read_scopes(tree, left)
     placed = {source.node.name: source for scope in scopes.all for source in scope.sources if source.table is not None}
     needed = needed_columns(tree, scopes, placed)
-    sources = _sources({name: mentions.all[name] for name in left}, shipments, needed)
-    rest = dataclasses.replace(query, tree=tree, tables=tuple(left.values()))
-    builder.add_rest(rest, [*sources, *partials], root, draft.reason)
+    return tree, left, _sources({name: mentions.all[name] for name in left}, shipments, needed)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -81,7 +97,7 @@ def _draft(
 ) -> _Draft:
     """`result`: as large as the answer is, if that is known."""
     mentions = Mentions(query, tree, kept, site.rules, site.estimator)
-    choice = _Choice(mentions, tree, site, partials, result)
+    choice = _Choice(mentions, tree, site, partials, result, query, kept)
     return _Draft(tree, mentions, choice.joiner, *choice.best(), choice.result)
 
 
@@ -150,16 +166,6 @@ def _moved(sent: Mapping[str, Mention]) -> set[int]:
     }
 
 
-def _is_within(mention: Mention, outer: Mention) -> bool:
-    """Does the block stand inside the other?"""
-    if mention.block is None or mention is outer or outer.block is None:
-        return False
-    node: exp.Expr | None = mention.source.node
-    while node is not None and node is not outer.block.body:
-        node = node.parent
-    return node is not None
-
-
 def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
     return {
         name
@@ -201,7 +207,14 @@ class _Choice:
     """Where the rest of the query runs, and how each mention comes there."""
 
     def __init__(
-        self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source], result: Estimate | None
+        self,
+        mentions: Mentions,
+        tree: exp.Expr,
+        site: Site,
+        partials: Sequence[Source],
+        result: Estimate | None,
+        query: Query,
+        kept: KeptParts,
     ) -> None:
         """`result`: how large the answer is, if that is known better than from the tree."""
         self._mentions: dict[str, Mention] = mentions.all
@@ -209,9 +222,16 @@ class _Choice:
         self._site = site
         self._costs = Costs(site.topology)
         self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
-        self._columns = _columns_if_sent(mentions.all, tree, site.rules)
+        self._columns = _columns_if_sent({**mentions.all, **mentions.apart}, tree, site.rules)
         self._shipments: dict[tuple[str, str], Shipment] = {}
         self.joiner = Joiner(mentions, tree, site, self._costs, self._reducer, self._shipment)
+        members = {name: each.members for name, each in mentions.all.items()}
+        # Where a rule names the root, rows are to stay there.
+        blocks = mentions.apart if not site.rules.root_at else {}
+        self._aparts = Aparts(
+            blocks, members, site, self._reducer, self._columns, lambda body: _Nested(query, body, kept, site)
+        )
+        self._known = ChainMap(self._mentions, self._aparts.mentions)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
 
     def best(self) -> tuple[str, dict[str, Shipment], str, float]:
@@ -223,7 +243,7 @@ class _Choice:
         if self._site.rules.strategy == "bottom-up":
             found = dict([next(iter(found.items()))])
         costs_s = {
-            member: sum(each.cost_s for each in _once(shipments))
+            member: total_s(shipments)
             + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
             + self._of_partials_s(member)
             for member, shipments in found.items()
@@ -232,8 +252,13 @@ class _Choice:
         root = cheapest(costs_s, holders, self._site.data_members)
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
-        self._mentions.update(self.joiner.groups(root))
+        self.take(root)
         return root, found[root], self._reason(root, costs_s), costs_s[root]
+
+    def take(self, root: str) -> None:
+        """Queries and joins that are answered before the rest are mentions from now on."""
+        self._mentions.update(self.joiner.groups(root))
+        self._mentions.update(self._aparts.take(root))
 
     def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
         rules = self._site.rules
@@ -263,7 +288,7 @@ class _Choice:
 
     def _has_room(self, member: str, shipments: Mapping[str, Shipment]) -> bool:
         """For the rest of the query, beside the keys that the member has to give."""
-        hosted = 1 + sum(_given(each.node, member) for each in _once(shipments))
+        hosted = 1 + sum(_given(each.node, member) for each in once(shipments)) + self._aparts.hosted(member)[member]
         return hosted <= capacity_of(self._site.topology, member)
 
     def _of_partials_s(self, member: str) -> float:
@@ -274,43 +299,52 @@ class _Choice:
         )
 
     def _at(self, member: str) -> dict[str, Shipment]:
+        return self._aparts.at(member, lambda answers: self.shipments(member, answers))
+
+    def shipments(self, member: str, answers: Sequence[Answer] = ()) -> dict[str, Shipment]:
         """Shipments to that member, but for mentions that stay inside a subquery that is answered elsewhere."""
         found = {name: self._shipment(name, member) for name in self._mentions}
+        for answer in answers:
+            names = answer.mention.block.names if answer.mention.block is not None else ()
+            gone = {*names, *(name for name in found if stands_in(self._known[name], answer.mention))}
+            found = {name: each for name, each in found.items() if name not in gone}
+            found[answer.mention.name] = answer.shipment
         for name, mention in self._mentions.items():
             if mention.block is None or name not in found:
                 continue
             inside = {each: found[each] for each in mention.block.names if each in found}
-            apart_s = sum(each.cost_s for each in _once(inside))
+            apart_s = total_s(inside)
             if mention.block.member == member or found[name].cost_s > apart_s:
                 del found[name]
             else:
-                gone = set(inside) | {other for other in found if _is_within(self._mentions[other], mention)}
+                gone = set(inside) | {other for other in found if stands_in(self._known[other], mention)}
                 found = {each: shipment for each, shipment in found.items() if each not in gone}
         found = self._shared(found, member)
         if self._site.rules.has("filters"):
             # A block that does not travel itself has no conjuncts that moved.
-            sent = {name: self._mentions[name] for name in found if member not in self._mentions[name].members}
+            sent = {name: self._known[name] for name in found if member not in self._known[name].members}
             inside_moved = _inside_moved(sent)
             found = {
                 name: shipment
                 for name, shipment in found.items()
-                if name not in inside_moved and not _is_moved(self._mentions[name], sent)
+                if name not in inside_moved and not _is_moved(self._known[name], sent)
             }
-        return self.joiner.at(member, found) if self._site.rules.has("joined") else found
+        hosted = sum((each.hosted for each in answers), Counter({member: 1}))
+        return self.joiner.at(member, found, hosted) if self._site.rules.has("joined") else found
 
     def _shared(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
         """Mentions of the same rows travel as one, unreduced, where that costs less than each reduced by itself."""
         alike: dict[str, list[str]] = {}
         for name in found:
-            if member not in self._mentions[name].members:
+            if name in self._mentions and member not in self._mentions[name].members:
                 alike.setdefault(signature(self._reducer.plain(self._mentions[name])), []).append(name)
         for names in alike.values():
             apart = {name: found[name] for name in names}
-            if len(_once(apart)) < 2:
+            if len(once(apart)) < 2:
                 continue
             columns = list(dict.fromkeys(column for name in names for column in self._columns[name]))
             whole = {name: self._reducer.shipment(self._mentions[name], member, columns, False) for name in names}
-            if max(each.cost_s for each in whole.values()) < sum(each.cost_s for each in _once(apart)):
+            if max(each.cost_s for each in whole.values()) < total_s(apart):
                 found = found | whole
         return found
 
@@ -325,8 +359,40 @@ class _Choice:
         return known
 
 
-def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:
-    return list({signature(each.node): each for each in shipments.values()}.values())
+class _Nested:
+    """A query in FROM as a query of its own (rule `apart`); queries in it are not looked at likewise."""
+
+    def __init__(self, query: Query, body: exp.Expr, kept: KeptParts, site: Site) -> None:
+        rules = msgspec.structs.replace(site.rules, on=site.rules.on - {"apart"}, root="anywhere")
+        self._site = msgspec.structs.replace(site, rules=rules)
+        self._tree = body.copy()
+        names = _tables(self._tree)
+        own = tuple(scan for scan in query.tables if scan.node_name in names)
+        query = dataclasses.replace(query, tree=self._tree, tables=own)
+        self._mentions = Mentions(query, self._tree, kept, rules, site.estimator)
+        unasked = Estimate(1.0, {}, 1.0)
+        self._choice = _Choice(self._mentions, self._tree, self._site, (), unasked, query, kept)
+        self._shipments: dict[str, dict[str, Shipment]] = {}
+
+    def shipments(self, member: str) -> Mapping[str, Shipment]:
+        if member not in self._shipments:
+            self._shipments[member] = self._choice.shipments(member)
+        return self._shipments[member]
+
+    def hosted(self, member: str) -> Counter[str]:
+        self.shipments(member)
+        return self._choice.joiner.hosted(member) + Counter({member: 1})
+
+    def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+        shipments = self.shipments(member)
+        self._choice.take(member)
+        around = builder.mentions, builder.key_prefix
+        tree, _, sources = _rest(
+            builder, self._tree, self._mentions, self._choice.joiner, member, shipments, self._site.rules
+        )
+        builder.read_sources(tree, sources, member, leaves)
+        builder.mentions, builder.key_prefix = around
+        return tree
 
 
 def _given(node: Node, member: str) -> int:

@@ -24,7 +24,7 @@ def put_in_from(
         if each.names in tried:
             continue
         tried.add(each.names)
-        if rules.has("answers") and is_answerable(each, scopes, holders, outputs):
+        if rules.has("answers") and is_answerable(each, scopes, holders, outputs, rules.has("apart")):
             put_answer(each, name)
             return True
         found = lookup(each, scopes, holders, outputs) if rules.has("lookups") else None

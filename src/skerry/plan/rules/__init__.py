@@ -19,6 +19,7 @@ NAMES = (
     "semijoin",
     "blocks",
     "joined",
+    "apart",
     "aggregates",
     "prune",
     "ranges",
