@@ -127,7 +127,9 @@ class Aparts:
         """The queries that are answered apart when the rest is at `root`."""
         for each in self._chosen.get(root, ()):
             block = _block(each.mention)
-            told = f"answered there: ~{each.shipment.rows:.0f} rows travel instead of ~{each.stays_rows:.0f}"
+            sites = " and ".join(sorted({member for name in block.names for member in self._members[name]}))
+            rows = f"~{each.shipment.rows:.0f} rows travel instead of ~{each.stays_rows:.0f}"
+            told = f"a query over {sites} is answered there: {rows}"
             each.mention.block = dataclasses.replace(block, reason="; ".join(filter(None, [told, block.reason])))
         return {each.mention.name: each.mention for each in self._chosen.get(root, ())}
 
@@ -140,32 +142,41 @@ class Aparts:
                 continue
             needed = alike.nested.hosted(host)
             if all(hosted[each] + needed[each] <= capacity_of(site.topology, each) for each in needed):
-                found[host] = [self._answer(alike, each, host, root) for each in alike.mentions]
+                found[host] = self._at_host(alike, host, root)
         if site.rules.strategy == "bottom-up":
             found = dict(list(found.items())[:1])
-        costs_s = {
-            host: total_s({each.mention.name: each.shipment for each in answers}) for host, answers in found.items()
-        }
+        costs_s = {host: total_s(_shipments(answers)) for host, answers in found.items()}
         if not costs_s:
             return []
         host = cheapest(costs_s, self._holders(alike.mentions[0]), site.data_members)
         return found[host] if costs_s[host] < stays_s else []
 
-    def _answer(self, alike: _Alike, mention: Mention, host: str, root: str) -> Answer:
-        variant = self._variant(alike, mention, host)
-        reduces = self._site.rules.has("semijoin")
+    def _at_host(self, alike: _Alike, host: str, root: str) -> list[Answer]:
+        """Each with its own conditions, or all of them without, as one, if that costs less."""
+        own = [self._answer(alike, each, host, root) for each in alike.mentions]
+        if len(once(_shipments(own))) < 2:
+            return own
+        whole = [self._answer(alike, each, host, root, is_whole=True) for each in alike.mentions]
+        return min(own, whole, key=lambda each: total_s(_shipments(each)))
+
+    def _answer(self, alike: _Alike, mention: Mention, host: str, root: str, is_whole: bool = False) -> Answer:
+        variant = self._variant(alike, mention, host, is_whole)
+        reduces = self._site.rules.has("semijoin") and not is_whole
         shipment = self._reducer.shipment(variant, root, self._columns[mention.name], reduces)
         shipment = dataclasses.replace(shipment, cost_s=shipment.cost_s + alike.cost_s(host) + JOB_S)
         hosted = alike.nested.hosted(host) if mention is alike.mentions[0] else Counter[str]()
         return Answer(variant, shipment, hosted, sum(each.rows for each in once(alike.nested.shipments(root))))
 
-    def _variant(self, alike: _Alike, mention: Mention, host: str) -> Mention:
-        name = f"{mention.name}_{self._site.data_members.index(host)}"
+    def _variant(self, alike: _Alike, mention: Mention, host: str, is_whole: bool) -> Mention:
+        name = f"{mention.name}_{self._site.data_members.index(host)}{'_whole' if is_whole else ''}"
         if name not in self.mentions:
             own = _block(mention)
             block = dataclasses.replace(own, member=host, read=partial(alike.read, own))
             parts = tuple(msgspec.structs.replace(part, table=name, member=host) for part in mention.parts)
-            self.mentions[name] = dataclasses.replace(mention, scan=as_scan(name, block), parts=parts, block=block)
+            found = dataclasses.replace(mention, scan=as_scan(name, block), parts=parts, block=block)
+            if is_whole:
+                found.conditions, found.arcs = [], {}
+            self.mentions[name] = found
         return self.mentions[name]
 
     def _holders(self, mention: Mention) -> list[str]:
@@ -181,6 +192,10 @@ class Aparts:
 def _block(mention: Mention) -> Apart:
     assert isinstance(mention.block, Apart)
     return mention.block
+
+
+def _shipments(answers: Sequence[Answer]) -> dict[str, Shipment]:
+    return {each.mention.name: each.shipment for each in answers}
 
 
 def total_s(shipments: Mapping[str, Shipment]) -> float:

@@ -100,10 +100,11 @@ class Mentions:
                 equal = self._arcs(scope)
                 if rules.has("equalities"):
                     infer_filters(equal)
-        self.all = {name: each for name, each in self.all.items() if name not in self.apart}
         for mention in self.all.values():
             for name in self.apart:  # no member is known that could give its keys
                 mention.arcs.pop(name, None)
+        self.all = {name: each for name, each in self.all.items() if name not in self.apart}
+        for mention in self.all.values():
             # Conditions that the rules have found refute more parts than those that were written on the table.
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
@@ -122,7 +123,8 @@ class Mentions:
         tables = {name: each for name, each in self.all.items() if each.block is None}
         holders = {name: each.parts for name, each in tables.items()}
         refs = {name: each.scan.table for name, each in tables.items()}
-        for number, block in enumerate(spread_blocks(self.scopes, holders, refs, only_answers=not rules.has("blocks"))):
+        found = spread_blocks(self._tree, self.scopes, holders, refs, only_answers=not rules.has("blocks"))
+        for number, block in enumerate(found):
             self._add_block(f"{prefix}{number}", block)
             self.apart[f"{prefix}{number}"] = self.all[f"{prefix}{number}"]
 

@@ -45,12 +45,18 @@ def is_spread(query: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> bo
 
 
 def spread_blocks(
-    scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], tables: Mapping[str, TableRef], *, only_answers: bool
+    tree: exp.Expr,
+    scopes: Scopes,
+    holders: Mapping[str, Sequence[TablePart]],
+    tables: Mapping[str, TableRef],
+    *,
+    only_answers: bool,
 ) -> list[Apart]:
     """Those in which others stand come after them. `tables` has the table of each scan that `holders` has.
 
-    A query that reads all tables there are is none: what is left of the query goes to where it is answered.
+    A query that reads all that the tree does is none: what is left of the tree goes to where it is answered.
     """
+    count = len(list(tree.find_all(exp.Table)))
     outputs = Outputs(scopes)
     found: list[Apart] = []
     for scope in scopes.all:
@@ -64,7 +70,7 @@ def spread_blocks(
                 continue
             body = node.this
             names = [table.name for table in body.find_all(exp.Table)]
-            if len(names) == len(tables) or not is_spread(body, holders) or not _reduces(body):
+            if len(names) == count or not is_spread(body, holders) or not _reduces(body):
                 continue
             columns = outputs.of(body, node.args.get("alias"))
             if columns is not None:
