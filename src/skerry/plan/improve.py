@@ -14,7 +14,7 @@ from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
-from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
+from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, capacity_of, cheapest
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import without_ctes
@@ -242,7 +242,8 @@ class _Choice:
         if rules.root_at:
             return f"rows of {rules.root_at} may not leave it"
         if rules.strategy == "bottom-up":
-            return f"all its rows pass {root} on their way to {self._site.initiator}"
+            site = self._site
+            return bottom_up_reason(root, site.topology, self._holders(), site.initiator, site.data_members)
         others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
         beside = f", {_seconds(others[0][0])} at {others[0][1]}" if others else ""
         return f"the links take {_seconds(costs_s[root])}{beside}"
@@ -258,7 +259,7 @@ class _Choice:
         if site.rules.root_at in site.data_members:
             return (site.rules.root_at,)
         if site.rules.strategy == "bottom-up":
-            return common_ancestor(site.topology, self._holders(), site.initiator, site.data_members)
+            return bottom_up_places(site.topology, self._holders(), site.initiator, site.data_members)
         return site.data_members
 
     def _has_room(self, member: str, shipments: Mapping[str, Shipment]) -> bool:

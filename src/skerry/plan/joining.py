@@ -117,7 +117,7 @@ class Joiner:
             holders = [from_.joinable.mentions[name].members for name in names]
 
             def meets(at: Sequence[str]) -> str:
-                ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
+                ways = common_ancestor(site.topology, at, root, site.data_members)
                 return next((member for member in ways if member not in full), root)
 
             return bottom_up(from_.adjacent, holders, root, meets, from_.may_join)

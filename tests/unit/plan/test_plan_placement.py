@@ -11,7 +11,7 @@ from skerry.config import parse
 from skerry.errors import ConfigError
 from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
-from skerry.plan.place import EDGE_BYTES, Costs, cheapest, common_ancestor
+from skerry.plan.place import EDGE_BYTES, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound
@@ -76,6 +76,56 @@ def test_bottom_up_runs_where_the_rows_meet() -> None:
     assert root(planned(JOIN, "oslo", CHAIN, bottom_up)) == "bergen"
     mesh = CHAIN + "  - {between: [oslo, tromso], mbit: 1000}\n"
     assert root(planned("SELECT o_id FROM orders JOIN lineitem ON o_id = l_order", "oslo", mesh, bottom_up)) == "oslo"
+
+
+# A lite sink in the middle: no data member is on the way of rows of bergen and tromso.
+STAR = "  - {between: [bergen, front], mbit: 10}\n  - {between: [tromso, front], mbit: 20}\n"
+
+
+@pytest.mark.parametrize("rules", [Rules(strategy="bottom-up"), Rules(frozenset(), "bottom-up")])
+@pytest.mark.parametrize("oslo", ["", "  - {between: [oslo, front], mbit: 1000}\n"])
+def test_rows_that_meet_nowhere_meet_at_the_holder_nearest_to_the_sink(oslo: str, rules: Rules) -> None:
+    plan = planned(JOIN, "front", STAR + oslo, rules)
+    assert root(plan) == "tromso"
+    assert plan.fragments[-1].reason == (
+        "no data member is on the way of all its rows to front; of those that hold some of them tromso is the nearest "
+        "to it"
+    )
+
+
+def test_who_has_no_way_to_the_sink_is_not_the_nearest() -> None:
+    """Tromso only receives; of the others oslo has the quicker link."""
+    links = "  - {between: [oslo, front], mbit: 20}\n  - {between: [bergen, front], mbit: 10}\n"
+    links += "  - {from: front, to: tromso, mbit: 1000}\n"
+    members = ("tromso", "bergen", "oslo")
+    assert bottom_up_places(topology(links), ["bergen", "oslo"], "front", members) == ("oslo", "bergen")
+    assert bottom_up_places(None, ["bergen", "oslo"], "front", members) == ("bergen", "oslo", "tromso")
+
+
+@pytest.mark.parametrize("sink", ["tromso", "bergen"])
+def test_without_rules_the_strategy_counts(sink: str) -> None:
+    sql = "SELECT o_id, c_id FROM orders JOIN customer ON o_id = c_id"
+    plan = planned(sql, sink, CHAIN, Rules(frozenset(), "bottom-up"))
+    assert root(plan) == "bergen"
+    assert plan.fragments[-1].reason == f"all its rows pass bergen on their way to {sink}"
+    assert root(planned(sql, sink, CHAIN, Rules(frozenset()))) == "oslo", "where the fewest bytes arrive"
+
+
+@pytest.mark.parametrize("rules", [Rules(frozenset()), Rules(frozenset(), root="initiator")])
+def test_without_rules_the_root_has_ways(rules: Rules) -> None:
+    """Most bytes are at oslo, and the first member is oslo: nothing leads there."""
+    links = STAR + "  - {from: oslo, to: front, mbit: 10}\n"
+    sql = "SELECT o_id, c_id, l_qty FROM orders, customer, lineitem WHERE o_id = c_id AND l_order = o_id"
+    assert root(planned(sql, "front", links, rules)) in ("bergen", "tromso")
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(frozenset()), Rules(strategy="bottom-up")])
+@pytest.mark.parametrize(
+    "sql", ["SELECT id FROM events", "SELECT o_id FROM orders", "SELECT o_id, c_id FROM orders, customer"]
+)
+def test_a_plan_without_a_way_names_both(sql: str, rules: Rules) -> None:
+    with pytest.raises(ConfigError, match="no link leads from (oslo to front|bergen to oslo)"):
+        planned(sql, "front", STAR, rules)
 
 
 def test_slow_links_move_the_root() -> None:
