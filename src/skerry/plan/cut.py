@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import xxhash
 from sqlglot import exp
@@ -25,7 +26,7 @@ from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
 from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
-from skerry.plan.place import bottom_up_places, bottom_up_reason, fewest_arriving, with_ways
+from skerry.plan.place import bottom_up_places, bottom_up_reason, capacity_of, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
@@ -66,7 +67,9 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         if site.rules.has("aggregates"):
             scans = {scan.node_name: scan for scan in query.tables}
             whole = query
-            query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules.aggregates_always)
+            capacity = partial(capacity_of, site.topology)
+            always = site.rules.aggregates_always
+            query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity)
             partials = [_partial_source(each, scans, kept, estimator) for each in found]
             # Of partial rows nobody knows the values: the result is that of the query as it was written.
             if partials:

@@ -124,7 +124,7 @@ def test_without_rules_the_root_has_ways(rules: Rules) -> None:
     "sql", ["SELECT id FROM events", "SELECT o_id FROM orders", "SELECT o_id, c_id FROM orders, customer"]
 )
 def test_a_plan_without_a_way_names_both(sql: str, rules: Rules) -> None:
-    with pytest.raises(ConfigError, match="no link leads from (oslo to front|bergen to oslo)"):
+    with pytest.raises(ConfigError, match=r"no link leads from (oslo to front|bergen to oslo)"):
         planned(sql, "front", STAR, rules)
 
 
@@ -184,6 +184,17 @@ def joined(plan: Plan) -> list[str]:
     return [fragment.member for fragment in plan.fragments if "joined there before they travel" in fragment.reason]
 
 
+def hosts(plan: Plan, member: str) -> int:
+    """Fragments there that are more than a scan of a table."""
+    own = [each for each in plan.fragments if each.member == member]
+    return sum(
+        each.output.edge == plan.finish.edge
+        or "GROUP BY" in each.sql
+        or any(words in each.reason for words in ("joined there", "its tables are there", "spare other rows"))
+        for each in own
+    )
+
+
 def test_tables_of_one_site_are_joined_there() -> None:
     plan = planned(JOINED, "oslo", SLOW, NO_KEYS)
     assert (joined(plan), root(plan)) == (["bergen"], "oslo")
@@ -201,8 +212,52 @@ def test_a_join_of_a_full_member_moves_on() -> None:
     sql = f"{JOINED} AND EXISTS ({inner})"
     assert joined(planned(sql, "oslo", SLOW, NO_KEYS)) == ["bergen", "bergen"]
     full = planned(sql, "oslo", SLOW, NO_KEYS, "bergen")
-    assert joined(full) == ["bergen"]
+    assert hosts(full, "bergen") == 1
     assert root(full) == "oslo"
+
+
+BLOCKS = (
+    "SELECT l_qty FROM lineitem "
+    "JOIN (SELECT c_nation, count(*) AS n FROM customer GROUP BY c_nation) AS a ON a.n = l_order "
+    "JOIN (SELECT c_name, max(c_id) AS m FROM customer GROUP BY c_name) AS b ON b.m = l_order"
+)
+
+
+def test_blocks_of_a_full_member_move_to_the_root() -> None:
+    """The one that saves more has the room; the other's table is scanned and sent on."""
+    assert hosts(planned(BLOCKS, "tromso", SLOW, NO_KEYS), "bergen") == 2
+    full = planned(BLOCKS, "tromso", SLOW, NO_KEYS, "bergen")
+    assert (hosts(full, "bergen"), root(full)) == (1, "tromso")
+    assert "no room at bergen for b" in full.fragments[-1].reason
+    assert "max(c_id)" in full.fragments[-1].sql
+    assert "count(*)" not in full.fragments[-1].sql
+    assert full == planned(BLOCKS, "tromso", SLOW, NO_KEYS, "bergen")
+
+
+@pytest.mark.parametrize("strategy", ["cost", "bottom-up"])
+def test_no_member_hosts_more_than_it_may(strategy: str) -> None:
+    for sql in (JOIN, JOINED, BLOCKS, BLOCKS.replace("lineitem", "orders, lineitem") + " WHERE o_id = l_order"):
+        for at in ("oslo", "bergen", "tromso"):
+            for links in (CHAIN, SLOW):
+                plan = planned(sql, at, links, Rules(strategy=strategy), "bergen")
+                assert hosts(plan, "bergen") <= 1, (sql, at)
+
+
+GROUPS = " JOIN ".join(
+    f"(SELECT kind, max(amount) - min(amount) AS {name} FROM events GROUP BY kind HAVING count(*) > 1) AS {name}"
+    for name in ("a", "b")
+)
+
+
+def test_groups_of_a_full_member_are_made_at_the_root() -> None:
+    sql = f"SELECT a.kind FROM {GROUPS} ON a.kind = b.kind"
+    at_oslo = Rules(root_at="oslo")
+    assert hosts(planned(sql, "oslo", SLOW, at_oslo), "bergen") == 2
+    assert hosts(planned(sql, "oslo", SLOW, at_oslo, "bergen"), "bergen") == 1
+    # Where rows may not leave groups have to, room or not.
+    forced = planned(sql, "oslo", SLOW, Rules(aggregates_always=True, root_at="oslo"), "bergen")
+    assert hosts(forced, "bergen") == 2
+    assert "nobody has room, so the capacity of bergen is exceeded" in forced.fragments[-1].reason
 
 
 def test_joins_meet_on_the_way() -> None:
