@@ -12,6 +12,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.plan.build import Builder
+from skerry.plan.capacity import Barred, hosted
 from skerry.plan.fragment import Leaf
 from skerry.plan.mentions import Mention
 from skerry.plan.place import capacity_of, cheapest, common_ancestor
@@ -31,16 +32,13 @@ class Nested(Protocol):
     def shipments(self, member: str) -> Mapping[str, Shipment]:
         """What comes to the member for it."""
 
-    def hosted(self, member: str) -> Counter[str]:
-        """Operators that it needs, by member."""
-
     def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
         """Its tree at the member; `leaves` gets what it reads. Once: the plan is used up then."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    """A query that is answered at its block's member. The shipment counts what comes there, `hosted` the operators."""
+    """A query that is answered at its block's member. `hosted`: fragments for that; the shipment counts what comes."""
 
     mention: Mention
     shipment: Shipment
@@ -69,6 +67,10 @@ class _Alike:
             self._costs_s[member] = total_s(self.nested.shipments(member))
         return self._costs_s[member]
 
+    def hosted(self, member: str) -> Counter[str]:
+        """Fragments that members host for it, its own too."""
+        return hosted(member, [each.node for each in once(self.nested.shipments(member))], ())
+
     def read(self, block: Apart, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
         """Queries that are alike are read once, but for those with conditions of their own."""
         is_first = block.body is _block(self.mentions[0]).body and self._nested is not None
@@ -88,12 +90,14 @@ class Aparts:
         site: Site,
         reducer: Reducer,
         columns: Mapping[str, Sequence[str]],
+        barred: Barred,
         make: Callable[[exp.Expr], Nested],
     ) -> None:
         self._members = members
         self._site = site
         self._reducer = reducer
         self._columns = columns
+        self._barred = barred
         self._alike: dict[str, _Alike] = {}
         for each in blocks.values():
             self._alike.setdefault(_block(each).text, _Alike(make)).mentions.append(each)
@@ -108,7 +112,8 @@ class Aparts:
         best_s, is_last = total_s(best), True
         for alike in self._alike.values():
             others = [each for each in chosen if not any(stands_in(each.mention, outer) for outer in alike.mentions)]
-            answers = self._answers(alike, root, sum((each.hosted for each in others), Counter({root: 1})))
+            busy = sum((each.hosted for each in others), Counter({root: 1}))
+            answers = self._answers(alike, root, busy)
             if answers:
                 tried = shipments_of([*others, *answers])
                 tried_s = total_s(tried)
@@ -118,10 +123,6 @@ class Aparts:
         self._chosen[root] = chosen
         # What was joined is remembered by root, as it was asked for last.
         return best if is_last else shipments_of(chosen)
-
-    def hosted(self, root: str) -> Counter[str]:
-        """Operators that the queries need that are answered apart."""
-        return sum((each.hosted for each in self._chosen.get(root, ())), Counter())
 
     def take(self, root: str) -> dict[str, Mention]:
         """The queries that are answered apart when the rest is at `root`."""
@@ -133,15 +134,17 @@ class Aparts:
             each.mention.block = dataclasses.replace(block, reason="; ".join(filter(None, [told, block.reason])))
         return {each.mention.name: each.mention for each in self._chosen.get(root, ())}
 
-    def _answers(self, alike: _Alike, root: str, hosted: Counter[str]) -> list[Answer]:
+    def _answers(self, alike: _Alike, root: str, busy: Counter[str]) -> list[Answer]:
         """All of them at the member where that costs least, if it is less than to have what they read at the root."""
         site, stays_s = self._site, alike.cost_s(root)
         found: dict[str, list[Answer]] = {}
         for host in self._hosts(alike.mentions[0]):
             if host == root or alike.cost_s(host) >= stays_s:
                 continue
-            needed = alike.nested.hosted(host)
-            if all(hosted[each] + needed[each] <= capacity_of(site.topology, each) for each in needed):
+            if any(each in self._barred.blocks for own in alike.mentions for each in self._named(own, host)):
+                continue
+            needed = alike.hosted(host)
+            if all(busy[each] + needed[each] <= capacity_of(site.topology, each) for each in needed):
                 found[host] = self._at_host(alike, host, root)
         if site.rules.strategy == "bottom-up":
             found = dict(list(found.items())[:1])
@@ -164,20 +167,26 @@ class Aparts:
         reduces = self._site.rules.has("semijoin") and not is_whole
         shipment = self._reducer.shipment(variant, root, self._columns[mention.name], reduces)
         shipment = dataclasses.replace(shipment, cost_s=shipment.cost_s + alike.cost_s(host) + JOB_S)
-        hosted = alike.nested.hosted(host) if mention is alike.mentions[0] else Counter[str]()
-        return Answer(variant, shipment, hosted, sum(each.rows for each in once(alike.nested.shipments(root))))
+        needed = alike.hosted(host) if mention is alike.mentions[0] else Counter[str]()
+        return Answer(variant, shipment, needed, sum(each.rows for each in once(alike.nested.shipments(root))))
 
     def _variant(self, alike: _Alike, mention: Mention, host: str, is_whole: bool) -> Mention:
-        name = f"{mention.name}_{self._site.data_members.index(host)}{'_whole' if is_whole else ''}"
+        name = self._named(mention, host)[is_whole]
         if name not in self.mentions:
             own = _block(mention)
-            block = dataclasses.replace(own, member=host, read=partial(alike.read, own))
+            inputs = tuple(each.node for each in once(alike.nested.shipments(host)))
+            block = dataclasses.replace(own, member=host, inputs=inputs, read=partial(alike.read, own))
             parts = tuple(msgspec.structs.replace(part, table=name, member=host) for part in mention.parts)
             found = dataclasses.replace(mention, scan=as_scan(name, block), parts=parts, block=block)
             if is_whole:
                 found.conditions, found.arcs = [], {}
             self.mentions[name] = found
         return self.mentions[name]
+
+    def _named(self, mention: Mention, host: str) -> tuple[str, str]:
+        """With its conditions, and without."""
+        name = f"{mention.name}_{self._site.data_members.index(host)}"
+        return name, f"{name}_whole"
 
     def _holders(self, mention: Mention) -> list[str]:
         return [member for name in _block(mention).names for member in self._members[name]]

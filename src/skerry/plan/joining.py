@@ -50,24 +50,21 @@ class Joiner:
         self._froms = [_From(each, reducer, site, count) for each in found]
         self._searches: dict[tuple[int, tuple[str, ...], frozenset[str]], Joins] = {}
         self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
-        self._hosted: dict[str, Counter[str]] = {}
         self._branches: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
 
     def at(self, root: str, found: Mapping[str, Shipment], hosted: Counter[str]) -> dict[str, Shipment]:
         """The shipments to `root`, those of tables that are joined first in the place of theirs.
 
-        `hosted`: operators that members have to host beside the joins.
+        `hosted`: fragments that members host already.
         """
         result = dict(found)
         groups = self._groups[root] = {}
-        joins = self._hosted[root] = Counter[str]()
         hosted = hosted.copy()
         for index, each in enumerate(self._froms):
             pieces, full = self._with_room(index, each, root, found, hosted)
             for piece in pieces:
                 if piece.inputs:
                     hosted.update(_hosts(piece))
-                    joins.update(_hosts(piece))
                     group, shipment = self._group(each, piece, root, full)
                     assert isinstance(group.block, Joined)
                     groups[group.name] = each.joinable, group
@@ -78,10 +75,6 @@ class Joiner:
     def groups(self, root: str) -> dict[str, Mention]:
         """The joined tables that travel when the rest is at `root`."""
         return {name: group for name, (_, group) in self._groups.get(root, {}).items()}
-
-    def hosted(self, root: str) -> Counter[str]:
-        """The joins that each member makes when the rest is at `root`."""
-        return self._hosted.get(root, Counter())
 
     def moved(self, root: str) -> set[int]:
         """Conjuncts that were applied when tables were joined."""
@@ -127,7 +120,7 @@ class Joiner:
             holders = [from_.joinable.mentions[name].members for name in names]
 
             def meets(at: Sequence[str]) -> str:
-                ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
+                ways = common_ancestor(site.topology, at, root, site.data_members)
                 return next((member for member in ways if member not in full), root)
 
             return bottom_up(from_.adjacent, holders, root, meets, from_.may_join)

@@ -23,6 +23,7 @@ from skerry.sql.scope import Scopes
 if TYPE_CHECKING:
     from skerry.plan.build import Builder
     from skerry.plan.fragment import Leaf
+    from skerry.plan.rules.semijoin import Node
 
 # So many different ones of a query are looked at; each is a plan of its own.
 _BLOCKS_MAX = 6
@@ -30,8 +31,12 @@ _BLOCKS_MAX = 6
 
 @dataclass(frozen=True, eq=False)
 class Apart(Block):
-    """A query over several sites that is answered at `member`. `read` gives its tree there, over the leaves it adds."""
+    """A query over several sites that is answered at `member`, of the `inputs` that come there.
 
+    `read` gives its tree there, over the leaves that it adds.
+    """
+
+    inputs: tuple[Node, ...] = ()
     read: Callable[[Builder, str, list[Leaf]], exp.Expr] | None = None
 
 
