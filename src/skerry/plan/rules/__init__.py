@@ -20,6 +20,7 @@ NAMES = (
     "blocks",
     "joined",
     "aggregates",
+    "topn",
     "prune",
     "ranges",
 )
