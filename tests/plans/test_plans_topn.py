@@ -170,7 +170,7 @@ def test_the_rule_fires(sql: str) -> None:
         "SELECT id FROM events UNION SELECT o_id FROM orders ORDER BY 1 LIMIT 3",
         "SELECT id FROM events EXCEPT ALL SELECT o_id FROM orders ORDER BY 1 LIMIT 3",
         "SELECT id FROM (SELECT id FROM events UNION ALL SELECT o_id FROM orders) AS u WHERE id > 3 LIMIT 3",
-        "SELECT b, a FROM (SELECT id a, kind b FROM events UNION ALL SELECT o_id, o_note FROM orders) u ORDER BY 1 LIMIT 3",
+        "SELECT b, a FROM (SELECT id a, id b FROM events UNION ALL SELECT o_id, o_id FROM orders) u ORDER BY 1 LIMIT 3",
         "SELECT id FROM (SELECT id FROM events ORDER BY id OFFSET 3) AS t",
     ],
 )
