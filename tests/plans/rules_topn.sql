@@ -249,3 +249,87 @@ fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
     → edge 2 to oslo (~1500000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
+
+-- case: of a bounded union each operand sends its first rows, also one of a single site
+-- rules: topn
+-- at: front
+SELECT id, kind FROM events UNION ALL SELECT o_id, o_note FROM orders UNION ALL SELECT c_id, n_name FROM customer JOIN nation ON c_nation = n_id ORDER BY kind DESC, id LIMIT 5 OFFSET 2
+/*
+plan, result at front
+fragment 1 at bergen: reads table events
+    SELECT `id`, `kind` FROM events AS events ORDER BY kind DESC, id LIMIT 7
+    → edge 1 to oslo (~7 rows, 224 B)
+fragment 2 at tromso: reads table events
+    SELECT `id`, `kind` FROM events AS events ORDER BY kind DESC, id LIMIT 7
+    → edge 1 to oslo (~7 rows, 224 B)
+fragment 3 at bergen: reads table customer; table nation
+    SELECT `customer`.c_id AS part_0, `nation`.n_name AS part_1 FROM customer AS customer JOIN nation AS nation ON c_nation = n_id ORDER BY part_1 DESC, part_0 LIMIT 7
+    → edge 2 to oslo (~7 rows, 224 B)
+fragment 4 at oslo: reads table events; edge 1 from bergen, tromso; table orders; edge 2 from bergen
+    SELECT id, kind FROM ((SELECT `id`, `kind` FROM events AS events ORDER BY kind DESC, id LIMIT 7) UNION ALL SELECT `id`, `kind` FROM edge_1) AS events UNION ALL SELECT o_id, o_note FROM (SELECT `o_id`, `o_note` FROM orders AS orders ORDER BY o_note DESC, o_id LIMIT 7) AS orders UNION ALL SELECT part_0 AS `c_id`, part_1 AS `n_name` FROM edge_2 AS part_rows ORDER BY kind DESC, id LIMIT 5 OFFSET 2
+    because the links take ~0.0045 s, ~0.0045 s at bergen
+    → edge 3 to front, in order, through the driver (~5 rows, 160 B)
+finish at front: gather edge 3 from oslo
+*/
+
+-- case: a bounded union in FROM, the order above it
+-- rules: topn
+-- at: tromso
+SELECT u.k, l_qty FROM (SELECT * FROM (SELECT s_id AS k, s_price AS p FROM sales UNION ALL SELECT c_id, c_nation FROM customer) AS t ORDER BY p LIMIT 3) AS u JOIN lineitem ON l_order = u.k
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table sales
+    SELECT `s_id`, `s_price` FROM sales AS sales ORDER BY s_price LIMIT 3
+    → edge 1 to tromso (~3 rows, 48 B)
+fragment 2 at bergen: reads table sales
+    SELECT `s_id`, `s_price` FROM sales AS sales ORDER BY s_price LIMIT 3
+    → edge 1 to tromso (~3 rows, 48 B)
+fragment 3 at bergen: reads table customer
+    SELECT `c_id`, `c_nation` FROM customer AS customer ORDER BY c_nation LIMIT 3
+    → edge 2 to tromso (~3 rows, 36 B)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo, bergen; edge 2 from bergen
+    SELECT u.k, l_qty FROM (SELECT * FROM (SELECT s_id AS k, s_price AS p FROM edge_1 AS sales UNION ALL SELECT c_id, c_nation FROM edge_2 AS customer) AS t ORDER BY p LIMIT 3) AS u JOIN lineitem AS lineitem ON l_order = u.k
+    because the links take ~0.0034 s, ~23 s at bergen
+    → edge 3 to tromso (~18000000 rows, 206.0 MiB)
+finish at tromso: gather edge 3 from tromso
+*/
+
+-- case: numbers and strings have another order together
+-- rules: topn
+SELECT id FROM events UNION ALL SELECT o_note FROM orders ORDER BY 1 LIMIT 5
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table events
+    SELECT events.`id` FROM events AS events
+    because events is there
+    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+fragment 2 at tromso: reads table events
+    SELECT events.`id` FROM events AS events
+    because events is there
+    → edge 1 to oslo (~3000 rows, 23.4 KiB)
+fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
+    SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION ALL SELECT o_note FROM orders AS orders ORDER BY 1 LIMIT 5
+    because the links take ~0.0074 s, ~2.9 s at bergen
+    → edge 2 to oslo, in order, through the driver (~5 rows, 40 B)
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a union of what differs is no union of first rows
+-- rules: topn
+SELECT id FROM events UNION SELECT o_id FROM orders ORDER BY 1 LIMIT 5
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table events
+    SELECT events.`id` FROM events AS events
+    because events is there
+    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+fragment 2 at tromso: reads table events
+    SELECT events.`id` FROM events AS events
+    because events is there
+    → edge 1 to oslo (~3000 rows, 23.4 KiB)
+fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
+    SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION SELECT o_id FROM orders AS orders ORDER BY 1 LIMIT 5
+    because the links take ~0.0074 s, ~0.97 s at bergen
+    → edge 2 to oslo, in order, through the driver (~5 rows, 40 B)
+finish at oslo: gather edge 2 from oslo
+*/

@@ -42,6 +42,14 @@ SELECT c_id FROM customer WHERE c_id > (SELECT id FROM events WHERE id IS NOT NU
 SELECT c_id FROM customer WHERE c_id > (SELECT id + 1 FROM events, nation WHERE id = n_id ORDER BY id + 1 LIMIT 1)
 SELECT id, rank() OVER (ORDER BY id) AS r FROM (SELECT id FROM events ORDER BY id NULLS LAST LIMIT 6) AS t
 SELECT kind FROM (SELECT kind FROM events ORDER BY kind LIMIT 9) AS t GROUP BY kind HAVING count(*) > 1
+SELECT id, kind FROM events UNION ALL SELECT o_id, o_note FROM orders ORDER BY kind DESC, id LIMIT 5 OFFSET 2
+SELECT n_id FROM nation JOIN events ON id = n_id UNION ALL SELECT s_id FROM sales UNION ALL SELECT o_id FROM orders
+    WHERE o_id > 3 ORDER BY 1 NULLS LAST LIMIT 6
+SELECT kind, id FROM (SELECT id, kind FROM events UNION ALL (SELECT c_id, c_name FROM customer UNION ALL
+    SELECT o_id, o_note FROM orders)) AS u ORDER BY u.kind, id DESC LIMIT 7
+SELECT c_name, u.k FROM (SELECT id AS k FROM events UNION ALL SELECT l_qty FROM lineitem ORDER BY k LIMIT 4) AS u
+    JOIN customer ON c_id = k
+SELECT id + 1 FROM events UNION ALL SELECT count(*) FROM orders ORDER BY 1 LIMIT 3
 (SELECT id FROM events ORDER BY id LIMIT 3) UNION ALL (SELECT s_id FROM sales ORDER BY s_id DESC LIMIT 2)
 """
 BOUNDED = [" ".join(text.split()) for text in STATEMENTS.strip().replace("\n    ", " ").split("\n")]
@@ -53,12 +61,15 @@ SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id, n_name LIMIT
 SELECT id AS amount FROM events ORDER BY amount LIMIT 3
 SELECT id + 1 FROM events JOIN nation ON id = n_id ORDER BY id LIMIT 6
 SELECT DISTINCT kind, n_name FROM events JOIN nation ON id = n_id ORDER BY 2, 1 LIMIT 3
+SELECT b, a FROM (SELECT id a, kind b FROM events UNION ALL SELECT c_id, c_name FROM customer) u ORDER BY 1, 2 LIMIT 7
+SELECT id FROM events UNION SELECT o_id FROM orders ORDER BY 1 LIMIT 3
 """.strip().split("\n")
 # Any rows will do, so many of them.
 FREE = """
 SELECT id, n_name FROM events JOIN nation ON id = n_id LIMIT 3
 SELECT id, n_name FROM events LEFT JOIN nation ON id = n_id LIMIT 30 OFFSET 7
 SELECT id FROM (SELECT id FROM events LIMIT 5) AS t WHERE 1 = 1
+SELECT id FROM (SELECT id FROM events UNION ALL SELECT o_id FROM orders) AS t LIMIT 6
 SELECT id, 7 AS seven FROM events JOIN nation ON id = n_id ORDER BY 2 LIMIT 4
 """.strip().split("\n")
 TABLES = [made_up(Random(seed)) for seed in range(4)]
@@ -118,7 +129,7 @@ def test_first_rows_are_the_same(sql: str, runner: Finishing) -> None:
 @pytest.mark.parametrize("sql", FREE)
 def test_any_rows_are_as_many_and_of_the_answer(sql: str, runner: Finishing) -> None:
     whole = make_plan(
-        bound(sql.partition(" LIMIT")[0] + (") AS t" if "(SEL" in sql else "")),
+        bound(sql.partition(" LIMIT")[0] + (") AS t" if "LIMIT 5)" in sql else "")),
         CATALOG,
         site(100.0, "oslo", NO_RULES),
         LIMITS,
@@ -155,6 +166,11 @@ def test_the_rule_fires(sql: str) -> None:
         "SELECT id FROM events ORDER BY rand(), amount LIMIT 3",
         "SELECT id FROM (SELECT id FROM events ORDER BY id LIMIT 2147483647 OFFSET 1) AS t",
         "SELECT max(id) AS m FROM events LIMIT 3",
+        "SELECT id FROM events UNION ALL SELECT o_note FROM orders ORDER BY 1 LIMIT 3",
+        "SELECT id FROM events UNION SELECT o_id FROM orders ORDER BY 1 LIMIT 3",
+        "SELECT id FROM events EXCEPT ALL SELECT o_id FROM orders ORDER BY 1 LIMIT 3",
+        "SELECT id FROM (SELECT id FROM events UNION ALL SELECT o_id FROM orders) AS u WHERE id > 3 LIMIT 3",
+        "SELECT b, a FROM (SELECT id a, id b FROM events UNION ALL SELECT o_id, o_id FROM orders) u ORDER BY 1 LIMIT 3",
         "SELECT id FROM (SELECT id FROM events ORDER BY id OFFSET 3) AS t",
     ],
 )

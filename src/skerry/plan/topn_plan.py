@@ -17,6 +17,7 @@ from skerry.plan.partial_plan import AtSite, replaced, strewn
 from skerry.plan.place import Costs
 from skerry.plan.rules.topn import rows_wanted, top_rows
 from skerry.plan.site import Site
+from skerry.plan.topn_sets import bounded_operands
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
@@ -55,15 +56,16 @@ def bounded_at_sites(query: Query, parts: PartsOf, estimator: Estimator) -> tupl
     """The query over the first rows of parts, wherever that pays, and what they are."""
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = strewn({name: parts[name] for name in scans})
-    if not sizes:
-        return query, []
     root = query.tree.copy()
     found: list[AtSite] = []
-    for select in list(root.find_all(exp.Select)):
-        cut = _cut(select, scans, parts, sizes, estimator) if rows_wanted(select) is not None else None
-        if cut is not None:
-            found.append(cut)
-            root = replaced(root, select, cut.merge.final)
+    for operand, cut in bounded_operands(query, root, parts, estimator):
+        found.append(cut)
+        operand.replace(cut.merge.final)
+    for select in list(root.find_all(exp.Select)) if sizes else ():
+        bounded = _cut(select, scans, parts, sizes, estimator) if rows_wanted(select) is not None else None
+        if bounded is not None:
+            found.append(bounded)
+            root = replaced(root, select, bounded.merge.final)
     return _over(query, root, found), found
 
 

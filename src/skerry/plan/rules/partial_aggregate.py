@@ -331,7 +331,7 @@ def _null(column: Column) -> exp.Expr:
     return exp.Alias(this=item, alias=exp.Identifier(this=column.name, quoted=True))
 
 
-def by_place(key: SortKey) -> exp.Expr:
+def by_place(key: SortKey) -> exp.Ordered:
     """A sort key as the number of its column; Spark's default, NULLs are the smallest, is not said."""
     nulls_first = key.nulls_first if key.nulls_first is key.descending else None
     place = exp.Literal.number(key.index + 1)

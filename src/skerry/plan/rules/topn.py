@@ -17,7 +17,7 @@ from sqlglot import exp
 from skerry.catalog.table import Column
 from skerry.plan.fragment import SortKey
 from skerry.plan.grouping import Block, is_resolved
-from skerry.plan.rules.partial_aggregate import SiteMerge, as_said, free_prefix, is_operand
+from skerry.plan.rules.partial_aggregate import SiteMerge, as_said, by_place, free_prefix, is_operand
 from skerry.sql.functions import is_deterministic
 from skerry.sql.shape import alike, literal_bound
 from skerry.sql.statement import Scan
@@ -214,4 +214,4 @@ def _value(key: exp.Expr, block: Block, items: Sequence[_Item]) -> exp.Expr | No
 def _by_places(items: Sequence[_Item], keys: Sequence[SortKey]) -> list[_Key] | None:
     if any(key.index >= len(items) for key in keys):
         return None
-    return [_Key(items[key.index].value, exp.Ordered(desc=key.descending, nulls_first=key.nulls_first)) for key in keys]
+    return [_Key(items[key.index].value, by_place(key)) for key in keys]
