@@ -128,7 +128,8 @@ class Reducer:
         for _ in range(_DEPTH):
             following: list[Mention] = []
             for each in level:
-                others = sorted(each.arcs, key=lambda name: (self._mentions[name].members != each.members, name))
+                givers = [name for name in each.arcs if self._mentions[name].gives_keys]
+                others = sorted(givers, key=lambda name: (self._mentions[name].members != each.members, name))
                 for name in others:
                     if name not in taken and len(taken) < _NODES_MAX:
                         taken.add(name)
@@ -165,6 +166,8 @@ class Reducer:
         mention = node.mention
         cost_s = self._cost(node, receiver, columns)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
+            if not self._mentions[name].gives_keys:
+                continue
             other = self.plain(self._mentions[name])
             for pair in range_pairs(mention, other.mention):
                 estimate = between(node.estimate, other.estimate, pair)
