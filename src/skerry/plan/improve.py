@@ -19,8 +19,9 @@ from skerry.plan.money import cost_text, partials_s, seconds_of
 from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
-from skerry.plan.rules.blocks import without_ctes
+from skerry.plan.rules.arms import put_arms, without_arms
 from skerry.plan.rules.computed import compute_at_source
+from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.prune import KeptParts
@@ -40,8 +41,8 @@ _SAVES_S = 1e-5
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
-    if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
-        query = without_ctes(query)
+    if site.rules.has("blocks"):
+        query = without_ctes(query, [name for each in partials for name in each.mentions])
     draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
     tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
     builder.result = draft.result
@@ -49,6 +50,7 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     without_moved(tree, joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
     _replace_blocks(tree, sent)
     joiner.put(root)
+    without_arms(tree)
     builder.mentions = mentions.all
     builder.key_prefix = free_prefix(tree, "key_")
     left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
@@ -105,10 +107,14 @@ def _best_draft(
 ) -> _Draft:
     """Subqueries are put in FROM one by one, and stay there where their answers travel and that costs less."""
     best = _draft(query, query.tree.copy(), kept, site, partials, result)
-    if not site.rules.has("answers") and not site.rules.has("lookups"):
-        return best
     scans = {scan.node_name: scan for scan in query.tables}
     holders = {name: kept.of(scan) for name, scan in scans.items()}
+    tree = query.tree.copy()
+    if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
+        other = _draft(query, tree, kept, site, partials, best.result)
+        best = other if other.cost_s < best.cost_s - _SAVES_S else best
+    if not site.rules.has("answers") and not site.rules.has("lookups"):
+        return best
     tried: set[tuple[str, ...]] = set()
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):

@@ -146,7 +146,9 @@ class Reducer:
         return found
 
     def _gives(self, name: str, receiver: Mention) -> bool:
-        """Has every member that would send keys to another room for that?"""
+        """May its keys go ahead, and has every member that would send them to another room for that?"""
+        if not self._mentions[name].gives_keys:
+            return False
         givers = self._full & set(self._mentions[name].members)
         return not any(other != giver for giver in givers for other in receiver.members)
 
