@@ -17,8 +17,8 @@ from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Outp
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import add_reduced
+from skerry.plan.rules.aggregates import by_place
 from skerry.plan.rules.joined import Input
-from skerry.plan.rules.partial_aggregate import by_place
 from skerry.plan.rules.semijoin import Shipment
 from skerry.plan.site import Site
 from skerry.sql.names import TableRef

@@ -16,7 +16,7 @@ from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
-from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
