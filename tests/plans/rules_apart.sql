@@ -303,3 +303,53 @@ fragment 4 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
     → edge 4 to tromso (~6000000 rows, 114.4 MiB)
 finish at tromso: gather edge 4 from tromso
 */
+
+-- case: the first groups of a join
+-- at: tromso
+-- rules: all
+SELECT l_order, d.s FROM (SELECT c_nation AS k, sum(o_total) AS s FROM orders JOIN customer ON o_cust = c_id GROUP BY c_nation ORDER BY s DESC, k LIMIT 3) AS d JOIN lineitem ON l_qty = d.k WHERE d.s > 1
+/*
+plan, result at tromso
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 2 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at oslo: reads table orders; edge 2 from bergen
+    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS s FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation ORDER BY s DESC, k LIMIT 3) AS d WHERE d.s > 1
+    because a query over bergen and oslo is answered there: ~1 rows travel instead of ~1650000
+    → edge 1 to tromso (~1 rows, 20 B)
+fragment 3 at tromso: reads table lineitem; edge 1 from oslo
+    SELECT /*+ BROADCAST(`d`) */ l_order, d.s FROM edge_1 AS d JOIN lineitem AS lineitem ON l_qty = d.k
+    because the links take ~0.15 s, ~5.9 s at oslo
+    → edge 3 to tromso (~1200 rows, 28.1 KiB)
+finish at tromso: gather edge 3 from tromso
+*/
+
+-- case: any rows, each time others: two of them are two answers
+-- at: tromso
+-- rules: all
+SELECT l_order, a.k, b.k FROM (SELECT c_nation AS k FROM orders JOIN customer ON o_cust = c_id LIMIT 3) AS a JOIN lineitem ON l_qty = a.k JOIN (SELECT c_nation AS k FROM orders JOIN customer ON o_cust = c_id LIMIT 3) AS b ON l_qty = b.k
+/*
+plan, result at tromso
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 2 to oslo (~150000 rows, 1.7 MiB)
+fragment 2 at oslo: reads table orders; edge 2 from bergen
+    SELECT a.`k` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id LIMIT 3) AS a
+    because a query over bergen and oslo is answered there: ~3 rows travel instead of ~1650000
+    → edge 1 to tromso (~3 rows, 12 B)
+fragment 3 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 4 to oslo (~150000 rows, 1.7 MiB)
+fragment 4 at oslo: reads table orders; edge 4 from bergen
+    SELECT b.`k` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k FROM orders AS orders JOIN edge_4 AS customer ON o_cust = c_id LIMIT 3) AS b
+    because a query over bergen and oslo is answered there: ~3 rows travel instead of ~1650000
+    → edge 3 to tromso (~3 rows, 12 B)
+fragment 5 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from oslo
+    SELECT /*+ BROADCAST(`a`, `b`) */ l_order, a.k, b.k FROM edge_1 AS a JOIN lineitem AS lineitem ON l_qty = a.k JOIN edge_3 AS b ON l_qty = b.k
+    because the links take ~0.3 s, ~5.9 s at oslo
+    → edge 5 to tromso (~0 rows, 0 B)
+finish at tromso: gather edge 5 from tromso
+*/

@@ -42,7 +42,9 @@ T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "apart"))
+_KEYS_TRAVEL = frozenset(
+    ("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "apart", "topn")
+)
 
 
 class Planned(msgspec.Struct, frozen=True):

@@ -100,7 +100,8 @@ class Aparts:
         self._barred = barred
         self._alike: dict[str, _Alike] = {}
         for each in blocks.values():
-            self._alike.setdefault(_block(each).text, _Alike(make)).mentions.append(each)
+            key = _block(each).text if _block(each).is_stable else each.name
+            self._alike.setdefault(key, _Alike(make)).mentions.append(each)
         # Each mention as it is when the query is answered at one member or another.
         self.mentions: dict[str, Mention] = {}
         self._chosen: dict[str, list[Answer]] = {}

@@ -18,7 +18,7 @@ from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.rules.apart import is_spread
-from skerry.plan.rules.blocks import ANSWER, home_of
+from skerry.plan.rules.blocks import ANSWER, home_of, is_stable
 from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import is_closed
 from skerry.sql.functions import is_aggregate, is_generator
@@ -95,7 +95,7 @@ def is_answerable(
     At one site, unless it may be spread over several.
     """
     query = each.query
-    if home_of(query, holders) is None and not (may_spread and is_spread(query, holders)):
+    if home_of(query, holders) is None and not (may_spread and is_spread(query, holders) and is_stable(query)):
         return False
     if query.find(exp.With) is not None:
         return False

@@ -1,8 +1,9 @@
 """Queries in FROM over several sites that may be answered at one member: then their result travels, not their rows.
 
-They are the blocks of `blocks.py` whose tables are not all at one site. Such a query asks nothing of what is around it
-and gives the same rows each time, so it may be answered anywhere, and is planned there as a query of its own
-(`plan/apart.py`). Only those that make fewer rows of what they read are looked at: groups, sets and first rows.
+They are the blocks of `blocks.py` whose tables are not all at one site. Such a query asks nothing of what is around it,
+so it may be answered anywhere, and is planned there as a query of its own (`plan/apart.py`). It gives no keys ahead of
+its rows; one that may give other rows when it is answered again shares its answer with no other. Only those that make
+fewer rows of what they read are looked at: groups, sets and first rows.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
-from skerry.plan.rules.blocks import ANSWER, Block, is_stable
+from skerry.plan.rules.blocks import ANSWER, SET, Block, is_stable
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import is_aggregate
 from skerry.sql.names import TableRef
@@ -41,12 +42,12 @@ class Apart(Block):
 
 
 def is_spread(query: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> bool:
-    """Are its tables, all of them known, at several members, and its rows the same each time?"""
+    """Are its tables, all of them known, at several members?"""
     names = [table.name for table in query.find_all(exp.Table)]
     # A name that WITH gives, or a table function, is nothing that another site knows.
     if not names or any(not holders.get(name) for name in names):
         return False
-    return len({part.member for name in names for part in holders[name]}) > 1 and is_stable(query)
+    return len({part.member for name in names for part in holders[name]}) > 1
 
 
 def spread_blocks(
@@ -80,7 +81,9 @@ def spread_blocks(
             columns = outputs.of(body, node.args.get("alias"))
             if columns is not None:
                 held = {name: f"{tables[name].member or ''}.{tables[name].name}" for name in names}
-                found.append(Apart(source, scope, body, held, "", columns, str(node.meta.get(ANSWER, ""))))
+                reason, is_set = str(node.meta.get(ANSWER, "")), SET in node.meta
+                block = Apart(source, scope, body, held, "", columns, reason, is_stable=is_stable(body), is_set=is_set)
+                found.append(block)
     kept = list(dict.fromkeys(each.text for each in found))[:_BLOCKS_MAX]
     return sorted((each for each in found if each.text in kept), key=lambda each: len(each.names))
 
