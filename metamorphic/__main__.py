@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
     # Spark must start this very interpreter, also where its virtual environment is not activated.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("skerry").setLevel(logging.ERROR)
+    logging.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)  # Spark's traces of what it refuses
     engine = start_engine(
         SparkSettings(sail=True) if options.sail else SparkSettings(conf={"spark.driver.memory": "2g"})
     )

@@ -71,7 +71,7 @@ fragment 2 at bergen: reads table nation
     → edge 2 to oslo (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM (orders AS orders JOIN edge_1 AS customer ON o_cust = c_id) JOIN edge_2 AS nation ON c_nation = n_id
-    → edge 3 to oslo (~25000 rows, 390.6 KiB)
+    → edge 3 to oslo (~1000 rows, 15.6 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 

@@ -49,7 +49,7 @@ fragment 3 at bergen: reads table sales
     because sales is there
     → edge 3 to oslo (~1000 rows, 7.8 KiB)
 fragment 4 at oslo: reads edge 1 from tromso; edge 2 from bergen; table sales; edge 3 from bergen
-    SELECT /*+ BROADCAST(`nation`, `sales`) */ n_name, sum(l_price * (1 - l_price)) AS s FROM edge_1 AS lineitem, edge_2 AS nation, (SELECT `s_id` FROM sales UNION ALL SELECT `s_id` FROM edge_3) AS sales WHERE l_qty = n_id AND s_id = n_id GROUP BY n_name
+    SELECT /*+ BROADCAST(`nation`) */ n_name, sum(l_price * (1 - l_price)) AS s FROM edge_1 AS lineitem, edge_2 AS nation, (SELECT `s_id` FROM sales UNION ALL SELECT `s_id` FROM edge_3) AS sales WHERE l_qty = n_id AND s_id = n_id GROUP BY n_name
     because the links take ~9.6 s, ~32 s at tromso
     → edge 4 to bergen (~2 rows, 100 B)
 finish at bergen: gather edge 4 from oslo

@@ -125,7 +125,7 @@ fragment 2 at bergen: reads table customer
     because customer is there
     → edge 2 to oslo (~150000 rows, 4.6 MiB)
 fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
-    SELECT /*+ BROADCAST(`sales`, `customer`) */ s_id, c_name FROM (SELECT `s_id`, `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_cust`, `s_price` FROM edge_1) AS sales JOIN edge_2 AS customer ON s_cust = c_id WHERE s_price > 1
+    SELECT /*+ BROADCAST(`customer`) */ s_id, c_name FROM (SELECT `s_id`, `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_cust`, `s_price` FROM edge_1) AS sales JOIN edge_2 AS customer ON s_cust = c_id WHERE s_price > 1
     because the links take ~0.39 s, ~23 s at bergen
     → edge 3 to oslo (~500010 rows, 15.3 MiB)
 finish at oslo: gather edge 3 from oslo

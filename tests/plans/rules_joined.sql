@@ -265,7 +265,7 @@ fragment 3 at bergen: reads table customer; table nation
     because customer, nation are joined there before they travel
     → edge 3 to oslo (~60000 rows, 2.1 MiB)
 fragment 4 at oslo: reads table orders; edge 1 from tromso; table sales; edge 2 from bergen; edge 3 from bergen
-    SELECT /*+ BROADCAST(`joined_0`, `sales`) */ o_id, c_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
+    SELECT /*+ BROADCAST(`joined_0`) */ o_id, c_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
     because the links take ~5.9 s, ~66 s at tromso
     → edge 4 to oslo (~100002 rows, 4.2 MiB)
 finish at oslo: gather edge 4 from oslo

@@ -62,6 +62,15 @@ def test_no_broadcast_beyond_its_limit() -> None:
     assert "BROADCAST" not in planned(JOIN, limits=Limits(broadcast_bytes=0)).fragments[-1].sql
 
 
+@pytest.mark.parametrize("rules", ["all", "none"])
+def test_no_broadcast_of_a_part_that_is_there_and_large(rules: str) -> None:
+    """Few rows of `sales` arrive, but very many of them are there already."""
+    plan = planned("SELECT o_id, s_price FROM orders JOIN sales ON s_cust = o_cust WHERE o_total < 3", rules=rules)
+    root = plan.fragments[-1]
+    assert len(root.leaves) > 1
+    assert "BROADCAST(`sales`" not in root.sql
+
+
 @pytest.mark.parametrize(("rows", "is_through_driver"), [(4096, True), (4097, False)])
 def test_the_driver_takes_a_page_of_rows(rows: int, is_through_driver: bool) -> None:
     plan = planned(f"SELECT id FROM events LIMIT {rows}")

@@ -235,7 +235,11 @@ class Builder:
         if all(part.member == member for part in source.parts):
             return False
         if source.shipment is not None:
-            return source.shipment.size_bytes <= self._limits.broadcast_bytes
+            # The parts that are there are read as they are.
+            here = [part for part in source.parts if part.member == member]
+            width = row_bytes(source.columns)
+            held = sum(part.size_bytes if part.rows is None else part.rows * width for part in here)
+            return source.shipment.size_bytes + held <= self._limits.broadcast_bytes
         return sum(source.sent_bytes().values()) <= self._limits.broadcast_bytes
 
     # --- the same at every part, finished by the initiator -----------------------------------------

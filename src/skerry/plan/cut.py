@@ -5,18 +5,20 @@ Four shapes, tried in this order:
 2. one table with parts at several sites and nothing but projection, filter, order and limit: each site
    runs the query on its part, the initiator gathers or merges;
 3. such a table grouped: each site groups its part, the initiator merges the groups (rule `aggregates`);
-4. otherwise the rest runs at the site where the fewest bytes arrive.
+4. otherwise the rest runs at the site where the fewest bytes arrive (strategy `bottom-up`: where the rows meet).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import xxhash
 from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
+from skerry.catalog.topology import Topology
 from skerry.limits import Limits
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate, Estimator
@@ -24,7 +26,7 @@ from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
 from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
-from skerry.plan.place import fewest_arriving
+from skerry.plan.place import bottom_up_places, bottom_up_reason, capacity_of, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
@@ -49,10 +51,10 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     builder = Builder(_nonce(query), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
     if is_whole or (site.rules.root == "initiator" and not site.rules.on):
         builder.result = result_size(query, kept, estimator)
-        builder.add_rest(query, sources, site.at_home)
+        builder.add_rest(query, sources, _home(holders, site))
     elif len(holders) <= 1:
         builder.result = result_size(query, kept, estimator)
-        builder.add_rest(query, sources, next(iter(holders), site.at_home))
+        builder.add_rest(query, sources, next(iter(holders), "") or _home(holders, site))
     elif _runs_at_every_part(sources, shape, mergeable):
         builder.result = result_size(query, kept, estimator)
         builder.add_parts(query, sources[0])
@@ -65,7 +67,9 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         if site.rules.has("aggregates"):
             scans = {scan.node_name: scan for scan in query.tables}
             whole = query
-            query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules.aggregates_always)
+            capacity = partial(capacity_of, site.topology)
+            always = site.rules.aggregates_always
+            query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity)
             partials = [_partial_source(each, scans, kept, estimator) for each in found]
             # Of partial rows nobody knows the values: the result is that of the query as it was written.
             if partials:
@@ -73,8 +77,10 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         add_improved(builder, query, kept, site, partials)
     else:
         builder.result = result_size(query, kept, estimator)
-        builder.add_rest(query, sources, _rest_member(sources, site))
-    return builder.plan(sources, tuple(query.parameters), kept.left_out)
+        builder.add_rest(query, sources, *_rest_member(sources, site))
+    plan = builder.plan(sources, tuple(query.parameters), kept.left_out)
+    _check_ways(plan, site.topology)
+    return plan
 
 
 def _without_brackets(query: Query) -> Query:
@@ -181,12 +187,31 @@ def _rows_are_narrow(query: Query, sources: Sequence[Source], limits: Limits) ->
     return width <= limits.narrow_row_bytes and only_copies(query.tree)
 
 
-def _rest_member(sources: Sequence[Source], site: Site) -> str:
+def _home(holders: Collection[str], site: Site) -> str:
+    """The initiator, or, when it has no Spark, the first member that rows can get to and from."""
+    if site.initiator in site.data_members:
+        return site.initiator
+    return next(iter(with_ways(site.topology, sorted(holders), site.initiator, site.data_members)), site.at_home)
+
+
+def _rest_member(sources: Sequence[Source], site: Site) -> tuple[str, str]:
+    """The member, and why it is that one if its strategy has to say."""
     held: dict[str, int] = {}
     for source in sources:
         for part in source.parts:
             held[part.member] = held.get(part.member, 0) + source.estimated_bytes(part)
-    return fewest_arriving(held, site.data_members)
+    network = site.topology, tuple(held), site.initiator, site.data_members
+    if site.rules.strategy == "bottom-up":
+        member = bottom_up_places(*network)[0]
+        return member, bottom_up_reason(member, *network)
+    return fewest_arriving(held, with_ways(*network) or site.data_members), ""
+
+
+def _check_ways(plan: Plan, topology: Topology | None) -> None:
+    """ConfigError, naming both members, when rows would have to go where no link leads."""
+    for fragment in plan.fragments:
+        if topology is not None and fragment.output.receiver != fragment.member:
+            topology.route(fragment.member, fragment.output.receiver)
 
 
 __all__ = ["Parts", "Site", "SortKey", "make_plan"]

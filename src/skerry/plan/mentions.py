@@ -80,7 +80,16 @@ class Mention:
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
 
-    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules, estimator: Estimator) -> None:
+    def __init__(
+        self,
+        query: Query,
+        tree: exp.Expr,
+        kept: KeptParts,
+        rules: Rules,
+        estimator: Estimator,
+        barred: frozenset[str] = frozenset(),
+    ) -> None:
+        """`barred`: names of blocks that their member has no room for."""
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -94,7 +103,7 @@ class Mentions:
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
-            self._blocks(rules)
+            self._blocks(rules, barred)
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
@@ -116,12 +125,14 @@ class Mentions:
             if mention.block is None and not asks and _rows(mention) in whole:
                 mention.is_set = False
 
-    def _blocks(self, rules: Rules) -> None:
+    def _blocks(self, rules: Rules, barred: frozenset[str]) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
         prefix = free_prefix(self._tree, "block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
             name = f"{prefix}{number}"
+            if name in barred:
+                continue
             scan = as_scan(name, block)
             block.source.table = scan.table
             block.source.columns = tuple(column.name.lower() for column in block.columns)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -64,9 +66,17 @@ def in_member(
 
 
 def at_sites(
-    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, is_forced: bool = False
+    query: Query,
+    parts: PartsOf,
+    shape: Shape,
+    estimator: Estimator,
+    is_forced: bool = False,
+    capacity: Callable[[str], float] = lambda _: math.inf,
 ) -> tuple[Query, list[AtSite]]:
-    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
+    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables.
+
+    `capacity`: so many groupings a member has room for. The table of another comes as it is, from all its parts.
+    """
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
     sizes = _strewn(parts)
@@ -74,6 +84,7 @@ def at_sites(
         return query, []
     root = query.tree.copy()
     found: list[AtSite] = []
+    hosted: Counter[str] = Counter()
     for select in list(root.find_all(exp.Select)):
         block = block_of(select, tables, sizes)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
@@ -82,7 +93,9 @@ def at_sites(
         group = merge.partial.args.get("group")
         rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
-        if is_forced or pays(block, rows, width_bytes, scans, parts, estimator):
+        has_room = all(hosted[member] < capacity(member) for member in rows)
+        if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):
+            hosted.update(rows.keys())
             found.append(AtSite(merge, rows, width_bytes))
             root = _replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}

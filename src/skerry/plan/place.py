@@ -13,6 +13,8 @@ from skerry.errors import ConfigError
 _MBIT, _WAIT_S = 100.0, 0.001
 # An edge is a channel with its schema and its end, whatever its rows.
 EDGE_BYTES = 1_500
+# What a member is near by: the time that so many bytes take.
+_NEAR_BYTES = 1_000_000.0
 # What a dollar is worth in seconds of waiting.
 _S_PER_USD = 100.0
 
@@ -68,19 +70,58 @@ def common_ancestor(
     """The members that the rows of all holders pass on their way to the sink, the nearest to the holders first.
 
     The topology is taken as a tree: of several ways only the first counts. Only members that can run a fragment are
-    named; without any, the first of those that can.
+    named, so there may be none when the sink cannot.
     """
     routes: list[Sequence[str]] = []
-    for holder in dict.fromkeys(holders):
+    for holder in dict.fromkeys(holders or (sink,)):
         if holder == sink:
             routes.append((sink,))
         elif topology is None:
             routes.append((holder, sink))
         else:
             routes.append(topology.route(holder, sink))
-    shared = [member for member in routes[0] if all(member in route for route in routes)] if routes else []
-    found = tuple(member for member in shared if member in members)
-    return found or (members[0],)
+    shared = [member for member in routes[0] if all(member in route for route in routes)]
+    return tuple(member for member in shared if member in members)
+
+
+def with_ways(topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]) -> tuple[str, ...]:
+    """The members that every holder's rows can get to, and from there to the sink."""
+    costs = Costs(topology)
+    ends = dict.fromkeys(holders)
+    return tuple(
+        member
+        for member in members
+        if not any(math.isinf(costs.ship_s(*way, 0.0)) for way in ((member, sink), *((each, member) for each in ends)))
+    )
+
+
+def bottom_up_places(
+    topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]
+) -> tuple[str, ...]:
+    """Where strategy bottom-up runs the rest, the best first: a member that all rows pass on their way to the sink.
+
+    A sink without a Spark may have no such member before it. Then rows have to turn aside: to one that holds some of
+    them, the nearest to the sink first, so that what is left of them has the shortest way.
+    """
+    found = common_ancestor(topology, holders, sink, members)
+    if found:
+        return found
+    costs = Costs(topology)
+
+    def rank(member: str) -> tuple[bool, float, int]:
+        return member not in holders, costs.ship_s(member, sink, _NEAR_BYTES), members.index(member)
+
+    return tuple(sorted(with_ways(topology, holders, sink, members), key=rank)) or (*holders[:1], *members)[:1]
+
+
+def bottom_up_reason(
+    root: str, topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]
+) -> str:
+    """Why `bottom_up_places` names the root."""
+    if root in common_ancestor(topology, holders, sink, members):
+        return f"all its rows pass {root} on their way to {sink}"
+    among = "of those that hold some of them " if root in holders else ""
+    return f"no data member is on the way of all its rows to {sink}; {among}{root} is the nearest to it"
 
 
 def capacity_of(topology: Topology | None, member: str) -> float:

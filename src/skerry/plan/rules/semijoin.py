@@ -52,9 +52,15 @@ class Reducer:
     """Finds the best reduction of each mention for each place that it may be sent to."""
 
     def __init__(
-        self, mentions: Mapping[str, Mention], costs: Costs, estimator: Estimator, has_ranges: bool = False
+        self,
+        mentions: Mapping[str, Mention],
+        costs: Costs,
+        estimator: Estimator,
+        has_ranges: bool = False,
+        full: frozenset[str] = frozenset(),
     ) -> None:
-        """`has_ranges`: bounds may go ahead where keys do not (ranges.py)."""
+        """`has_ranges`: bounds may go ahead where keys do not (ranges.py). `full`: members that give neither."""
+        self._full = full
         self._has_ranges = has_ranges
         self._mentions = mentions
         self._costs = costs
@@ -128,16 +134,22 @@ class Reducer:
         for _ in range(_DEPTH):
             following: list[Mention] = []
             for each in level:
-                givers = [name for name in each.arcs if self._mentions[name].gives_keys]
-                others = sorted(givers, key=lambda name: (self._mentions[name].members != each.members, name))
+                others = sorted(each.arcs, key=lambda name: (self._mentions[name].members != each.members, name))
                 for name in others:
-                    if name not in taken and len(taken) < _NODES_MAX:
+                    if name not in taken and len(taken) < _NODES_MAX and self._gives(name, each):
                         taken.add(name)
                         below.setdefault(each.name, []).append(name)
                         following.append(self._mentions[name])
             level = following
         found = self._grown[mention.name] = self._subtree(mention, below)
         return found
+
+    def _gives(self, name: str, receiver: Mention) -> bool:
+        """May it give keys, and has every member that would send them to another room for that?"""
+        if not self._mentions[name].gives_keys:
+            return False
+        givers = self._full & set(self._mentions[name].members)
+        return not any(other != giver for giver in givers for other in receiver.members)
 
     def _subtree(self, mention: Mention, below: Mapping[str, list[str]]) -> Node:
         children = [
@@ -166,7 +178,7 @@ class Reducer:
         mention = node.mention
         cost_s = self._cost(node, receiver, columns)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
-            if not self._mentions[name].gives_keys:
+            if not self._gives(name, mention):
                 continue
             other = self.plain(self._mentions[name])
             for pair in range_pairs(mention, other.mention):
