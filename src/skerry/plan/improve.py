@@ -105,7 +105,7 @@ def _best_draft(
     tree = query.tree.copy()
     if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
         other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if other.cost_s < best.cost_s - _SAVES_S else best
+        best = other if _is_better(other, best) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
     tried: set[tuple[str, ...]] = set()
@@ -117,10 +117,13 @@ def _best_draft(
         other = _draft(query, tree, kept, site, partials, best.result)
         answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
         is_sent = any(other.root not in mention.members for mention in answers)
-        has_room = other.has_room or not best.has_room
-        if is_sent and has_room and other.cost_s < best.cost_s - _SAVES_S:
+        if is_sent and _is_better(other, best):
             best = other
     return best
+
+
+def _is_better(other: _Draft, best: _Draft) -> bool:
+    return (other.has_room or not best.has_room) and other.cost_s < best.cost_s - _SAVES_S
 
 
 def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
