@@ -40,7 +40,7 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
     if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
         query = without_ctes(query)
-    draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
+    draft = _best_draft(query, kept, site, partials, builder.result if partials or builder.is_result_seen else None)
     tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
     builder.result = draft.result
     sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
