@@ -1,4 +1,7 @@
-"""Runs plans without Spark: fragments in DuckDB, edges as tables. What is compared is one plan with another."""
+"""Runs plans without Spark: fragments in DuckDB, edges as tables, the finish by the member's own operators.
+
+What is compared is one plan with another.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,11 @@ import pyarrow as pa
 import sqlglot
 
 from skerry.catalog.table import Column
+from skerry.exchange.aggregate import Aggregate
+from skerry.exchange.gather import Gather
+from skerry.exchange.input import END, Input, Polled
+from skerry.exchange.limit import Limit
+from skerry.exchange.merge import Merge
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from tests.plans.plan_cases import CONFIG, STATS
 
@@ -29,6 +37,8 @@ _ARROW = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us"),
     "decimal(15,2)": pa.decimal128(15, 2),
+    "array<int>": pa.list_(pa.int32()),
+    "struct<id:array<int>,city:string>": pa.struct([("id", pa.list_(pa.int32())), ("city", pa.string())]),
 }
 
 
@@ -39,7 +49,6 @@ def made_up(random: Random) -> Tables:
             {
                 column.name: _values(column, random, rows, STATS.get((name, table), {}).get(column.name))
                 for column in each.columns
-                if column.type in _ARROW
             }
         )
         for name, member in CONFIG.members.items()
@@ -49,6 +58,13 @@ def made_up(random: Random) -> Tables:
 
 
 def _values(column: Column, random: Random, rows: int, known: tuple[Any, Any] | None = None) -> pa.Array:
+    if column.type.startswith(("array", "struct")):
+        some: list[Any] = [[1, 2], [], None, [2, None]]
+        nested = [some[row % 4] for row in range(rows)]
+        if column.type.startswith("struct"):
+            nested = [{"id": each, "city": _TEXTS[row % 3]} for row, each in enumerate(nested)]
+        return pa.array(nested, _ARROW[column.type])
+
     def one() -> Any:
         if known is not None and known[0] is None:
             return None
@@ -79,24 +95,20 @@ class Runner:
         self._connection.execute("SET threads = 1")
 
     def run(self, plan: Plan, tables: Tables) -> Counter[tuple[Any, ...]]:
-        """The rows of the result edge, in no order."""
-        edges: dict[int, pa.Table] = {}
+        """The rows of the result, in no order."""
+        edges: dict[int, list[pa.Table]] = {}
         for fragment in plan.fragments:
-            answer = self._answer(fragment, tables, edges)
-            edge = fragment.output.edge
-            if edge in edges:
-                answer = pa.concat_tables([edges[edge], answer.rename_columns(edges[edge].column_names)])
-            edges[edge] = answer
-        result = edges[plan.finish.edge]
-        return Counter(zip(*(column.to_pylist() for column in result.columns), strict=True))
+            edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
+        found = _finished(plan, edges[plan.finish.edge])
+        return Counter(tuple(_comparable(value) for value in row) for row in found)
 
-    def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, pa.Table]) -> pa.Table:
+    def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:
         for leaf in fragment.leaves:
             match leaf:
                 case TableLeaf(placeholder, table):
                     self._put(placeholder, tables[fragment.member, table])
                 case EdgeLeaf(placeholder, edge, columns, _):
-                    self._put(placeholder, edges[edge].rename_columns([column.name for column in columns]))
+                    self._put(placeholder, _together(edges[edge]).rename_columns([each.name for each in columns]))
         answer = self._connection.execute(_in_duckdb(fragment.sql)).to_arrow_table()
         for leaf in fragment.leaves:
             self._connection.execute(f"DROP TABLE {leaf.placeholder}")
@@ -109,8 +121,49 @@ class Runner:
         self._connection.unregister("received")
 
 
+def _comparable(value: Any) -> Any:
+    """Doubles to ten digits, as sums of parts differ in their last ones."""
+    if isinstance(value, float):
+        return float(f"{value:.10g}")
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+class _Batches:
+    """A sender's rows, a few at a time."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._left = table.combine_chunks().to_batches(max_chunksize=3)
+
+    def poll(self) -> Polled:
+        return self._left.pop(0) if self._left else END
+
+
+def _together(answers: list[pa.Table]) -> pa.Table:
+    names = answers[0].column_names
+    return pa.concat_tables([each.rename_columns(names).cast(answers[0].schema) for each in answers])
+
+
+def _finished(plan: Plan, answers: list[pa.Table]) -> list[tuple[Any, ...]]:
+    """What the initiator makes of what its senders gave (member/result.py)."""
+    finish, schema = plan.finish, answers[0].schema
+    if not finish.aggregate and not finish.offset and finish.limit is None:
+        return list(zip(*(column.to_pylist() for column in _together(answers).columns), strict=True))
+    inputs: list[Input] = [_Batches(each.rename_columns(schema.names).cast(schema)) for each in answers]
+    rows: Input = Merge(inputs, finish.keys, schema, 4, 1 << 20) if finish.keys else Gather(inputs)
+    if finish.aggregate:
+        rows = Aggregate(rows, finish.keys, finish.aggregate, schema)
+    if finish.offset or finish.limit is not None:
+        rows = Limit(rows, finish.offset, finish.limit)
+    found: list[tuple[Any, ...]] = []
+    while (batch := rows.poll()) is not END:
+        assert isinstance(batch, pa.RecordBatch)
+        found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return found
+
+
 @cache
 def _in_duckdb(sql: str) -> str:
     plain = _HINT.sub("", sql).replace(" SORT BY ", " ORDER BY ")
+    plain = plain.replace(" any(", " bool_or(").replace(" every(", " bool_and(")
     (text,) = sqlglot.transpile(plain, read="spark", write="duckdb")
     return text

@@ -12,7 +12,7 @@ import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
-from skerry.errors import SiteError, SqlError, UserError
+from skerry.errors import ConfigError, SiteError, SqlError, UserError
 from skerry.member.clientoptions import plan_rules
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined"))
+_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "topn"))
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -212,7 +212,10 @@ def _lawful(
     marked = dict.fromkeys(each.member for each in plan.fragments if each.member.lower() in member.egress.marked)
     at_tables = [msgspec.structs.replace(grouped, root_at=name) for name in marked]
     for others in (fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
-        lawful = _cut(member, query, others)
+        try:
+            lawful = _cut(member, query, others)
+        except ConfigError:
+            continue  # no link leads to where this plan would have its root
         if _broken(lawful, member) is None:
             return lawful, None
     return plan, refused

@@ -53,11 +53,14 @@ class Joiner:
         self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
         self._branches: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
 
-    def at(self, root: str, found: Mapping[str, Shipment]) -> dict[str, Shipment]:
-        """The shipments to `root`, those of tables that are joined first in the place of theirs."""
+    def at(self, root: str, found: Mapping[str, Shipment], hosted: Counter[str]) -> dict[str, Shipment]:
+        """The shipments to `root`, those of tables that are joined first in the place of theirs.
+
+        `hosted`: fragments that members host already.
+        """
         result = dict(found)
         groups = self._groups[root] = {}
-        hosted = Counter({root: 1})
+        hosted = hosted.copy()
         for index, each in enumerate(self._froms):
             pieces, full = self._with_room(index, each, root, found, hosted)
             for piece in pieces:
@@ -128,7 +131,7 @@ class Joiner:
             holders = [from_.joinable.mentions[name].members for name in names]
 
             def meets(at: Sequence[str]) -> str:
-                ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
+                ways = common_ancestor(site.topology, at, root, site.data_members)
                 return next((member for member in ways if member not in full), root)
 
             return bottom_up(from_.adjacent, holders, root, meets, from_.may_join)

@@ -81,11 +81,25 @@ class Mention:
     def members(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.member for part in self.parts))
 
+    @property
+    def gives_keys(self) -> bool:
+        """May its keys go ahead? They would be those of other rows than come later if it gave other rows each time."""
+        return self.block is None or self.block.is_stable
+
 
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
 
-    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules, estimator: Estimator) -> None:
+    def __init__(
+        self,
+        query: Query,
+        tree: exp.Expr,
+        kept: KeptParts,
+        rules: Rules,
+        estimator: Estimator,
+        barred: frozenset[str] = frozenset(),
+    ) -> None:
+        """`barred`: names of blocks that their member has no room for."""
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -99,7 +113,7 @@ class Mentions:
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
-            self._blocks(rules)
+            self._blocks(rules, barred)
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
@@ -110,19 +124,31 @@ class Mentions:
             # Conditions that the rules have found refute more parts than those that were written on the table.
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
+        self._share()
         self._size(estimator)
 
-    def _blocks(self, rules: Rules) -> None:
+    def _share(self) -> None:
+        """An arm's table that travels for another mention too, all its rows, is better off without DISTINCT."""
+        whole = {_rows(each) for each in self.all.values() if each.block is None and not each.is_set}
+        for mention in self.all.values():
+            asks = isinstance(mention.scope.select.parent, exp.Exists | exp.In)
+            if mention.block is None and not asks and _rows(mention) in whole:
+                mention.is_set = False
+
+    def _blocks(self, rules: Rules, barred: frozenset[str]) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
         prefix = free_prefix(self._tree, "block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
             name = f"{prefix}{number}"
+            if name in barred:
+                continue
             scan = as_scan(name, block)
             block.source.table = scan.table
             block.source.columns = tuple(column.name.lower() for column in block.columns)
             part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
             mention = Mention(scan, block.source, block.scope, (part,), block=block)
+            mention.is_set = block.is_set and rules.has("sets") and all(map(is_key, _types(scan)))
             self.all[name] = self._by_source[id(block.source)] = mention
 
     def _size(self, estimator: Estimator) -> None:
@@ -236,6 +262,12 @@ def free_prefix(tree: exp.Expr, prefix: str) -> str:
 
 def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
+
+
+def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:
+    """Alike for mentions of the same rows of a table."""
+    table = mention.scan.table
+    return table.name, table.member, tuple(sorted(each.text for each in mention.conditions))
 
 
 def _types(scan: Scan) -> list[str]:

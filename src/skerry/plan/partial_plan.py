@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -15,7 +17,7 @@ from skerry.plan.grouping import Block, block_of
 from skerry.plan.known import groups_key
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
-from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
@@ -48,7 +50,7 @@ def in_member(
 ) -> InMember | None:
     """`parts` are those of each scan. `is_forced`: rows may not leave, so groups do, whatever they cost."""
     scans = {scan.node_name: scan for scan in query.tables}
-    sizes = _strewn(parts)
+    sizes = strewn(parts)
     block = block_of(query.tree, {name: scan.table for name, scan in scans.items()}, sizes) if sizes else None
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
@@ -65,16 +67,25 @@ def in_member(
 
 
 def at_sites(
-    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, is_forced: bool = False
+    query: Query,
+    parts: PartsOf,
+    shape: Shape,
+    estimator: Estimator,
+    is_forced: bool = False,
+    capacity: Callable[[str], float] = lambda _: math.inf,
 ) -> tuple[Query, list[AtSite]]:
-    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
+    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables.
+
+    `capacity`: so many groupings a member has room for. The table of another comes as it is, from all its parts.
+    """
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
-    sizes = _strewn(parts)
+    sizes = strewn(parts)
     if not sizes:
         return query, []
     root = query.tree.copy()
     found: list[AtSite] = []
+    hosted: Counter[str] = Counter()
     for select in list(root.find_all(exp.Select)):
         block = block_of(select, tables, sizes)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
@@ -84,15 +95,17 @@ def at_sites(
         keys = group.expressions if group is not None else ()
         rows = _group_rows(block, keys, merge.partial, scans, parts, estimator)
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
-        if is_forced or pays(block, rows, width_bytes, scans, parts, estimator):
+        has_room = all(hosted[member] < capacity(member) for member in rows)
+        if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):
+            hosted.update(rows.keys())
             found.append(AtSite(merge, rows, width_bytes))
-            root = _replaced(root, select, merge.final)
+            root = replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
     left = tuple(scan for scan in query.tables if scan.node_name not in gone)
     return (dataclasses.replace(query, tree=root, tables=left) if found else query), found
 
 
-def _strewn(parts: PartsOf) -> dict[str, int]:
+def strewn(parts: PartsOf) -> dict[str, int]:
     """The rows of the scans whose tables have parts at several members."""
     return {
         name: sum(part_rows(part) for part in each)
@@ -101,7 +114,7 @@ def _strewn(parts: PartsOf) -> dict[str, int]:
     }
 
 
-def _replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
+def replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
     if select is root:
         return final
     # An operand of UNION that is itself one, or has an order, stands in brackets.

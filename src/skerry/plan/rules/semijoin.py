@@ -51,21 +51,28 @@ class Node:
 
 @dataclass(frozen=True)
 class Shipment:
-    """How a mention comes to a member."""
+    """How a mention comes to a member, with these columns of it."""
 
     node: Node
     cost_s: float
     rows: float
     size_bytes: float
+    columns: tuple[str, ...]
 
 
 class Reducer:
     """Finds the best reduction of each mention for each place that it may be sent to."""
 
     def __init__(
-        self, mentions: Mapping[str, Mention], costs: Costs, estimator: Estimator, has_ranges: bool = False
+        self,
+        mentions: Mapping[str, Mention],
+        costs: Costs,
+        estimator: Estimator,
+        has_ranges: bool = False,
+        full: frozenset[str] = frozenset(),
     ) -> None:
-        """`has_ranges`: bounds may go ahead where keys do not (ranges.py)."""
+        """`has_ranges`: bounds may go ahead where keys do not (ranges.py). `full`: members that give neither."""
+        self._full = full
         self._has_ranges = has_ranges
         self._mentions = mentions
         self._costs = costs
@@ -85,12 +92,12 @@ class Reducer:
             # A branch of keys may be worth less than the bounds of the same mention.
             trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
             ranged = [self._ranged(tree, receiver, columns) for tree in trees]
-            node = min(ranged, key=lambda each: self._cost(each, receiver, columns))
+            node = min(ranged, key=lambda each: self.cost_s(each, receiver, columns))
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
-        return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+        return Shipment(node, self.cost_s(node, receiver, columns), rows, rows * width, tuple(columns))
 
     def _is_worth(self, mention: Mention, receiver: str, columns: Sequence[str]) -> bool:
         """Do its rows cost more than the least that a reduction does?"""
@@ -158,13 +165,20 @@ class Reducer:
             for each in level:
                 others = sorted(each.arcs, key=lambda name: (self._mentions[name].members != each.members, name))
                 for name in others:
-                    if name not in taken and len(taken) < _NODES_MAX:
+                    if name not in taken and len(taken) < _NODES_MAX and self._gives(name, each):
                         taken.add(name)
                         below.setdefault(each.name, []).append(name)
                         following.append(self._mentions[name])
             level = following
         found = self._grown[mention.name] = self._subtree(mention, below)
         return found
+
+    def _gives(self, name: str, receiver: Mention) -> bool:
+        """May its keys go ahead, and has every member that would send them to another room for that?"""
+        if not self._mentions[name].gives_keys:
+            return False
+        givers = self._full & set(self._mentions[name].members)
+        return not any(other != giver for giver in givers for other in receiver.members)
 
     def _subtree(self, mention: Mention, below: Mapping[str, list[str]]) -> Node:
         children = [
@@ -183,9 +197,9 @@ class Reducer:
 
     def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str]) -> Node:
         node = self._grow(mention)
-        cost_s = self._cost(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns)
         while True:
-            fewer = [(self._cost(each, receiver, columns), each) for each in self._without(node)]
+            fewer = [(self.cost_s(each, receiver, columns), each) for each in self._without(node)]
             best = min(fewer, key=lambda item: item[0], default=None)
             if best is None or best[0] > cost_s:
                 return node
@@ -194,8 +208,10 @@ class Reducer:
     def _ranged(self, node: Node, receiver: str, columns: Sequence[str]) -> Node:
         """With the bounds of others that give no keys, as far as that pays."""
         mention = node.mention
-        cost_s = self._cost(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
+            if not self._gives(name, mention):
+                continue
             other = self.plain(self._mentions[name])
             for pair in range_pairs(mention, other.mention):
                 estimate = between(node.estimate, other.estimate, pair)
@@ -203,7 +219,7 @@ class Reducer:
                     continue
                 ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
                 ranged = dataclasses.replace(ranged, estimate=self._as_seen(ranged, node.estimate))
-                ranged_s = self._cost(ranged, receiver, columns)
+                ranged_s = self.cost_s(ranged, receiver, columns)
                 if ranged_s < cost_s:
                     node, cost_s = ranged, ranged_s
         return node
@@ -219,7 +235,7 @@ class Reducer:
         return found
 
     # --- its cost ----------------------------------------------------------------------------------
-    def _cost(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
+    def cost_s(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
         total_s = 0.0
