@@ -41,7 +41,7 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
     if site.rules.has("blocks"):
         query = without_ctes(query, [name for each in partials for name in each.mentions])
-    draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
+    draft = _best_draft(query, kept, site, partials, builder.result if partials or builder.is_result_seen else None)
     builder.result = draft.result
     tree, left, sources = rest_at(
         builder, draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments, site.rules
