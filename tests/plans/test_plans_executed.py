@@ -37,6 +37,30 @@ BEYOND_DUCKDB = (
     "range(10)",
 )
 MORE = """
+SELECT c_name, n FROM (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust ORDER BY n DESC, o_cust LIMIT 3) AS t
+    JOIN customer ON o_cust = c_id WHERE n > 0;
+WITH t AS (SELECT DISTINCT o_cust AS k FROM orders ORDER BY k LIMIT 4) SELECT a.k, c_name FROM t AS a JOIN t AS b ON
+    a.k = b.k JOIN customer ON c_id = a.k;
+WITH t AS (SELECT DISTINCT o_cust AS k FROM orders ORDER BY k LIMIT 4), u(x) AS (SELECT c_id FROM customer WHERE c_id IN
+    (SELECT k FROM t)) SELECT x, l_qty FROM u JOIN lineitem ON l_order = x WHERE x IN (SELECT k FROM t);
+WITH t AS (SELECT o_cust AS k, row_number() OVER (PARTITION BY o_cust ORDER BY o_id) AS r FROM orders) SELECT k, r, c_id
+    FROM t JOIN customer ON k = c_id WHERE r < 3 AND c_nation > 1;
+WITH a AS (SELECT o_cust AS k FROM orders), b AS (WITH a AS (SELECT c_id AS k FROM customer), c AS (SELECT k FROM a)
+    SELECT k FROM c) SELECT a.k, l_qty FROM a JOIN b ON a.k = b.k JOIN lineitem ON l_order = b.k;
+WITH a AS (SELECT max(o_cust) AS k FROM orders) SELECT c_id FROM customer WHERE c_id < (WITH b AS (SELECT k FROM a WHERE
+    k <> c_nation) SELECT max(k) FROM b);
+(SELECT o_id FROM orders ORDER BY o_id LIMIT 5) UNION (SELECT l_order FROM lineitem ORDER BY l_order LIMIT 5);
+(SELECT o_id FROM orders ORDER BY o_id LIMIT 5) UNION ALL ((SELECT DISTINCT l_order FROM lineitem ORDER BY l_order LIMIT
+    5) EXCEPT ALL SELECT c_id FROM customer);
+SELECT c_nation AS x, 'c' AS y FROM customer WHERE c_id > 2 UNION SELECT sum(o_total), 'o' FROM orders UNION ALL
+    SELECT l_qty, 'o' FROM lineitem EXCEPT SELECT max(n_id), n_name FROM nation GROUP BY n_name;
+SELECT count(*) AS n, o_cust AS k FROM orders GROUP BY o_cust INTERSECT SELECT count(*), c_nation FROM customer GROUP
+    BY c_nation;
+SELECT u.k, n_name FROM (SELECT o_cust AS k FROM orders WHERE o_total < 9 UNION SELECT l_order FROM lineitem) AS u JOIN
+    nation ON k = n_id;
+SELECT s_cust AS k FROM sales UNION SELECT id FROM events EXCEPT SELECT c_id FROM customer JOIN nation ON c_nation =
+    n_id;
+SELECT c_id FROM customer WHERE c_id IN (SELECT o_cust FROM orders UNION ALL SELECT l_order FROM lineitem);
 SELECT o_id, c_name, n_name FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name =
     'NORWAY';
 SELECT c_name, count(*) AS n FROM customer, orders, lineitem WHERE c_id = o_cust AND l_order = o_id AND l_qty

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined"))
+_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "topn"))
 
 
 class Planned(msgspec.Struct, frozen=True):

@@ -243,8 +243,13 @@ class Builder:
         return sum(source.sent_bytes().values()) <= self._limits.broadcast_bytes
 
     # --- the same at every part, finished by the initiator -----------------------------------------
-    def add_parts(self, query: Query, source: Source) -> None:
-        """Each part's rows in order, the first of them only if there is a limit; the initiator does the rest."""
+    def add_parts(
+        self, query: Query, source: Source, joined: Sequence[Source] = (), rows: Mapping[str, float] | None = None
+    ) -> None:
+        """Each part's rows in order, the first of them only if there is a limit; the initiator does the rest.
+
+        All rows of the `joined` sources go to each part; `rows` of each member are likely then.
+        """
         shape = self._shape
         # The rows that are skipped may all be in one part: every part sends them.
         wanted = None if shape.limit is None else shape.limit + shape.offset
@@ -255,17 +260,17 @@ class Builder:
             order = "lanes" if shape.has_order else "any"
         elif shape.has_order:
             order, tree = "merge", with_sort_by(tree, shape.columns)
+        assert isinstance(tree, exp.Select)
         keys = shape.order_keys or ()
         edge = self.edge()
         output = Output(edge, self._site.initiator, order, keys if order == "merge" else (), self._is_bounded(wanted))
         for part in source.parts:
-            leaf = TableLeaf(self.placeholder(), part.table)
-            own = tree.copy()
-            _replace_tables(own, {source.mentions[0]: [leaf.placeholder]}, {})
-            rows = source.estimated_rows(part)
-            rows = rows if wanted is None else min(rows, wanted)
-            size_bytes = _rounded(rows * self.result.row_bytes)
-            self._add(part.member, own, (leaf,), output, rows, size_bytes, self._is_narrow)
+            leaves: list[Leaf] = []
+            own = self._at_part(tree, source, joined, part, leaves)
+            count = _rounded(rows[part.member]) if rows is not None else source.estimated_rows(part)
+            count = count if wanted is None else min(count, wanted)
+            size_bytes = _rounded(count * self.result.row_bytes)
+            self._add(part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow)
         senders = tuple(part.member for part in source.parts)
         self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
 
@@ -371,6 +376,8 @@ def _replace_tables(
         union: exp.Query | None = None
         for each in standing:
             query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
+            if len(standing) > 1 and query.args.get("limit") is not None:
+                query = exp.Subquery(this=query)  # else the bound would be the union's
             union = query if union is None else exp.union(union, query, distinct=False, copy=False)
         node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 

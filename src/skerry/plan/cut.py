@@ -1,11 +1,12 @@
 """Cut a bound query into fragments (the baseline): scans at the sites that hold the tables, the rest in one Spark.
 
-Four shapes, tried in this order:
+Five shapes, tried in this order:
 1. everything at one site: the query runs there whole;
 2. one table with parts at several sites and nothing but projection, filter, order and limit: each site
    runs the query on its part, the initiator gathers or merges;
 3. such a table grouped: each site groups its part, the initiator merges the groups (rule `aggregates`);
-4. otherwise the rest runs at the site where the fewest bytes arrive (strategy `bottom-up`: where the rows meet).
+4. such a table joined with others, which go to each part: as 2, where that costs less (rule `topn`);
+5. otherwise the rest runs at the site where the fewest bytes arrive (strategy `bottom-up`: where the rows meet).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
+import msgspec
 import xxhash
 from sqlglot import exp
 
@@ -28,20 +30,31 @@ from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import bottom_up_places, bottom_up_reason, capacity_of, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
+from skerry.plan.rules.topn import LIMIT_MAX
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
-from skerry.sql.shape import Shape, result_shape
+from skerry.plan.topn_plan import PartsJoined, at_parts, bounded_at_sites, cheaper
+from skerry.sql.shape import Shape, result_shape, without_limit
 from skerry.sql.statement import Query, Scan, render
 from skerry.sql.width import only_copies
-
-# Spark's LIMIT is a 32-bit number, and so is the sum of LIMIT and OFFSET.
-_LIMIT_MAX = 2**31 - 1
 
 
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
-    is_whole = site.rules.baseline == "tables"
+    plan, is_topn = _plan(query, catalog, site, limits)
+    if is_topn:
+        # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.
+        fewer = msgspec.structs.replace(site.rules, on=site.rules.on - {"topn"})
+        other, _ = _plan(query, catalog, msgspec.structs.replace(site, rules=fewer), limits)
+        plan = cheaper(plan, other, site)
+    _check_ways(plan, site.topology)
+    return plan
+
+
+def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Plan, bool]:
+    """And whether rule `topn` is in it."""
+    is_whole, is_topn = site.rules.baseline == "tables", False
     kept = KeptParts(catalog, site.rules.has("prune") and not is_whole, site.initiator)
     estimator = site.estimator
     sources = _whole_tables(query.tables, kept, estimator) if is_whole else _sources(query.tables, kept, estimator)
@@ -59,28 +72,59 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         builder.result = result_size(query, kept, estimator)
         builder.add_parts(query, sources[0])
     elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
-        scans = {scan.node_name: scan for scan in query.tables}
-        cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (merged.scan, *merged.others))
-        builder.add_merged(merged, cut, joined)
+        builder.add_merged(merged, *_cut_and_joined(merged.scan, merged.others, query, kept, estimator))
+    elif (each := _at_parts(query, sources, shape, mergeable, site)) is not None:
+        is_topn = True
+        _add_joined_parts(builder, each, query, kept, estimator)
     elif site.rules.on:
-        partials: list[Source] = []
-        if site.rules.has("aggregates"):
-            scans = {scan.node_name: scan for scan in query.tables}
-            whole = query
-            capacity = partial(capacity_of, site.topology)
-            always = site.rules.aggregates_always
-            query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity)
-            partials = [_partial_source(each, scans, kept, estimator) for each in found]
-            # Of partial rows nobody knows the values: the result is that of the query as it was written.
-            if partials:
-                builder.result = result_size(whole, kept, estimator)
-        add_improved(builder, query, kept, site, partials)
+        is_topn = _add_improved(builder, query, sources, shape, kept, site)
     else:
         builder.result = result_size(query, kept, estimator)
         builder.add_rest(query, sources, *_rest_member(sources, site))
-    plan = builder.plan(sources, tuple(query.parameters), kept.left_out)
-    _check_ways(plan, site.topology)
-    return plan
+    return builder.plan(sources, tuple(query.parameters), kept.left_out), is_topn
+
+
+def _add_improved(
+    builder: Builder, query: Query, sources: Sequence[Source], shape: Shape, kept: KeptParts, site: Site
+) -> bool:
+    """A plan by the rules; answers whether rule `topn` is in it."""
+    whole, estimator = query, site.estimator
+    scans = {scan.node_name: scan for scan in query.tables}
+    found: list[AtSite] = []
+    bounded: list[AtSite] = []
+    if site.rules.has("aggregates"):
+        always, capacity = site.rules.aggregates_always, partial(capacity_of, site.topology)
+        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity)
+    if site.rules.has("topn"):
+        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator)
+    partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
+    # Of partial rows nobody knows the values: the result is that of the query as it was written.
+    if partials:
+        builder.result = result_size(whole, kept, estimator)
+    add_improved(builder, query, kept, site, partials)
+    return bool(bounded)
+
+
+def _at_parts(query: Query, sources: Sequence[Source], shape: Shape, mergeable: bool, site: Site) -> PartsJoined | None:
+    return at_parts(query, _parts_of(sources), shape, mergeable) if site.rules.has("topn") else None
+
+
+def _add_joined_parts(builder: Builder, each: PartsJoined, query: Query, kept: KeptParts, estimator: Estimator) -> None:
+    cut, joined = _cut_and_joined(each.scan, each.others, query, kept, estimator)
+    # A part's share of the result is its share of the rows.
+    builder.result = result_size(dataclasses.replace(query, tree=without_limit(query.tree)), kept, estimator)
+    held = sum(size.rows for size in cut.sizes.values())
+    rows = {member: builder.result.rows * size.rows / max(1.0, held) for member, size in cut.sizes.items()}
+    builder.add_parts(query, cut, joined, rows)
+
+
+def _cut_and_joined(
+    scan: str, others: Sequence[str], query: Query, kept: KeptParts, estimator: Estimator
+) -> tuple[Source, list[Source]]:
+    """The source whose parts are read apart, and those that all of them are joined with."""
+    scans = {each.node_name: each for each in query.tables}
+    cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (scan, *others))
+    return cut, joined
 
 
 def _without_brackets(query: Query) -> Query:
@@ -110,7 +154,7 @@ def _runs_at_every_part(sources: Sequence[Source], shape: Shape, mergeable: bool
     if any([column.name for column in part.columns] != spelt for part in source.parts):
         return False
     # Beyond the maximum Spark has an error for it.
-    fits = (shape.limit or 0) + shape.offset <= _LIMIT_MAX
+    fits = (shape.limit or 0) + shape.offset <= LIMIT_MAX
     return fits and (mergeable or not shape.has_order)
 
 
@@ -146,7 +190,7 @@ def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
 
 
 def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
-    if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > _LIMIT_MAX:
+    if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > LIMIT_MAX:
         return None
     return in_member(query, _parts_of(sources), shape, limits, site.estimator, site.rules.aggregates_always)
 

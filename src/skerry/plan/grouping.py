@@ -14,6 +14,7 @@ from skerry.sql.types import infer
 
 _CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
+_ROWS = frozenset("expressions from_ joins where order limit offset said_all".split())
 _SETS = exp.Rollup | exp.Cube | exp.GroupingSets
 # Aggregates by their kind, but of the grouping itself: they have no partial result.
 _OF_GROUPING = frozenset(("grouping", "grouping_id"))
@@ -122,6 +123,28 @@ def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str
     return block if _is_resolved(block) else None
 
 
+def rows_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
+    """A block that groups nothing: each of its rows has one row of the scan that is cut, which `sizes` has."""
+    if not isinstance(select, exp.Select) or _said(select) - _ROWS or select.args.get("from_") is None:
+        return None
+    seen = _seen(select, scans, sizes)
+    if seen is None or not _is_plain(select, stars=True) or any(_calls(select)):
+        return None
+    return Block(select, *seen)
+
+
+def is_resolved(block: Block) -> bool:
+    """Is every column outside of ORDER BY surely one of the block's relations?"""
+    select = block.select
+    clauses = [*select.expressions, select.args.get("where"), *(join.args.get("on") for join in _joins(select))]
+    columns = [column for each in clauses if each is not None for column in each.find_all(exp.Column)]
+    return all(block.is_own(column) for column in columns if not column.is_star)
+
+
+def _joins(select: exp.Select) -> list[exp.Expr]:
+    return list(select.args.get("joins") or ())
+
+
 def _is_own(key: exp.Expr, block: Block) -> bool:
     """No constant, and no name of another item of the list."""
     columns = list(key.find_all(exp.Column))
@@ -198,15 +221,15 @@ def _said(node: exp.Expr) -> set[str]:
     return {key for key, value in node.args.items() if value not in (None, [], False)}
 
 
-def _is_plain(select: exp.Select) -> bool:
-    """No window, generator, subquery or chance in it, and no star but count's."""
+def _is_plain(select: exp.Select, stars: bool = False) -> bool:
+    """No window, generator, subquery or chance in it, and no star but count's, unless `stars` are allowed."""
     below = {id(node.this) for node in (select.args["from_"], *(select.args.get("joins") or ()))}
     for node in select.walk(prune=lambda node: id(node) in below):
         if node is select or id(node) in below:
             continue
         if isinstance(node, exp.Query | exp.Window | exp.Exists | exp.Lambda | exp.Aliases) or is_generator(node):
             return False
-        if isinstance(node, exp.Star) and (node.parent is None or call_name(node.parent) != "count"):
+        if not stars and isinstance(node, exp.Star) and (node.parent is None or call_name(node.parent) != "count"):
             return False
     return is_deterministic(select)
 

@@ -15,11 +15,13 @@ from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hoste
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
+from skerry.plan.money import cost_text, partials_s, seconds_of
 from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
-from skerry.plan.rules.blocks import without_ctes
+from skerry.plan.rules.arms import put_arms, without_arms
 from skerry.plan.rules.computed import compute_at_source
+from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.prune import KeptParts
@@ -39,8 +41,8 @@ _SAVES_S = 1e-5
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
-    if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
-        query = without_ctes(query)
+    if site.rules.has("blocks"):
+        query = without_ctes(query, [name for each in partials for name in each.mentions])
     draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
     tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
     builder.result = draft.result
@@ -48,6 +50,7 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     without_moved(tree, joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
     _replace_blocks(tree, sent)
     joiner.put(root)
+    without_arms(tree)
     builder.mentions = mentions.all
     builder.key_prefix = free_prefix(tree, "key_")
     left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
@@ -104,10 +107,14 @@ def _best_draft(
 ) -> _Draft:
     """Subqueries are put in FROM one by one, and stay there where their answers travel and that costs less."""
     best = _draft(query, query.tree.copy(), kept, site, partials, result)
-    if not site.rules.has("answers") and not site.rules.has("lookups"):
-        return best
     scans = {scan.node_name: scan for scan in query.tables}
     holders = {name: kept.of(scan) for name, scan in scans.items()}
+    tree = query.tree.copy()
+    if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
+        other = _draft(query, tree, kept, site, partials, best.result)
+        best = other if other.cost_s < best.cost_s - _SAVES_S else best
+    if not site.rules.has("answers") and not site.rules.has("lookups"):
+        return best
     tried: set[tuple[str, ...]] = set()
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
@@ -246,7 +253,7 @@ class _Choice:
         costs_s = {
             member: sum(each.cost_s for each in shipments)
             + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
-            + self._of_partials_s(member)
+            + partials_s(self._partials, member, self._costs)
             for member, shipments in once.items()
         }
         roomy = [member for member in found if not over[member] and costs_s[member] < float("inf")]
@@ -259,7 +266,7 @@ class _Choice:
             self.fewer = self._fewer(over[wanted], wanted, found[wanted])
         full = over[wanted] if wanted != root or not roomy else []
         costs_s = {member: costs_s[member] for member in roomy or found}
-        reason = self._reason(root, costs_s) + self._room_text(wanted, full)
+        reason = self._reason(root, costs_s, once) + self._room_text(wanted, full)
         self._mentions.update(self.joiner.groups(root))
         return root, found[root], reason, costs_s[root]
 
@@ -288,7 +295,7 @@ class _Choice:
             told.append(f"{wanted} would be chosen, but there is no room at {', '.join(full)}")
         return "".join(f"; {each}" for each in told)
 
-    def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
+    def _reason(self, root: str, costs_s: Mapping[str, float], shipments: Mapping[str, Sequence[Shipment]]) -> str:
         rules = self._site.rules
         if rules.root == "initiator":
             return "the client asked for the initiator"
@@ -298,8 +305,13 @@ class _Choice:
             site = self._site
             return bottom_up_reason(root, site.topology, self._holders(), site.initiator, site.data_members)
         others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
-        beside = f", {_seconds(others[0][0])} at {others[0][1]}" if others else ""
-        return f"the links take {_seconds(costs_s[root])}{beside}"
+        told: list[str] = []
+        for cost_s, member in [(costs_s[root], root), *others[:1]]:
+            size_bytes, mentions = self.result.size_bytes, self._mentions
+            seconds = seconds_of(cost_s, member, shipments[member], self._partials, size_bytes, mentions, self._site)
+            told.append(cost_text(cost_s, seconds))
+        beside = f", {told[1]} at {others[0][1]}" if others else ""
+        return f"the links take {told[0]}{beside}"
 
     def _holders(self) -> list[str]:
         found = [member for mention in self._mentions.values() for member in mention.members]
@@ -322,13 +334,6 @@ class _Choice:
     def _grouping(self) -> list[str]:
         """Members that send partial rows."""
         return [part.member for source in self._partials for part in source.parts]
-
-    def _of_partials_s(self, member: str) -> float:
-        return sum(
-            self._costs.ship_s(sender, member, size_bytes)
-            for source in self._partials
-            for sender, size_bytes in source.sent_bytes().items()
-        )
 
     def _at(self, member: str) -> dict[str, Shipment]:
         """Shipments to that member, but for mentions that stay inside a subquery that is answered elsewhere."""
@@ -387,10 +392,6 @@ class _Choice:
 
 def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:
     return list({signature(each.node): each for each in shipments.values()}.values())
-
-
-def _seconds(cost_s: float) -> str:
-    return f"~{cost_s:.2g} s" if cost_s < float("inf") else "for ever"
 
 
 def _no_way(costs: Costs, holders: Sequence[str], root: str, initiator: str) -> ConfigError:

@@ -71,6 +71,11 @@ class Mention:
     def members(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.member for part in self.parts))
 
+    @property
+    def gives_keys(self) -> bool:
+        """May its keys go ahead? They would be those of other rows than come later if it gave other rows each time."""
+        return self.block is None or self.block.is_stable
+
 
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
@@ -109,7 +114,16 @@ class Mentions:
             # Conditions that the rules have found refute more parts than those that were written on the table.
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
+        self._share()
         self._size(estimator)
+
+    def _share(self) -> None:
+        """An arm's table that travels for another mention too, all its rows, is better off without DISTINCT."""
+        whole = {_rows(each) for each in self.all.values() if each.block is None and not each.is_set}
+        for mention in self.all.values():
+            asks = isinstance(mention.scope.select.parent, exp.Exists | exp.In)
+            if mention.block is None and not asks and _rows(mention) in whole:
+                mention.is_set = False
 
     def _blocks(self, rules: Rules, barred: frozenset[str]) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
@@ -124,6 +138,7 @@ class Mentions:
             block.source.columns = tuple(column.name.lower() for column in block.columns)
             part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
             mention = Mention(scan, block.source, block.scope, (part,), block=block)
+            mention.is_set = block.is_set and rules.has("sets") and all(map(is_key, _types(scan)))
             self.all[name] = self._by_source[id(block.source)] = mention
 
     def _size(self, estimator: Estimator) -> None:
@@ -229,6 +244,12 @@ def free_prefix(tree: exp.Expr, prefix: str) -> str:
 
 def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
+
+
+def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:
+    """Alike for mentions of the same rows of a table."""
+    table = mention.scan.table
+    return table.name, table.member, tuple(sorted(each.text for each in mention.conditions))
 
 
 def _types(scan: Scan) -> list[str]:

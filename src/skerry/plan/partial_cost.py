@@ -71,20 +71,20 @@ def pays(
     is_one_row = not block.keys and not block.others and max(groups.values()) <= 1
     if is_one_row and width_bytes <= EDGE_BYTES:
         return True  # however few rows are expected, a short row of each part is worth what the guess may be wrong by
-    rows = {part.member: _scan_bytes(scans[block.scan], part, estimator) for part in parts[block.scan]}
+    rows = {part.member: scan_bytes(scans[block.scan], part, estimator) for part in parts[block.scan]}
     most = max(rows, key=lambda member: (rows[member], member))
     stays = max(groups, key=groups.__getitem__)
     sent: float = sum(count * width_bytes for member, count in groups.items() if member != stays)
     raw: float = sum(size for member, size in rows.items() if member != most)
     for other in block.others:
         for part in parts[other]:
-            size = _scan_bytes(scans[other], part, estimator)
+            size = scan_bytes(scans[other], part, estimator)
             sent += size * sum(member != part.member for member in groups)
             raw += size if part.member != most else 0
     return sent < raw
 
 
-def _scan_bytes(scan: Scan, part: TablePart, estimator: Estimator) -> float:
+def scan_bytes(scan: Scan, part: TablePart, estimator: Estimator) -> float:
     """By the widths of types, as partial rows are counted."""
     needed = [column for column in scan.table.columns if column.name in scan.columns]
     return estimator.scan([part], scan.filters).rows * max(1, row_bytes(needed))

@@ -49,7 +49,7 @@ def in_member(
 ) -> InMember | None:
     """`parts` are those of each scan. `is_forced`: rows may not leave, so groups do, whatever they cost."""
     scans = {scan.node_name: scan for scan in query.tables}
-    sizes = _strewn(parts)
+    sizes = strewn(parts)
     block = block_of(query.tree, {name: scan.table for name, scan in scans.items()}, sizes) if sizes else None
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
@@ -79,7 +79,7 @@ def at_sites(
     """
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
-    sizes = _strewn(parts)
+    sizes = strewn(parts)
     if not sizes:
         return query, []
     root = query.tree.copy()
@@ -97,13 +97,13 @@ def at_sites(
         if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):
             hosted.update(rows.keys())
             found.append(AtSite(merge, rows, width_bytes))
-            root = _replaced(root, select, merge.final)
+            root = replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
     left = tuple(scan for scan in query.tables if scan.node_name not in gone)
     return (dataclasses.replace(query, tree=root, tables=left) if found else query), found
 
 
-def _strewn(parts: PartsOf) -> dict[str, int]:
+def strewn(parts: PartsOf) -> dict[str, int]:
     """The rows of the scans whose tables have parts at several members."""
     return {
         name: sum(part_rows(part) for part in each)
@@ -112,7 +112,7 @@ def _strewn(parts: PartsOf) -> dict[str, int]:
     }
 
 
-def _replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
+def replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
     if select is root:
         return final
     # An operand of UNION that is itself one, or has an order, stands in brackets.

@@ -6,24 +6,21 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from skerry.catalog.topology import Topology
+from skerry.catalog.topology import ROUTE_BYTES, S_PER_USD, Topology, byte_s
 from skerry.errors import ConfigError
 
 # Links that the configuration says nothing of: a WAN that nobody has measured.
 _MBIT, _WAIT_S = 100.0, 0.001
 # An edge is a channel with its schema and its end, whatever its rows.
 EDGE_BYTES = 1_500
-# What a member is near by: the time that so many bytes take.
-_NEAR_BYTES = 1_000_000.0
-# What a dollar is worth in seconds of waiting.
-_S_PER_USD = 100.0
 
 
 class Costs:
     """Seconds, with money turned into seconds: bytes over each link of the route by its bandwidth, plus its delay."""
 
-    def __init__(self, topology: Topology | None = None) -> None:
+    def __init__(self, topology: Topology | None = None, s_per_usd: float = S_PER_USD) -> None:
         self._topology = topology
+        self._s_per_usd = s_per_usd
         self._known: dict[tuple[str, str], tuple[float, float]] = {}
 
     def ship_s(self, sender: str, receiver: str, size_bytes: float) -> float:
@@ -49,7 +46,7 @@ class Costs:
         each_s = wait_s = 0.0
         for one, other in itertools.pairwise(route):
             link = self._topology.link(one, other)
-            each_s += 8 / ((link.mbit if link else _MBIT) * 1e6) + (link.usd_per_gb if link else 0.0) / 1e9 * _S_PER_USD
+            each_s += byte_s(link, self._s_per_usd) if link else 8 / (_MBIT * 1e6)
             wait_s += link.ms / 1000 if link else _WAIT_S
         return each_s, wait_s
 
@@ -109,7 +106,7 @@ def bottom_up_places(
     costs = Costs(topology)
 
     def rank(member: str) -> tuple[bool, float, int]:
-        return member not in holders, costs.ship_s(member, sink, _NEAR_BYTES), members.index(member)
+        return member not in holders, costs.ship_s(member, sink, ROUTE_BYTES), members.index(member)
 
     return tuple(sorted(with_ways(topology, holders, sink, members), key=rank)) or (*holders[:1], *members)[:1]
 

@@ -41,6 +41,8 @@ def signature(node: Node) -> str:
     if mention.is_set:
         filters.append("set")
     filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
+    if mention.block is not None and not mention.block.is_stable:
+        filters.append(mention.name)  # another one's rows may be others, however alike they are
     if mention.block is not None:
         return f"({mention.block.text})[{' AND '.join(filters)}]({', '.join(below)})"
     return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"

@@ -27,12 +27,15 @@ from skerry.plan.relations import (
     Window,
     relation_of,
 )
+from skerry.plan.selectivity import ColumnEstimate
 from skerry.plan.sides import Equal, Side, equal_between, equal_by_name
+from skerry.sql.functions import call_name
 from skerry.sql.push import split, unqualified
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
 
+_RANKS = ("row_number", "rank", "dense_rank")
 # What a computed column takes, and a relation that nothing is known of.
 _COMPUTED_BYTES = 16.0
 _UNKNOWN = Estimate(1000.0, {}, 1000.0, 64.0)
@@ -94,6 +97,8 @@ class Sizer:
                 return self._estimator.limit(self._of(input, named), rows)
             case SetOperation(left, right, node):
                 sides = [self._of(left, named), self._of(right, named)]
+                if node.args.get("distinct"):
+                    sides = [self._distinct(side, False) for side in sides]
                 if isinstance(node, exp.Except | exp.Intersect):
                     rows = sides[0].rows if isinstance(node, exp.Except) else min(side.rows for side in sides)
                     return self._estimator.limit(sides[0], rows)
@@ -207,11 +212,20 @@ class Sizer:
             if item.is_star:
                 return estimate
             key = estimate.key(item.unalias())
-            if key is None:
+            value = item.unalias()
+            if isinstance(value, exp.Window) and item.alias and call_name(value.this) in _RANKS:
+                columns[item.alias.lower()] = self._rank(estimate, value)
+            elif key is None:
                 extra_bytes += _COMPUTED_BYTES
             else:
                 columns[item.alias_or_name.lower()] = estimate.columns[key]
         return Estimate(estimate.rows, columns, estimate.base_rows, extra_bytes)
+
+    def _rank(self, estimate: Estimate, window: exp.Window) -> ColumnEstimate:
+        """A row's place among its peers: each place is taken about once in each partition."""
+        groups = self._estimator.group(estimate, list(window.args.get("partition_by") or ())).rows
+        values = max(1.0, estimate.rows / max(1.0, groups))
+        return ColumnEstimate("int", 4.0, values, values, 1.0, values)
 
 
 def _referring(left: Estimate, right: Estimate, kind: str, *, is_known: bool) -> float:

@@ -44,8 +44,8 @@ class _Output:
 
 def result_shape(query: Query) -> Shape:
     root = query.tree
-    limit, limit_known = _literal(root.args.get("limit"))
-    offset, offset_known = _literal(root.args.get("offset"))
+    limit, limit_known = literal_bound(root.args.get("limit"))
+    offset, offset_known = literal_bound(root.args.get("offset"))
     order = root.args.get("order")
     outputs = _outputs(root, query)
     return Shape(
@@ -94,7 +94,7 @@ def without_limit(tree: exp.Expr) -> exp.Expr:
     return copy
 
 
-def _literal(bound: exp.Expr | None) -> tuple[int | None, bool]:
+def literal_bound(bound: exp.Expr | None) -> tuple[int | None, bool]:
     """The number of a LIMIT or OFFSET and whether it is known; LIMIT ALL is no limit."""
     if bound is None:
         return None, True

@@ -11,6 +11,7 @@ from skerry.config import parse
 from skerry.errors import ConfigError
 from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
+from skerry.plan.money import cost_text
 from skerry.plan.place import EDGE_BYTES, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
@@ -45,6 +46,17 @@ def test_a_route_costs_its_links_in_turn() -> None:
     assert costs.ship_s("oslo", "tromso", size_bytes) == pytest.approx(0.8 + 0.005 + 0.4 + 0.1)
     assert costs.ship_s("oslo", "front", 1) == math.inf
     assert Costs().ship_s("oslo", "bergen", 1e6) > Costs().ship_s("oslo", "bergen", 1e5) > 0
+
+
+def test_the_reason_tells_seconds_and_dollars_apart() -> None:
+    """Orders are dear to move: their root stays, and what else it could be is said with its price."""
+    sql = "SELECT o_id, o_note, c_name FROM orders JOIN customer ON o_cust = c_id"
+    links = "  - {between: [oslo, bergen], mbit: 1000, usd_per_gb: %s}\n  - {between: [bergen, tromso], mbit: 10}\n"
+    free, dear = (planned(sql, "oslo", links % price, NO_KEYS).fragments[-1].reason for price in (0, 100))
+    assert free == "the links take ~0.038 s, ~1.2 s at bergen"
+    assert dear == "the links take ~0.038 s and $0.48, ~1.2 s and $14.40 at bergen"
+    assert cost_text(15.25, 15.0) == "~15 s and less than $0.01"
+    assert cost_text(math.inf, math.inf) == "for ever"
 
 
 def test_ties_go_to_a_member_that_holds_rows() -> None:

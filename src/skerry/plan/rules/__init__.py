@@ -21,6 +21,7 @@ NAMES = (
     "blocks",
     "joined",
     "aggregates",
+    "topn",
     "prune",
     "ranges",
 )

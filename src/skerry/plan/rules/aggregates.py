@@ -172,12 +172,12 @@ class _Splitter:
         for clause in ("having", "order", "limit", "offset"):
             if select.args.get(clause) is not None:
                 final.set(clause, self._above(select.args[clause]))
-        named = final if self._is_named() or _is_operand(select) else self._with_names(final, shape)
+        named = final if self._is_named() or is_operand(select) else self._with_names(final, shape)
         columns = tuple(Column(self._name(place), type_) for place, (_, type_) in enumerate(self._listed))
         return SiteMerge(block.scan, block.others, self._partial(), columns, named)
 
     def _partial(self) -> exp.Select:
-        items = [exp.alias_(_as_said(value, type_), self._name(at)) for at, (value, type_) in enumerate(self._listed)]
+        items = [exp.alias_(as_said(value, type_), self._name(at)) for at, (value, type_) in enumerate(self._listed)]
         select = self._block.select.copy()
         partial = exp.Select(expressions=items)
         for clause in ("from_", "joins", "where"):
@@ -310,7 +310,7 @@ class _Splitter:
         return names
 
 
-def _is_operand(select: exp.Expr) -> bool:
+def is_operand(select: exp.Expr) -> bool:
     """Does the block stand in an expression (IN, EXISTS, a scalar), where nobody sees its columns' names?"""
     around = select.parent
     if isinstance(around, exp.Subquery):
@@ -319,7 +319,7 @@ def _is_operand(select: exp.Expr) -> bool:
     return isinstance(around, exp.In | exp.Exists)
 
 
-def _as_said(value: exp.Expr, type_: str) -> exp.Expr:
+def as_said(value: exp.Expr, type_: str) -> exp.Expr:
     """Spark's decimals are as they are computed here; Sail gives some expressions other digits, so they are said."""
     is_plain = not any(isinstance(node, exp.Binary | exp.Case) for node in value.walk())
     return cast(value, type_) if decimal_of(type_) is not None and not is_plain else value.copy()
@@ -331,7 +331,7 @@ def _null(column: Column) -> exp.Expr:
     return exp.Alias(this=item, alias=exp.Identifier(this=column.name, quoted=True))
 
 
-def by_place(key: SortKey) -> exp.Expr:
+def by_place(key: SortKey) -> exp.Ordered:
     """A sort key as the number of its column; Spark's default, NULLs are the smallest, is not said."""
     nulls_first = key.nulls_first if key.nulls_first is key.descending else None
     place = exp.Literal.number(key.index + 1)
@@ -347,4 +347,4 @@ def free_prefix(tree: exp.Expr) -> str:
     return prefix
 
 
-__all__ = ["MemberMerge", "SiteMerge", "by_place", "free_prefix", "member_merge", "site_merge"]
+__all__ = ["MemberMerge", "SiteMerge", "as_said", "by_place", "free_prefix", "is_operand", "member_merge", "site_merge"]

@@ -40,12 +40,13 @@ class Node:
 
 @dataclass(frozen=True)
 class Shipment:
-    """How a mention comes to a member."""
+    """How a mention comes to a member, with these columns of it."""
 
     node: Node
     cost_s: float
     rows: float
     size_bytes: float
+    columns: tuple[str, ...]
 
 
 class Reducer:
@@ -80,12 +81,12 @@ class Reducer:
             # A branch of keys may be worth less than the bounds of the same mention.
             trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
             ranged = [self._ranged(tree, receiver, columns) for tree in trees]
-            node = min(ranged, key=lambda each: self._cost(each, receiver, columns))
+            node = min(ranged, key=lambda each: self.cost_s(each, receiver, columns))
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
-        return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+        return Shipment(node, self.cost_s(node, receiver, columns), rows, rows * width, tuple(columns))
 
     def _is_worth(self, mention: Mention, receiver: str, columns: Sequence[str]) -> bool:
         """Do its rows cost more than the least that a reduction does?"""
@@ -145,7 +146,9 @@ class Reducer:
         return found
 
     def _gives(self, name: str, receiver: Mention) -> bool:
-        """Has every member that would send keys to another room for that?"""
+        """May its keys go ahead, and has every member that would send them to another room for that?"""
+        if not self._mentions[name].gives_keys:
+            return False
         givers = self._full & set(self._mentions[name].members)
         return not any(other != giver for giver in givers for other in receiver.members)
 
@@ -163,9 +166,9 @@ class Reducer:
 
     def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str]) -> Node:
         node = self._grow(mention)
-        cost_s = self._cost(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns)
         while True:
-            fewer = [(self._cost(each, receiver, columns), each) for each in self._without(node)]
+            fewer = [(self.cost_s(each, receiver, columns), each) for each in self._without(node)]
             best = min(fewer, key=lambda item: item[0], default=None)
             if best is None or best[0] > cost_s:
                 return node
@@ -174,7 +177,7 @@ class Reducer:
     def _ranged(self, node: Node, receiver: str, columns: Sequence[str]) -> Node:
         """With the bounds of others that give no keys, as far as that pays."""
         mention = node.mention
-        cost_s = self._cost(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
             if not self._gives(name, mention):
                 continue
@@ -184,7 +187,7 @@ class Reducer:
                 if estimate is None:
                     continue
                 ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
-                ranged_s = self._cost(ranged, receiver, columns)
+                ranged_s = self.cost_s(ranged, receiver, columns)
                 if ranged_s < cost_s:
                     node, cost_s = ranged, ranged_s
         return node
@@ -200,7 +203,7 @@ class Reducer:
         return found
 
     # --- its cost ----------------------------------------------------------------------------------
-    def _cost(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
+    def cost_s(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
         total_s = 0.0
