@@ -41,7 +41,7 @@ def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, pa
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
     if site.rules.has("blocks"):
         query = without_ctes(query, [name for each in partials for name in each.mentions])
-    draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
+    draft = _best_draft(query, kept, site, partials, builder.result if partials or builder.is_result_seen else None)
     builder.result = draft.result
     tree, left, sources = rest_at(
         builder, draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments, site.rules
@@ -105,7 +105,7 @@ def _best_draft(
     tree = query.tree.copy()
     if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
         other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if other.cost_s < best.cost_s - _SAVES_S else best
+        best = other if _is_better(other, best) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
     tried: set[tuple[str, ...]] = set()
@@ -117,10 +117,13 @@ def _best_draft(
         other = _draft(query, tree, kept, site, partials, best.result)
         answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
         is_sent = any(other.root not in mention.members for mention in answers)
-        has_room = other.has_room or not best.has_room
-        if is_sent and has_room and other.cost_s < best.cost_s - _SAVES_S:
+        if is_sent and _is_better(other, best):
             best = other
     return best
+
+
+def _is_better(other: _Draft, best: _Draft) -> bool:
+    return (other.has_room or not best.has_room) and other.cost_s < best.cost_s - _SAVES_S
 
 
 def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:

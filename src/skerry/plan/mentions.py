@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.known import block_key, mention_keys, reads
 from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.apart import spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
@@ -46,7 +48,8 @@ class Mention:
     """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal.
 
     A query in FROM that is answered at one site is a mention too: its `block`. `is_set`: how often a row comes does
-    not matter. `computed`: columns of `scan` that are made where the table is.
+    not matter. `computed`: columns of `scan` that are made where the table is. `reads`: what else its rows depend on,
+    and `join_key`: the name of what it joins, for sizes that were seen before.
     """
 
     scan: Scan
@@ -58,6 +61,13 @@ class Mention:
     block: Block | None = None
     is_set: bool = False
     computed: dict[str, exp.Expr] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    join_key: str = ""
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names of what its parts would send (known.py)."""
+        return mention_keys(self)
 
     @property
     def name(self) -> str:
@@ -163,13 +173,21 @@ class Mentions:
 
     def _size(self, estimator: Estimator) -> None:
         """Blocks, and sets that conditions look into, as large as they are when all conditions are known."""
+        held = {name: each.parts for name, each in self.all.items()}
         sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, estimator)
         for name, mention in {**self.all, **self.apart}.items():
             for condition in mention.conditions:
                 if condition.subquery is not None and isinstance(condition.filter, exp.In):
                     condition.filter.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
             if mention.block is not None:
-                mention.parts = (as_part(name, mention.block, sizer.of(mention.block.body)),)
+                size = sizer.of(mention.block.body)
+                if estimator.observed:
+                    size = estimator.as_seen(size, block_key(mention.block, held))
+                mention.parts = (as_part(name, mention.block, size),)
+                mention.reads = reads(mention.block.names, held)
+            for condition in mention.conditions:
+                if condition.subquery is not None:
+                    mention.reads += reads(condition.subquery.names, held)
 
     def _conditions(self, scope: Scope, rules: Rules) -> None:
         for conjunct, allowed in conjuncts(scope):

@@ -11,6 +11,7 @@ from skerry.catalog.table import Column, TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
+from skerry.plan.known import sent_keys
 from skerry.plan.mentions import Mention
 from skerry.plan.partials import cast
 from skerry.plan.rules.apart import Apart
@@ -65,7 +66,10 @@ def add_reduced(
     width = width_of(estimate, [name for name in names if name not in node.mention.computed]) + row_bytes(made)
     size_bytes = int(rows * share * width)
     reason = _reason(node, is_keys)
-    builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason)
+    known = sent_keys(node, part, names, is_distinct=is_keys or node.mention.is_set)
+    builder.add(
+        part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason, known
+    )
 
 
 def _reason(node: Node, is_keys: bool) -> str:
