@@ -106,7 +106,7 @@ class Builder:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
-        self._read(tree, sources, member, leaves)
+        self.read_sources(tree, sources, member, leaves)
         order: str = "lanes" if shape.has_order else "any"
         keys: tuple[SortKey, ...] = ()
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
@@ -137,9 +137,9 @@ class Builder:
             )
             for each in inputs
         ]
-        self._read(tree, sources, member, leaves)
+        self.read_sources(tree, sources, member, leaves)
 
-    def _read(self, tree: exp.Expr, sources: Sequence[Source], member: str, leaves: list[Leaf]) -> None:
+    def read_sources(self, tree: exp.Expr, sources: Sequence[Source], member: str, leaves: list[Leaf]) -> None:
         """The sources' placeholders in the places of their names; `leaves` gets them."""
         names: dict[str, list[str | exp.Query]] = {}
         small: set[str] = set()

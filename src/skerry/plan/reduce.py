@@ -14,6 +14,7 @@ from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
 from skerry.plan.known import sent_keys
 from skerry.plan.mentions import Mention
 from skerry.plan.partials import cast
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
@@ -127,6 +128,9 @@ def reduced_select(
 def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[Leaf]) -> exp.Expr:
     """The part of the table, or the query that is answered there."""
     if mention.block is not None:
+        if isinstance(mention.block, Apart) and mention.block.read is not None:
+            read = mention.block.read(builder, part.member, leaves)
+            return exp.Subquery(this=read, alias=mention.source.node.args["alias"].copy())
         body = mention.block.body.copy()
         if isinstance(mention.block, Joined):
             builder.read(body, mention.block.inputs, part.member, leaves)
