@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from sqlglot.errors import ParseError
 
+from metamorphic.in_duckdb import Runner
 from skerry.catalog.topology import Topology
 from skerry.config import parse
 from skerry.plan.cut import make_plan
@@ -18,7 +19,7 @@ from skerry.plan.fragment import Plan
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, Case, all_cases, bound, planned
-from tests.plans.plan_runner import Runner, made_up
+from tests.plans.plan_rows import made_up
 
 # Every plan that is written down is run, but for those with parameters, and those that choose among rows.
 CHOOSING = re.compile(r"LIMIT|any_value\(")

@@ -94,9 +94,8 @@ MATCHED = [
 @pytest.mark.parametrize("rules", ["all", "none"])
 def test_what_an_equality_joins_is_no_product(sql: str, has_stats: bool, rules: str) -> None:
     plan = planned(sql, has_stats=has_stats, rules=rules)
-    # Without statistics a chain of guesses may be off, but not by the rows of a table.
-    most = (ROWS["orders"] + ROWS["customer"]) * (1 if has_stats else 4)
-    assert 1 <= plan.fragments[-1].estimated_rows <= most
+    # Without statistics values are guessed, and a join by two of them may be a few times larger.
+    assert 1 <= plan.fragments[-1].estimated_rows <= (1 if has_stats else 3) * (ROWS["orders"] + ROWS["customer"])
     check_egress(plan, egress_rules(CONFIG, TOPOLOGY))
 
 
