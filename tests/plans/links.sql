@@ -74,7 +74,7 @@ fragment 1 at tromso: reads table lineitem
     → edge 1 to oslo, zstd (~6000000 rows, 137.3 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     SELECT max(o_note) AS m FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order AND l_price > o_total
-    because the links take ~12 s, ~17 s at bergen
+    because the links take ~12 s, ~12 s at tromso
     → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
 finish at bergen: gather edge 2 from oslo
 */
@@ -260,7 +260,7 @@ fragment 3 at tromso: reads table lineitem; edge 3 from bergen
     → edge 2 to oslo, by way of bergen, zstd (~14342 rows, 168.1 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
     SELECT /*+ BROADCAST(`customer`, `lineitem`) */ c_id, l_qty FROM edge_1 AS customer, edge_2 AS lineitem WHERE l_order = c_id
-    because all its rows pass oslo on their way to oslo
+    because all its rows pass oslo on their way to oslo; bergen would be chosen, but there is no room at bergen
     → edge 4 to oslo (~15000 rows, 175.8 KiB)
 finish at oslo: gather edge 4 from oslo
 */
@@ -285,7 +285,7 @@ fragment 2 at oslo: reads table orders; edge 2 from bergen
     → edge 1 to tromso, by way of front, zstd (~150 rows, 1.2 KiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, l_price FROM lineitem AS lineitem, edge_1 AS joined_0 WHERE l_order = o_id
-    because the links take ~0.52 s, ~0.58 s at oslo
+    because the links take ~0.52 s and less than $0.01, ~0.58 s and less than $0.01 at oslo
     → edge 3 to oslo, by way of front, zstd (~1500 rows, 35.2 KiB)
 finish at oslo: gather edge 3 from tromso
 */
@@ -318,7 +318,7 @@ fragment 4 at bergen: reads table customer
     → edge 4 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
 fragment 5 at oslo: reads edge 1 from tromso; table orders; edge 4 from bergen
     SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id, l_price FROM edge_1 AS lineitem, orders AS orders, edge_4 AS customer WHERE l_order = o_id AND o_cust = c_id AND o_total = 7
-    because the links take ~0.58 s, ~0.62 s at tromso
+    because the links take ~0.58 s and less than $0.01, ~0.62 s and less than $0.01 at tromso
     → edge 5 to oslo (~1500 rows, 35.2 KiB)
 finish at oslo: gather edge 5 from oslo
 */

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from metamorphic.in_duckdb import Runner
 from tests.plans.plan_cases import planned
-from tests.plans.plan_runner import Runner, made_up
+from tests.plans.plan_rows import made_up
 
 STATEMENTS = """
 SELECT count(*) AS n, count(kind) AS k, sum(id) AS s, min(ts) AS t, max(kind) AS m, avg(amount) AS a FROM events

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 from sqlglot.errors import ParseError
 
+from metamorphic.in_duckdb import Runner
 from skerry.catalog.topology import Topology
 from skerry.config import parse
 from skerry.plan.cut import make_plan
@@ -18,7 +19,7 @@ from skerry.plan.fragment import Plan
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, Case, all_cases, bound, planned
-from tests.plans.plan_runner import Runner, made_up
+from tests.plans.plan_rows import made_up
 
 # Every plan that is written down is run, but for those with parameters, and those that choose among rows.
 CHOOSING = re.compile(r"LIMIT|any_value\(")
@@ -118,7 +119,44 @@ SELECT n_name, count(*) AS n FROM customer JOIN nation ON c_nation = n_id LEFT S
     o_id > n_id GROUP BY n_name;
 SELECT s_id, c_name, n_name FROM sales, customer, nation WHERE s_cust = c_id AND c_nation = n_id AND n_name = 'x'
 """
-STATEMENTS = [*dict.fromkeys([case.sql for case in RULED] + [" ".join(text.split()) for text in MORE.split(";")])]
+# Queries in FROM, in WITH and in expressions, over several sites each.
+SPREAD = """
+SELECT l_order, d.n FROM (SELECT c_nation AS k, count(*) AS n, max(o_note) AS m FROM orders LEFT JOIN customer ON o_cust
+    = c_id GROUP BY c_nation) AS d JOIN lineitem ON l_qty = d.k WHERE d.n > 1 AND d.m IS NOT NULL;
+SELECT l_order, d.n FROM lineitem LEFT JOIN (SELECT DISTINCT c_nation AS k, c_name AS n FROM orders JOIN customer ON
+    o_cust = c_id) AS d ON l_qty = d.k AND d.n <> 'x' WHERE l_price > 2;
+SELECT n_name, a.m, b.m FROM nation, (SELECT c_nation AS k, max(o_total) AS m FROM orders, customer WHERE o_cust = c_id
+    GROUP BY c_nation) AS a, (SELECT l_qty AS k, min(o_total) AS m FROM orders, lineitem WHERE o_id = l_order GROUP BY
+    l_qty) AS b WHERE n_id = a.k AND b.k = n_id AND a.m >= b.m;
+WITH t AS (SELECT o_cust AS k, sum(l_qty) AS s FROM orders JOIN lineitem ON l_order = o_id GROUP BY o_cust) SELECT
+    c_name, x.s, y.s FROM customer JOIN t AS x ON x.k = c_id JOIN t AS y ON y.k = c_nation WHERE x.s > 3;
+WITH t AS (SELECT o_cust AS k, sum(l_qty) AS s FROM orders JOIN lineitem ON l_order = o_id GROUP BY o_cust) SELECT
+    c_name, t.s FROM customer JOIN t ON t.k = c_id WHERE t.s = (SELECT max(s) FROM t);
+SELECT c_id FROM customer WHERE c_nation > (SELECT count(*) FROM orders JOIN lineitem ON l_order = o_id WHERE l_qty =
+    3);
+SELECT c_id FROM customer WHERE c_nation IN (SELECT l_qty FROM orders JOIN lineitem ON l_order = o_id WHERE o_total > 2)
+    AND c_id NOT IN (SELECT o_cust FROM orders JOIN lineitem ON l_order = o_id WHERE o_cust IS NOT NULL AND l_qty > 5);
+SELECT c_id FROM customer WHERE EXISTS (SELECT * FROM orders JOIN lineitem ON l_order = o_id WHERE o_total > 9) OR
+    c_nation = 2;
+SELECT l_order, d.k FROM lineitem, (SELECT o_cust AS k FROM orders UNION SELECT c_id FROM customer) AS d WHERE l_order =
+    d.k;
+SELECT l_order, d.n FROM lineitem JOIN (SELECT c.c_nation AS k, count(*) AS n FROM customer AS c JOIN (SELECT o_cust,
+    max(o_total) AS m FROM orders JOIN nation ON n_id = o_id GROUP BY o_cust) AS o ON o.o_cust = c.c_id WHERE o.m > 2
+    GROUP BY c.c_nation) AS d ON l_qty = d.k;
+SELECT o_id, d.n FROM orders JOIN (SELECT c_nation AS k, count(*) AS n FROM customer JOIN lineitem ON l_order = c_id
+    WHERE c_nation IN (SELECT n_id FROM nation WHERE n_name = 'x') AND l_qty > (SELECT avg(o_cust) FROM orders) GROUP BY
+    c_nation) AS d ON d.k = o_cust;
+SELECT o_id, d.c_name FROM orders JOIN (SELECT c_name, s_id FROM customer JOIN sales ON s_cust = c_id GROUP BY c_name,
+    s_id HAVING count(*) > 0) AS d ON d.s_id = o_id;
+SELECT k, n FROM (SELECT o_cust AS k, count(*) AS n FROM orders JOIN customer ON o_cust = c_id GROUP BY o_cust) AS d
+    WHERE d.n > (SELECT min(l_qty) FROM lineitem JOIN nation ON n_id = l_order)
+"""
+STATEMENTS = [
+    *dict.fromkeys([case.sql for case in RULED] + [" ".join(text.split()) for text in f"{MORE};{SPREAD}".split(";")])
+]
+
+
+JOINS = [" ".join(text.split()) for text in MORE.split(";")]
 
 
 def site(mbit: float, initiator: str, rules: Rules) -> Site:
@@ -208,8 +246,11 @@ def test_rules_do_fire() -> None:
     query = bound("SELECT o_id FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name = 'x'")
     plan = make_plan(query, CATALOG, site(0.001, "tromso", Rules()), LIMITS)
     assert any("SEMI JOIN" in fragment.sql for fragment in plan.fragments)
-    found = [make_plan(bound(sql), CATALOG, each, LIMITS) for sql in STATEMENTS[-13:] for each in (*VARIANTS, *JOINING)]
+    found = [make_plan(bound(sql), CATALOG, each, LIMITS) for sql in JOINS[-13:] for each in (*VARIANTS, *JOINING)]
     joined = [plan for plan in found if any("joined there" in fragment.reason for fragment in plan.fragments)]
     assert len(joined) > 30
     assert any(joins_on(plan) for plan in joined)
+    spread = [" ".join(text.split()) for text in SPREAD.split(";")]
+    found = [make_plan(bound(sql), CATALOG, each, LIMITS) for sql in spread for each in VARIANTS]
+    assert sum(any("a query over" in fragment.reason for fragment in plan.fragments) for plan in found) > 30
     assert planned("SELECT c_id FROM customer, orders WHERE c_id = o_id").fragments

@@ -15,6 +15,7 @@ import msgspec
 from skerry.catalog.topology import Topology
 from skerry.plan.mentions import Mention
 from skerry.plan.place import capacity_of
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node
 
@@ -51,7 +52,11 @@ def hosted(root: str, nodes: Iterable[Node], partials: Sequence[str]) -> Counter
 def blocks_hosted(root: str, mentions: Iterable[Mention], partials: Sequence[str]) -> Counter[str]:
     """The same before joins and keys are chosen."""
     found = hosted(root, (), partials)
-    found.update(each.block.member for each in mentions if each.block is not None and each.block.member != root)
+    for each in mentions:
+        if each.block is not None and each.block.member != root:
+            found[each.block.member] += 1
+            for node in each.block.inputs if isinstance(each.block, Apart) else ():
+                _count(node, each.block.member, found)
     return found
 
 
@@ -75,6 +80,9 @@ def _count(node: Node, receiver: str, found: Counter[str]) -> None:
     if isinstance(block, Joined):
         for each in block.inputs:
             _count(each.shipment.node, block.member, found)
+    elif isinstance(block, Apart):
+        for inside in block.inputs:
+            _count(inside, block.member, found)
     _count_keys(node, Counter(member for member in node.mention.members if member != receiver), found)
 
 

@@ -26,6 +26,7 @@ from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
+from skerry.plan.known import result_key
 from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import bottom_up_places, bottom_up_reason, capacity_of, fewest_arriving, with_ways
@@ -61,15 +62,17 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
     mergeable = keys_are_mergeable(query, shape)
-    builder = Builder(_nonce(query), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
+    text = render(query.tree)
+    builder = Builder(_nonce(text), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
+    _see_result(builder, result_key(text, _parts_of(sources)), site)
     if is_whole or (site.rules.root == "initiator" and not site.rules.on):
-        builder.result = result_size(query, kept, estimator)
+        _size_result(builder, query, kept, estimator)
         builder.add_rest(query, sources, _home(holders, site))
     elif len(holders) <= 1:
-        builder.result = result_size(query, kept, estimator)
+        _size_result(builder, query, kept, estimator)
         builder.add_rest(query, sources, next(iter(holders), "") or _home(holders, site))
     elif _runs_at_every_part(sources, shape, mergeable):
-        builder.result = result_size(query, kept, estimator)
+        _size_result(builder, query, kept, estimator)
         builder.add_parts(query, sources[0])
     elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
         builder.add_merged(merged, *_cut_and_joined(merged.scan, merged.others, query, kept, estimator))
@@ -79,7 +82,7 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
     elif site.rules.on:
         is_topn = _add_improved(builder, query, sources, shape, kept, site)
     else:
-        builder.result = result_size(query, kept, estimator)
+        _size_result(builder, query, kept, estimator)
         builder.add_rest(query, sources, *_rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters), kept.left_out), is_topn
 
@@ -100,7 +103,7 @@ def _add_improved(
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
     # Of partial rows nobody knows the values: the result is that of the query as it was written.
     if partials:
-        builder.result = result_size(whole, kept, estimator)
+        _size_result(builder, whole, kept, estimator)
     add_improved(builder, query, kept, site, partials)
     return bool(bounded)
 
@@ -135,13 +138,26 @@ def _without_brackets(query: Query) -> Query:
     return dataclasses.replace(query, tree=tree.copy()) if tree is not query.tree else query
 
 
-def _nonce(query: Query) -> str:
+def _nonce(text: str) -> str:
     """What no text of this query holds: placeholders made of it are replaced without mistake."""
-    text = render(query.tree)
     nonce = xxhash.xxh3_64_hexdigest(text.encode())
     while nonce in text:
         nonce = xxhash.xxh3_64_hexdigest(nonce.encode())
     return nonce
+
+
+def _see_result(builder: Builder, key: str, site: Site) -> None:
+    """The result is as large as it was when the same was asked."""
+    builder.result_key = key
+    seen = site.observed.size(key) if site.observed is not None else None
+    if seen is not None:
+        rows = float(seen.rows)
+        builder.result, builder.is_result_seen = Estimate(rows, {}, rows, seen.size_bytes / max(1.0, rows)), True
+
+
+def _size_result(builder: Builder, query: Query, kept: KeptParts, estimator: Estimator) -> None:
+    if not builder.is_result_seen:
+        builder.result = result_size(query, kept, estimator)
 
 
 def _runs_at_every_part(sources: Sequence[Source], shape: Shape, mergeable: bool) -> bool:

@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.known import block_key, mention_keys, reads
 from skerry.plan.rules import NO_RULES, Rules
+from skerry.plan.rules.apart import spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
@@ -45,7 +48,8 @@ class Mention:
     """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal.
 
     A query in FROM that is answered at one site is a mention too: its `block`. `is_set`: how often a row comes does
-    not matter. `computed`: columns of `scan` that are made where the table is.
+    not matter. `computed`: columns of `scan` that are made where the table is. `reads`: what else its rows depend on,
+    and `join_key`: the name of what it joins, for sizes that were seen before.
     """
 
     scan: Scan
@@ -57,6 +61,13 @@ class Mention:
     block: Block | None = None
     is_set: bool = False
     computed: dict[str, exp.Expr] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    join_key: str = ""
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names of what its parts would send (known.py)."""
+        return mention_keys(self)
 
     @property
     def name(self) -> str:
@@ -104,12 +115,19 @@ class Mentions:
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
             self._blocks(rules, barred)
+        self.apart: dict[str, Mention] = {}
+        if rules.has("apart"):
+            self._apart(rules)
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
                 equal = self._arcs(scope)
                 if rules.has("equalities"):
                     infer_filters(equal)
+        for mention in self.all.values():
+            for name in self.apart:  # no member is known that could give its keys
+                mention.arcs.pop(name, None)
+        self.all = {name: each for name, each in self.all.items() if name not in self.apart}
         for mention in self.all.values():
             # Conditions that the rules have found refute more parts than those that were written on the table.
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
@@ -130,26 +148,46 @@ class Mentions:
         prefix = free_prefix(self._tree, "block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
-            name = f"{prefix}{number}"
-            if name in barred:
-                continue
-            scan = as_scan(name, block)
-            block.source.table = scan.table
-            block.source.columns = tuple(column.name.lower() for column in block.columns)
-            part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
-            mention = Mention(scan, block.source, block.scope, (part,), block=block)
-            mention.is_set = block.is_set and rules.has("sets") and all(map(is_key, _types(scan)))
-            self.all[name] = self._by_source[id(block.source)] = mention
+            if f"{prefix}{number}" not in barred:
+                self._add_block(f"{prefix}{number}", block, rules)
+
+    def _apart(self, rules: Rules) -> None:
+        """Blocks over several sites are mentions while conditions are found; who answers them is asked later."""
+        prefix = free_prefix(self._tree, "apart_")
+        tables = {name: each for name, each in self.all.items() if each.block is None}
+        holders = {name: each.parts for name, each in tables.items()}
+        refs = {name: each.scan.table for name, each in tables.items()}
+        found = spread_blocks(self._tree, self.scopes, holders, refs, only_answers=not rules.has("blocks"))
+        for number, block in enumerate(found):
+            self._add_block(f"{prefix}{number}", block, rules)
+            self.apart[f"{prefix}{number}"] = self.all[f"{prefix}{number}"]
+
+    def _add_block(self, name: str, block: Block, rules: Rules) -> None:
+        scan = as_scan(name, block)
+        block.source.table = scan.table
+        block.source.columns = tuple(column.name.lower() for column in block.columns)
+        part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
+        mention = Mention(scan, block.source, block.scope, (part,), block=block)
+        mention.is_set = block.is_set and rules.has("sets") and all(map(is_key, _types(scan)))
+        self.all[name] = self._by_source[id(block.source)] = mention
 
     def _size(self, estimator: Estimator) -> None:
         """Blocks, and sets that conditions look into, as large as they are when all conditions are known."""
+        held = {name: each.parts for name, each in self.all.items()}
         sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, estimator)
-        for name, mention in self.all.items():
+        for name, mention in {**self.all, **self.apart}.items():
             for condition in mention.conditions:
                 if condition.subquery is not None and isinstance(condition.filter, exp.In):
                     condition.filter.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
             if mention.block is not None:
-                mention.parts = (as_part(name, mention.block, sizer.of(mention.block.body)),)
+                size = sizer.of(mention.block.body)
+                if estimator.observed:
+                    size = estimator.as_seen(size, block_key(mention.block, held))
+                mention.parts = (as_part(name, mention.block, size),)
+                mention.reads = reads(mention.block.names, held)
+            for condition in mention.conditions:
+                if condition.subquery is not None:
+                    mention.reads += reads(condition.subquery.names, held)
 
     def _conditions(self, scope: Scope, rules: Rules) -> None:
         for conjunct, allowed in conjuncts(scope):

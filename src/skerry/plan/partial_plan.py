@@ -14,6 +14,7 @@ from skerry.catalog.table import Column
 from skerry.limits import Limits
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
+from skerry.plan.known import groups_key
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
 from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
@@ -54,7 +55,7 @@ def in_member(
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
         return None
-    rows = _group_rows(block, block.keys, scans, parts, estimator)
+    rows = _group_rows(block, block.keys, merge.tree, scans, parts, estimator)
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     width_bytes = row_bytes(_columns(block, merge))
@@ -91,7 +92,8 @@ def at_sites(
         if block is None or merge is None:
             continue
         group = merge.partial.args.get("group")
-        rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
+        keys = group.expressions if group is not None else ()
+        rows = _group_rows(block, keys, merge.partial, scans, parts, estimator)
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
         has_room = all(hosted[member] < capacity(member) for member in rows)
         if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):
@@ -121,9 +123,21 @@ def replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
 
 
 def _group_rows(
-    block: Block, keys: Sequence[exp.Expr], scans: Mapping[str, Scan], parts: PartsOf, estimator: Estimator
+    block: Block,
+    keys: Sequence[exp.Expr],
+    tree: exp.Expr,
+    scans: Mapping[str, Scan],
+    parts: PartsOf,
+    estimator: Estimator,
 ) -> dict[str, int]:
-    return {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
+    """By member; as many as were seen when the same was sent."""
+    rows = {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
+    if estimator.observed:
+        others = {name: parts[name] for name in block.others}
+        for part in parts[block.scan]:
+            seen = estimator.observed.size(groups_key(part, tree, others))
+            rows[part.member] = seen.rows if seen is not None else rows[part.member]
+    return rows
 
 
 def _columns(block: Block, merge: MemberMerge) -> list[Column]:

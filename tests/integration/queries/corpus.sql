@@ -799,3 +799,26 @@ SELECT a.id, b.id, a.f64, b.d, l_linenumber FROM nasty AS a, nasty AS b, lineite
 -- name: rules_joined_before_left | ordered: no | for: what a left join keeps is joined before it, its ON asks for their columns
 SELECT c_custkey, n_name, o_orderkey, s_name FROM customer JOIN nation ON c_nationkey = n_nationkey AND n_regionkey = 3
 LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 10000 * n_nationkey JOIN supplier ON s_nationkey = n_nationkey WHERE c_acctbal > 9000;
+
+-- name: rules_apart_groups | ordered: no | for: groups of a join at two sites are made at one of them, and joined on at a third
+SELECT s_name, d.n, d.total FROM (SELECT c_nationkey AS k, count(*) AS n, sum(o_totalprice) AS total, avg(o_totalprice) AS mean FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey) AS d
+JOIN supplier ON s_nationkey = d.k JOIN partsupp ON ps_suppkey = s_suppkey WHERE d.mean > 100000 AND ps_availqty < 100;
+
+-- name: rules_apart_scalar | ordered: no | for: one value over two sites
+SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_supplycost * 300 > (SELECT avg(o_totalprice) FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal < 0) AND ps_availqty > 9900;
+
+-- name: rules_apart_sets | ordered: no | for: IN and EXISTS over two sites
+SELECT p_partkey FROM part WHERE p_size IN (SELECT c_nationkey FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_totalprice > 350000)
+AND EXISTS (SELECT 1 FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal > 9990) AND p_retailprice < 1000;
+
+-- name: rules_apart_twice | ordered: no | for: a WITH query over two sites that is named twice, and its greatest
+WITH t AS (SELECT c_nationkey AS k, max(o_totalprice) AS m, count(*) AS n FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey)
+SELECT p_partkey, a.m, b.n FROM part JOIN t AS a ON a.k = p_size JOIN t AS b ON b.k = p_size - 1 WHERE a.m > 300000 AND b.m = (SELECT max(m) FROM t);
+
+-- name: rules_apart_outer | ordered: no | for: rows that the groups lack are kept, and groups of no customer are there
+SELECT p_partkey, d.m FROM part LEFT JOIN (SELECT c_nationkey AS k, min(o_orderdate) AS m FROM customer LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 200000 GROUP BY c_nationkey) AS d
+ON d.k = p_size AND d.m < DATE '1993-01-01' WHERE p_partkey < 200;
+
+-- name: rules_apart_first | ordered: no | for: the first groups of a join at two sites
+SELECT p_partkey, d.k, d.total FROM (SELECT c_nationkey AS k, sum(o_totalprice) AS total FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey ORDER BY total DESC, k LIMIT 3) AS d
+JOIN part ON p_size = d.k;

@@ -20,6 +20,7 @@ NAMES = (
     "semijoin",
     "blocks",
     "joined",
+    "apart",
     "aggregates",
     "topn",
     "prune",

@@ -7,12 +7,18 @@ reductions starts as a spanning tree of the join and loses every branch that doe
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
 
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.known import node_keys
 from skerry.plan.mentions import Mention, Pairs
+from skerry.plan.observed import distinct_of
 from skerry.plan.place import Costs
 from skerry.plan.rules.ranges import Pair, between, range_pairs
 from skerry.sql.push import unqualified
@@ -36,6 +42,11 @@ class Node:
     children: tuple[tuple[Pairs, Node], ...]
     estimate: Estimate
     ranges: tuple[tuple[Pair, Node], ...] = ()
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names of what its parts would send (known.py)."""
+        return node_keys(self)
 
 
 @dataclass(frozen=True)
@@ -105,7 +116,7 @@ class Reducer:
         whole = self._scan(node.mention)
         found: list[tuple[str, float, float]] = []
         for pairs, child in node.children:
-            left = self._estimator.semi(whole, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
+            left = self._node(node.mention, ((pairs, child),)).estimate
             found.append((child.mention.name, left.rows / max(1.0, whole.rows), self._keys_cost(child, host, pairs)))
         return found
 
@@ -121,8 +132,25 @@ class Reducer:
         if found is None:
             filters = [unqualified(condition.filter) for condition in mention.conditions]
             wanted = {*mention.scan.columns, *(own for pairs in mention.arcs.values() for own, _ in pairs)}
-            found = self._scans[mention.name] = self._estimator.scan(mention.parts, filters, sorted(wanted))
+            found = self._estimator.scan(mention.parts, filters, sorted(wanted))
+            found = self._scans[mention.name] = self._as_seen(Node(mention, (), found), found)
         return found
+
+    def _as_seen(self, node: Node, whole: Estimate) -> Estimate:
+        """With the rows, and the values of keys, that were seen when the same was sent."""
+        observed, estimate = self._estimator.observed, node.estimate
+        if not observed:
+            return estimate
+        mention = node.mention
+        held = self._shares(mention)
+        shares = [held[part.member] for part in mention.parts]
+        estimate = self._estimator.resize(estimate, observed.rows(node.known, shares, estimate.rows), whole)
+        for column in {own.lower() for pairs in mention.arcs.values() for own, _ in pairs}:
+            values = observed.seen([distinct_of(key, column) if key else "" for key in node.known], shares)
+            if values is not None and column in estimate.columns:
+                known = msgspec.structs.replace(estimate.columns[column], ndv=max(1.0, values))
+                estimate = msgspec.structs.replace(estimate, columns={**estimate.columns, column: known})
+        return estimate
 
     def _grow(self, mention: Mention) -> Node:
         """A spanning tree over the arcs; those that need no link come first."""
@@ -162,7 +190,10 @@ class Reducer:
         estimate = self._scan(mention)
         for pairs, child in children:
             estimate = self._estimator.semi(estimate, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
-        return Node(mention, children, estimate)
+        node = Node(mention, children, estimate)
+        if children and self._estimator.observed:
+            return Node(mention, children, self._as_seen(node, self._scan(mention)))
+        return node
 
     def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str]) -> Node:
         node = self._grow(mention)
@@ -187,6 +218,7 @@ class Reducer:
                 if estimate is None:
                     continue
                 ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
+                ranged = dataclasses.replace(ranged, estimate=self._as_seen(ranged, node.estimate))
                 ranged_s = self.cost_s(ranged, receiver, columns)
                 if ranged_s < cost_s:
                     node, cost_s = ranged, ranged_s
