@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from tests.plans.plan_runner import Runner
 
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.table import ColumnStats, PartStats, TablePart
@@ -19,7 +20,6 @@ from skerry.plan.fragment import Fragment, Plan
 from skerry.plan.observed import Observed, Size
 from skerry.plan.rules import Rules
 from skerry.sql.statement import Query, analyse
-from tests.plans.plan_runner import Runner
 
 CONFIG = parse("""
 cluster: c
