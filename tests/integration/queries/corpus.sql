@@ -808,12 +808,12 @@ JOIN supplier ON s_nationkey = d.k JOIN partsupp ON ps_suppkey = s_suppkey WHERE
 SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_supplycost * 300 > (SELECT avg(o_totalprice) FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal < 0) AND ps_availqty > 9900;
 
 -- name: rules_apart_sets | ordered: no | for: IN and EXISTS over two sites
-SELECT p_partkey FROM part WHERE p_size IN (SELECT c_nationkey FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_totalprice > 350000)
-AND EXISTS (SELECT 1 FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal > 9990) AND p_retailprice < 1000;
+SELECT p_partkey FROM part WHERE p_size IN (SELECT c_nationkey FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_totalprice > 250000)
+AND EXISTS (SELECT 1 FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal > 9000) AND p_retailprice < 1200;
 
 -- name: rules_apart_twice | ordered: no | for: a WITH query over two sites that is named twice, and its greatest
 WITH t AS (SELECT c_nationkey AS k, max(o_totalprice) AS m, count(*) AS n FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey)
-SELECT p_partkey, a.m, b.n FROM part JOIN t AS a ON a.k = p_size JOIN t AS b ON b.k = p_size - 1 WHERE a.m > 300000 AND b.m = (SELECT max(m) FROM t);
+SELECT ps_partkey, ps_comment, a.m, b.n FROM partsupp JOIN t AS a ON a.k = ps_suppkey JOIN t AS b ON b.k = ps_suppkey - 1 WHERE a.m > 300000 AND b.m < (SELECT max(m) FROM t);
 
 -- name: rules_apart_outer | ordered: no | for: rows that the groups lack are kept, and groups of no customer are there
 SELECT p_partkey, d.m FROM part LEFT JOIN (SELECT c_nationkey AS k, min(o_orderdate) AS m FROM customer LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 200000 GROUP BY c_nationkey) AS d
