@@ -55,6 +55,9 @@ SELECT id + 1 FROM events UNION ALL SELECT count(*) FROM orders ORDER BY 1 LIMIT
 BOUNDED = [" ".join(text.split()) for text in STATEMENTS.strip().replace("\n    ", " ").split("\n")]
 # Bounded without the rule, not at all, or not at every part, for what that costs or how a column is named.
 OTHERS = """
+SELECT c_id, k FROM (SELECT DISTINCT kind k, id % 3 r FROM events ORDER BY 2, k DESC LIMIT 3), customer WHERE c_id = r
+SELECT c_id FROM customer WHERE c_id IN (SELECT DISTINCT id FROM events, nation WHERE id = n_id ORDER BY id LIMIT 3)
+SELECT DISTINCT kind, id FROM events JOIN nation ON id = n_id ORDER BY kind || 'x', id LIMIT 4 OFFSET 1
 SELECT s_id, id, n_name FROM nation, sales, events WHERE n_id = s_cust AND s_id = id ORDER BY 3, 2, 1 LIMIT 6
 SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id, n_name
 SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id, n_name LIMIT ALL

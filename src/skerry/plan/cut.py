@@ -90,7 +90,7 @@ def _add_improved(
     found: list[AtSite] = []
     bounded: list[AtSite] = []
     if site.rules.has("aggregates"):
-        query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules.aggregates_always)
+        query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules)
     if site.rules.has("topn"):
         query, bounded = bounded_at_sites(query, _parts_of(sources), estimator)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]

@@ -14,7 +14,9 @@ from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
+from skerry.plan.rules import Rules
 from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.plan.rules.topn import first_distinct, rows_wanted
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
@@ -64,9 +66,10 @@ def in_member(
 
 
 def at_sites(
-    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, is_forced: bool = False
+    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, rules: Rules
 ) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
+    is_forced, is_bounded = rules.aggregates_always, rules.has("topn")
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
     sizes = strewn(parts)
@@ -81,6 +84,8 @@ def at_sites(
             continue
         group = merge.partial.args.get("group")
         rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
+        if is_bounded and (merge := first_distinct(block, merge)).partial.args.get("limit") is not None:
+            rows = {member: min(count, rows_wanted(select) or 0) for member, count in rows.items()}
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
         if is_forced or pays(block, rows, width_bytes, scans, parts, estimator):
             found.append(AtSite(merge, rows, width_bytes))
