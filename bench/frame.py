@@ -81,7 +81,10 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Report:
-    """`samples` holds what was measured, by case and by series; `unit` is theirs."""
+    """`samples` holds what was measured, by case and by series; `unit` is theirs.
+
+    `more` is the same of other things that were measured, by their name: kept with the results, not drawn.
+    """
 
     name: str
     title: str
@@ -91,6 +94,7 @@ class Report:
     options: Options
     notes: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    more: dict[str, Samples] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -212,6 +216,7 @@ def publish(report: Report) -> None:
         },
         "options": asdict(report.options),
         "samples": report.samples,
+        "more": report.more,
         "bars": [asdict(bar) | {"cleared": bar.cleared} for bar in report.bars],
         "skipped": [asdict(each) for each in report.skipped],
         "notes": report.notes,

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from rich.console import Console
-from rich.table import Table
 
 from bench.frame import CACHE, Bar, Options, Report, Samples, Skipped, seconds, tpch_files
+from bench.wan_table import ALL, CHEAPEST, INITIATOR, TABLES, as_markdown
 from skerry.client.dbapi import Cursor
 from skerry.ids import QueryId
 from skerry.member.planning import plan_statement
@@ -34,7 +33,6 @@ from skerry.testing.oracle import TPCH_TABLES, tpch_queries
 from skerry.testing.sites import TPCH_SITES, tpch_tables, write_config
 from skerry.wire.messages import ClientExecute
 
-ALL, CHEAPEST, INITIATOR, TABLES = "all rules", "(a) cheapest root", "(b) root at initiator", "(c) whole tables"
 SIDES: dict[str, dict[str, str]] = {
     ALL: {},
     CHEAPEST: {"rules": "none"},
@@ -49,8 +47,8 @@ PLANNED = 15  # times each query is planned, warm
 
 # Bytes by (query, initiator, side).
 Sent = dict[tuple[int, str, str], int]
-# Bytes that a query sends more when a rule is off, all initiators together, by (query, rule).
-Saved = dict[tuple[int, str], int]
+# Bytes that a query sends more when a rule is off, by (query, initiator, rule); other rules may stand in for it.
+Saved = dict[tuple[int, str, str], int]
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class Run:
 
 
 def run(options: Options) -> Report:
-    """Prints what each rule saved, and gives the bytes of each side as the report's samples."""
+    """The bytes of each side are the report's samples; what each rule saved is kept with them and printed."""
     logging.getLogger("skerry").setLevel(logging.ERROR)
     texts = crossing(tpch_queries())
     with three_sites(options) as cluster:
@@ -73,7 +71,10 @@ def run(options: Options) -> Report:
         f"Q{number}": {side: [sent[number, site, side] / 1e6 for site in SITES] for side in (*SIDES, TABLES)}
         for number in texts
     }
-    _print_saved(texts, sent, saved)
+    without: Samples = {
+        f"Q{number}": {rule: [saved[number, site, rule] / 1e6 for site in SITES] for rule in NAMES} for number in texts
+    }
+    print("wan: megabytes of all initiators together\n", *as_markdown(samples, without), "", sep="\n")
     largest = max(planned_ms, key=lambda number: planned_ms[number])
     bars = [*_bars(texts, sent), Bar("planning_ms", planned_ms[largest], PLANNING_MS)]
     notes = [f"planning takes longest for Q{largest}: {planned_ms[largest]:.1f} ms", *_worst(texts, sent)]
@@ -87,7 +88,7 @@ def run(options: Options) -> Report:
         for case, taken in timed.samples.items():
             samples[case] = taken
     title = f"three sites, TPC-H scale {options.scale:g}, by initiator"
-    return Report("wan", title, "megabytes", samples, bars, options, notes, skipped)
+    return Report("wan", title, "megabytes", samples, bars, options, notes, skipped, {"more without a rule": without})
 
 
 def crossing(queries: Mapping[int, str]) -> dict[int, str]:
@@ -136,7 +137,7 @@ def _measured(cluster: LocalCluster, texts: Mapping[int, str]) -> tuple[Sent, Sa
                     more = 0
                     if _plan(cursor, text, without) != plan:
                         more = ask(cursor, text, without).sent_bytes - runs[ALL].sent_bytes
-                    saved[number, rule] = saved.get((number, rule), 0) + more
+                    saved[number, site, rule] = more
     return sent, saved
 
 
@@ -176,20 +177,6 @@ def _worst(texts: Mapping[int, str], sent: Sent) -> list[str]:
         if sent[number, site, ALL] > WORST * sent[number, site, CHEAPEST]
     ]
     return ["more than (a): " + "; ".join(found)] if found else []
-
-
-def _print_saved(texts: Mapping[int, str], sent: Sent, saved: Saved) -> None:
-    """Bytes with all rules, times fewer than each side, and megabytes that each rule alone kept off links."""
-    table = Table(title="wan: all initiators together; megabytes more without a rule (the others may stand in for it)")
-    for heading in ("query", "all rules", "(a) ÷", "(b) ÷", "(c) ÷", "more without"):
-        table.add_column(heading, justify="right" if heading[-1] in "s÷" else "left")
-    for number in texts:
-        total = {side: sum(sent[number, site, side] for site in SITES) for side in (*SIDES, TABLES)}
-        times = [f"{total[side] / total[ALL]:.1f}" for side in FEWER]
-        more = sorted(((saved[number, rule] / 1e6, rule) for rule in NAMES), reverse=True)
-        kept = ", ".join(f"{rule} {mb:.3f}" for mb, rule in more if abs(mb) >= 0.0005)
-        table.add_row(f"Q{number}", f"{total[ALL] / 1e6:.3f}", *times, kept)
-    Console(width=120).print(table)
 
 
 def _planning_ms(cluster: LocalCluster) -> dict[int, float]:

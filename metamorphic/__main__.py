@@ -13,6 +13,7 @@ from random import Random
 
 from metamorphic.check import PLANNINGS, SCALE, Outcome, World, check, check_partition, query_of, world
 from metamorphic.planned import CHOICES, planner
+from metamorphic.ran import Clusters
 from metamorphic.tables import read_tables
 from metamorphic.tpch import check_all
 from skerry.spark import SparkSettings, start_engine
@@ -31,10 +32,12 @@ def main(arguments: list[str]) -> int:
         "--tpch", type=float, default=0.1, help="TPC-H at this scale on six clusters; 0: not (default 0.1)"
     )
     parser.add_argument("--plans", type=int, help="only plan so many queries, by every choice of rules: needs no Spark")
+    parser.add_argument("--run", action="store_true", help="with --plans: run them in DuckDB and compare")
     parser.add_argument("--sail", action="store_true", help="on Sail, beside Sail: quick, but Spark's word is the last")
     options = parser.parse_args(arguments)
     if options.plans:
-        return _plan(range(options.first, options.first + options.plans))
+        seeds = range(options.first, options.first + options.plans)
+        return _run_plans(seeds) if options.run else _plan(seeds)
     # Spark must start this very interpreter, also where its virtual environment is not activated.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     logging.getLogger("skerry").setLevel(logging.ERROR)
@@ -76,6 +79,20 @@ def _plan(seeds: range) -> int:
                         print(f"seed {seed}, {name} at {at}, {rules}: {trouble}\n  {sql}", flush=True)
                         break
     print(f"{len(seeds)} queries planned on {len(planners)} clusters by {len(CHOICES)} choices of rules: {wrong} wrong")
+    return int(wrong > 0)
+
+
+def _run_plans(seeds: range) -> int:
+    wrong = refused = runs = 0
+    with tempfile.TemporaryDirectory() as folder:
+        clusters = Clusters(make_files(Path(folder), SCALE))
+        for seed in seeds:
+            found = clusters.check(seed)
+            runs, refused, wrong = runs + found.runs, refused + bool(found.refusal), wrong + bool(found.unlike)
+            if found.unlike:
+                unlike = "\n  ".join(found.unlike)
+                print(f"seed {seed}: WRONG: {query_of(clusters.tables, seed).sql}\n  {unlike}", flush=True)
+    print(f"{len(seeds)} queries, {runs} plans run in DuckDB, {refused} queries are none of DuckDB's: {wrong} wrong")
     return int(wrong > 0)
 
 

@@ -1,14 +1,18 @@
-"""Plans of generated queries without any Spark: a cluster's catalog is made of its files' schemas and row counts."""
+"""Plans of generated queries without any Spark: a cluster's catalog is made of its files, as members make theirs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metamorphic.in_duckdb import Tables
 from skerry.catalog.catalog import Catalog
+from skerry.catalog.statistics import gather
 from skerry.catalog.table import Column, TablePart
 from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, load
@@ -32,17 +36,22 @@ CHOICES = (
 
 @dataclass(frozen=True)
 class Planner:
-    """One cluster of some shape, of which nothing runs."""
+    """One cluster of some shape, of which nothing runs. `files` are those of each member's tables."""
 
     config: Config
     catalog: Catalog
     topology: Topology
+    files: dict[tuple[str, str], list[Path]]
 
     def plan(self, sql: str, at: str, rules: Rules) -> Plan:
         query = analyse(sql, None, self.catalog, Limits())
         assert isinstance(query, Query)
         data_members = tuple(name for name, each in self.config.members.items() if each.role is Role.DATA)
         return make_plan(query, self.catalog, Site(at, data_members, rules, self.topology), Limits())
+
+    def rows(self) -> Tables:
+        """What all files hold."""
+        return {place: pa.concat_tables([pq.read_table(file) for file in found]) for place, found in self.files.items()}
 
     def unsound(self, plan: Plan, at: str) -> list[str]:
         """Every edge has one receiver, which reads it from exactly those who send; rows flow one way."""
@@ -75,7 +84,11 @@ class Planner:
         return found
 
 
-def planner(files: Files, shape: Shape) -> Planner:
+def planner(files: Files, shape: Shape, *, has_statistics: bool = True, is_slow: bool = False) -> Planner:
+    """`is_slow`: where the shape has no links they are so slow that every byte counts."""
+    links = shape.links
+    if is_slow and not links:
+        links = tuple({"between": list(pair), "mbit": 0.001} for pair in combinations(shape.members, 2))
     tables = tuple(files.placed(shape))
     path = write_config(
         files.root / f"{shape.name}-plans.yaml",
@@ -83,23 +96,33 @@ def planner(files: Files, shape: Shape) -> Planner:
         tables,
         sites=shape.data_members,
         lite=shape.lite,
-        links=shape.links,
+        links=links,
     )
     config = load(str(path))
     catalog = Catalog(config)
+    found = {(each.site, each.name): _files(Path(each.path)) for each in tables}
     for member in config.members:
-        catalog.learn(member, [_part(each.name, member, each.path) for each in tables if each.site == member], {})
-    return Planner(config, catalog, Topology(config))
+        parts = [_part(each.name, member, found[member, each.name]) for each in tables if each.site == member]
+        if has_statistics:
+            parts = [_with_statistics(part, found[member, part.table]) for part in parts]
+        catalog.learn(member, parts, {})
+    return Planner(config, catalog, Topology(config), found)
 
 
-def _part(table: str, member: str, path: str) -> TablePart:
-    where = Path(path)
-    found = sorted(where.rglob("*.parquet")) if where.is_dir() else sorted(where.parent.parent.glob(_below(where)))
+def _part(table: str, member: str, found: list[Path]) -> TablePart:
     footers = [pq.ParquetFile(file) for file in found]
     columns = tuple(Column(field.name, spark_type(field.type)) for field in footers[0].schema_arrow)
     rows = sum(footer.metadata.num_rows for footer in footers)
     size_bytes = sum(file.stat().st_size for file in found)
     return TablePart(table, member, columns, rows, size_bytes, 1, 1)
+
+
+def _with_statistics(part: TablePart, found: list[Path]) -> TablePart:
+    return msgspec.structs.replace(part, stats=gather([str(file) for file in found], part.columns, Limits()))
+
+
+def _files(path: Path) -> list[Path]:
+    return sorted(path.rglob("*.parquet")) if path.is_dir() else sorted(path.parent.parent.glob(_below(path)))
 
 
 def _below(pattern: Path) -> str:

@@ -84,7 +84,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # tables of one fragment that are no larger together are read by one task
     small_job_bytes: int = 2 * MIB
     merge_groups: int = 100_000
-    observed_edges: int = 10_000
+    observed_edges: int = 40_000
 
     # tables
     table_files: int = 100_000

@@ -71,7 +71,7 @@ fragment 2 at bergen: reads table nation
     → edge 2 to oslo (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM (orders AS orders JOIN edge_1 AS customer ON o_cust = c_id) JOIN edge_2 AS nation ON c_nation = n_id
-    → edge 3 to oslo (~25000 rows, 390.6 KiB)
+    → edge 3 to oslo (~1000 rows, 15.6 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -84,7 +84,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT x FROM (SELECT o_id AS x FROM orders AS orders EXCEPT SELECT c_id FROM edge_1 AS customer) AS t
-    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
+    → edge 2 to oslo (~150000 rows, 1.1 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -141,4 +141,21 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_date < :skerry_today
     → edge 2 to oslo (~500000 rows, 15.3 MiB)
 finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: an order that names a table of the first arm leaves arms alone
+-- rules: filters,blocks
+-- at: bergen
+SELECT orders.o_id FROM orders WHERE o_total = 3 UNION ALL SELECT count(*) FROM lineitem ORDER BY orders.o_id
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_id` FROM orders AS orders WHERE o_total = 3
+    because orders is there
+    → edge 1 to tromso (~15000 rows, 117.2 KiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    SELECT orders.o_id FROM edge_1 AS orders UNION ALL SELECT count(*) FROM lineitem AS lineitem ORDER BY orders.o_id
+    because the links take ~0.021 s, ~1.9 s at bergen
+    → edge 2 to bergen, in order (~15001 rows, 117.2 KiB)
+finish at bergen: gather edge 2 from tromso
 */

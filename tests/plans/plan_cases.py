@@ -1,10 +1,14 @@
-"""Plan fixtures: SQL with a header, and the explained plan in the comment behind it."""
+"""Plan fixtures: SQL with a header, and the explained plan in the comment behind it.
+
+Headers, all may be left out: `at` (the initiator), `rules`, `strategy`, `parameters`, and what the topology has beside
+topology.yaml: `links` as the configuration has them, `capacity` of some members.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +18,7 @@ import yaml
 
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.table import ColumnStats, PartStats, TablePart
+from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, parse
 from skerry.limits import Limits
 from skerry.plan.cut import Site, make_plan
@@ -104,9 +109,17 @@ def known_stats(member: str, table: str) -> PartStats | None:
 CONFIG, CATALOG = cluster()
 
 
-def site(initiator: str, rules: str = "none") -> Site:
+def site(initiator: str, rules: Rules, topology: Topology | None = None) -> Site:
     data = tuple(name for name, member in CONFIG.members.items() if member.role is Role.DATA)
-    return Site(initiator, data, Rules(read_rules(rules)))
+    return Site(initiator, data, rules, topology)
+
+
+def linked(links: Any, capacity: Mapping[str, int] | None = None) -> Topology:
+    """The fixtures' members with these links, and room for so many fragments."""
+    config = yaml.safe_load((FOLDER / "topology.yaml").read_text())
+    for name, operators in (capacity or {}).items():
+        config["members"][name]["capacity"] = operators
+    return Topology(parse(yaml.safe_dump(config | {"links": links}, sort_keys=False)))
 
 
 def bound(sql: str, parameters: Any = None) -> Query:
@@ -116,17 +129,18 @@ def bound(sql: str, parameters: Any = None) -> Query:
 
 
 def planned(sql: str, at: str = "oslo", parameters: Any = None, limits: Limits = LIMITS, rules: str = "none") -> Plan:
-    return make_plan(bound(sql, parameters), CATALOG, site(at, rules), limits)
+    return make_plan(bound(sql, parameters), CATALOG, site(at, Rules(read_rules(rules))), limits)
 
 
 @dataclass
 class Case:
-    """`at` is the initiator, `rules` those that are on; `expected` is empty until the plan is written down."""
+    """`said` is the header and the SQL as written; `expected` is empty until the plan is written down."""
 
     file: Path
     title: str
     sql: str
     expected: str
+    said: str
     header: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -137,17 +151,26 @@ class Case:
     def plan(self) -> Plan:
         return self.planned_again()
 
-    def planned_again(self) -> Plan:
-        return planned(self.sql, self.at, self.header.get("parameters"), rules=str(self.header.get("rules", "none")))
+    @cached_property
+    def topology(self) -> Topology | None:
+        return linked(self.header["links"], self.header.get("capacity")) if "links" in self.header else None
+
+    @property
+    def rules(self) -> Rules:
+        return Rules(read_rules(str(self.header.get("rules", "none"))), str(self.header.get("strategy", "cost")))
+
+    def planned_again(self, rules: Rules | None = None) -> Plan:
+        """By the rules of its header, or by others."""
+        query = bound(self.sql, self.header.get("parameters"))
+        return make_plan(query, CATALOG, site(self.at, rules or self.rules, self.topology), LIMITS)
 
     def explained(self) -> str:
-        lines = explain(self.plan, self.at)
+        lines = explain(self.plan, self.at, self.topology)
         lines[0] = _PLAN_ID.sub("plan", lines[0])
         return "\n".join(lines)
 
     def text(self) -> str:
-        header = "".join(f"-- {key}: {value}\n" for key, value in self.header.items())
-        return f"-- case: {self.title}\n{header}{self.sql}\n/*\n{self.explained()}\n*/\n"
+        return f"-- case: {self.title}\n{self.said}\n/*\n{self.explained()}\n*/\n"
 
 
 def read_cases(file: Path) -> Iterator[Case]:
@@ -157,7 +180,7 @@ def read_cases(file: Path) -> Iterator[Case]:
         lines = said.strip().split("\n")
         header = yaml.safe_load("\n".join(line[3:] for line in lines if line.startswith("-- "))) or {}
         sql = "\n".join(line for line in lines if not line.startswith("-- "))
-        yield Case(file, title, sql, expected.rpartition("\n*/")[0], header)
+        yield Case(file, title, sql, expected.rpartition("\n*/")[0], said.strip(), header)
 
 
 def all_cases() -> list[Case]:

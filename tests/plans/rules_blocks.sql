@@ -94,23 +94,23 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
 finish at oslo: gather edge 2 from oslo
 */
 
--- case: nor is a limit, which may choose its rows
+-- case: a limit chooses its rows once, at its site
 -- rules: filters,blocks
 SELECT o_id FROM orders JOIN (SELECT c_id FROM customer LIMIT 3) AS d ON o_id = c_id
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
-    SELECT customer.`c_id` FROM customer AS customer
-    because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    SELECT d.`c_id` FROM (SELECT c_id FROM customer AS customer LIMIT 3) AS d
+    because its tables are there
+    → edge 1 to oslo (~3 rows, 24 B)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
-    SELECT o_id FROM orders AS orders JOIN (SELECT c_id FROM edge_1 AS customer LIMIT 3) AS d ON o_id = c_id
-    because the links take ~0.097 s, ~1.9 s at bergen
-    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
+    SELECT /*+ BROADCAST(`d`) */ o_id FROM orders AS orders JOIN edge_1 AS d ON o_id = c_id
+    because the links take ~0.0011 s, ~0.96 s at bergen
+    → edge 2 to oslo (~30 rows, 240 B)
 finish at oslo: gather edge 2 from oslo
 */
 
--- case: nor one of several sites
+-- case: a query over several sites is no block
 -- rules: filters,blocks
 SELECT n FROM lineitem JOIN (SELECT o_id, count(*) AS n FROM customer JOIN orders ON o_cust = c_id GROUP BY o_id) AS d ON l_order = o_id
 /*
@@ -138,11 +138,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     SELECT d.`k` FROM (SELECT c_nation AS k FROM customer AS customer UNION SELECT n_id FROM nation AS nation) AS d
     because its tables are there
-    → edge 1 to oslo (~150025 rows, 586.0 KiB)
+    → edge 1 to oslo (~15002 rows, 58.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     SELECT /*+ BROADCAST(`d`) */ o_id, k FROM orders AS orders JOIN edge_1 AS d ON o_id = k
-    because the links take ~0.049 s, ~2.4 s at bergen
-    → edge 2 to oslo (~1500250 rows, 17.2 MiB)
+    because the links take ~0.0059 s, ~1.1 s at bergen
+    → edge 2 to oslo (~150020 rows, 1.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -162,19 +162,19 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
 finish at oslo: gather edge 2 from oslo
 */
 
--- case: a query that names a WITH query which has to stay is no block
+-- case: a WITH query with a limit is moved if it is named once
 -- rules: filters,blocks
 WITH d AS (SELECT c_id AS k FROM customer LIMIT 3) SELECT o_id, n FROM orders JOIN (SELECT count(*) AS n FROM customer JOIN d ON c_id = k) AS e ON o_id = n
 /*
 plan, result at oslo
-fragment 1 at bergen: reads table customer
-    SELECT customer.`c_id` FROM customer AS customer
-    because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
-fragment 2 at oslo: reads edge 1 from bergen; table orders
-    WITH d AS (SELECT c_id AS k FROM edge_1 AS customer LIMIT 3) SELECT o_id, n FROM orders AS orders JOIN (SELECT /*+ BROADCAST(`customer`) */ count(*) AS n FROM edge_1 AS customer JOIN d ON c_id = k) AS e ON o_id = n
-    because the links take ~0.097 s, ~3.8 s at bergen
-    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
+fragment 1 at bergen: reads table customer; table customer
+    SELECT e.`n` FROM (SELECT count(*) AS n FROM customer AS customer JOIN (SELECT c_id AS k FROM customer AS customer LIMIT 3) AS d ON c_id = k) AS e
+    because its tables are there
+    → edge 1 to oslo (~1 rows, 8 B)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`e`) */ o_id, n FROM orders AS orders JOIN edge_1 AS e ON o_id = n
+    because the links take ~0.0011 s, ~0.96 s at bergen
+    → edge 2 to oslo (~10 rows, 160 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -191,5 +191,180 @@ fragment 2 at oslo: reads edge 1 from bergen; table orders
     WITH d AS (SELECT c_id AS k, rand() AS r FROM edge_1 AS customer) SELECT o_id FROM orders AS orders JOIN d AS a ON o_id = a.k JOIN d AS b ON a.k = b.k WHERE a.r <= (SELECT max(r) FROM d)
     because the links take ~0.097 s, ~1.4 s at bergen
     → edge 2 to oslo (~750000 rows, 5.7 MiB)
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: a WITH query with a limit that is named twice is answered once, at its site
+-- rules: all
+WITH d(k) AS (SELECT c_id FROM customer ORDER BY c_name LIMIT 3) SELECT o_id FROM orders JOIN d AS a ON o_cust = a.k JOIN d AS b ON o_id = b.k
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT arm_0.`k` FROM (SELECT c_id FROM customer AS customer ORDER BY c_name LIMIT 3) AS arm_0(k)
+    because its tables are there
+    → edge 1 to oslo (~3 rows, 24 B)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    WITH d(k) AS (SELECT * FROM edge_1 AS arm_0) SELECT o_id FROM orders AS orders JOIN d AS a ON o_cust = a.k JOIN d AS b ON o_id = b.k
+    because the links take ~0.0011 s, ~1.9 s at bergen
+    → edge 2 to oslo (~0 rows, 0 B)
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: queries with a limit are not one because they are alike, and give no keys ahead
+-- rules: all
+SELECT o_id FROM orders, lineitem, (SELECT c_id AS k FROM customer LIMIT 3) AS a, (SELECT c_id AS k FROM customer LIMIT 3) AS b WHERE o_cust = a.k AND o_id = b.k AND l_order = a.k
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso (~1500000 rows, 22.9 MiB)
+fragment 2 at bergen: reads table customer
+    SELECT a.`k` FROM (SELECT c_id AS k FROM customer AS customer LIMIT 3) AS a
+    because its tables are there
+    → edge 2 to tromso (~3 rows, 24 B)
+fragment 3 at bergen: reads table customer
+    SELECT b.`k` FROM (SELECT c_id AS k FROM customer AS customer LIMIT 3) AS b
+    because its tables are there
+    → edge 3 to tromso (~3 rows, 24 B)
+fragment 4 at tromso: reads edge 1 from oslo; table lineitem; edge 2 from bergen; edge 3 from bergen
+    SELECT /*+ BROADCAST(`a`, `b`) */ o_id FROM edge_1 AS orders, lineitem AS lineitem, edge_2 AS a, edge_3 AS b WHERE o_cust = a.k AND o_id = b.k AND l_order = a.k
+    because the links take ~1.9 s, ~3.8 s at oslo
+    → edge 4 to oslo (~0 rows, 0 B)
+finish at oslo: gather edge 4 from tromso
+*/
+
+-- case: keys and conditions are asked of the answer of a window, not of its rows
+-- rules: all
+SELECT o_id, m FROM orders JOIN (SELECT c_id, row_number() OVER (PARTITION BY c_nation ORDER BY c_name) AS r, max(c_name) OVER (PARTITION BY c_nation) AS m FROM customer) AS d ON o_cust = d.c_id WHERE r < 3 AND o_total = 7
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_total = 7
+    because orders is there; its keys spare other rows the way
+    → edge 2 to bergen (~14342 rows, 112.1 KiB)
+fragment 2 at bergen: reads table customer; edge 2 from oslo
+    SELECT /*+ BROADCAST(key_1) */ d.`c_id`, d.`m` FROM (SELECT c_id, row_number() OVER (PARTITION BY c_nation ORDER BY c_name) AS r, max(c_name) OVER (PARTITION BY c_nation) AS m FROM customer AS customer) AS d LEFT SEMI JOIN (SELECT `o_cust` FROM edge_2) AS key_1 ON d.`c_id` = key_1.`o_cust` WHERE r < 3
+    because its tables are there; rows without an equal in orders stay
+    → edge 1 to oslo (~4780 rows, 149.4 KiB)
+fragment 3 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`d`) */ o_id, m FROM orders AS orders JOIN edge_1 AS d ON o_cust = d.c_id WHERE o_total = 7
+    because the links take ~0.033 s, ~0.034 s at bergen
+    → edge 3 to oslo (~5000 rows, 156.2 KiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: one WITH query stays, others move, and those that stand in them
+-- rules: filters,blocks
+WITH a AS (SELECT c_nation AS k, rand() AS r FROM customer), b AS (WITH c AS (SELECT c_nation AS k, max(c_id) AS m FROM customer GROUP BY c_nation) SELECT m FROM c WHERE k > 3) SELECT o_id, x.r FROM orders JOIN a AS x ON o_id = x.k JOIN a AS y ON x.r = y.r JOIN b ON m = o_cust
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~150000 rows, 585.9 KiB)
+fragment 2 at bergen: reads table customer
+    SELECT b.`m` FROM (SELECT m FROM (SELECT c_nation AS k, max(c_id) AS m FROM customer AS customer GROUP BY c_nation) AS c WHERE k > 3) AS b
+    because its tables are there
+    → edge 2 to oslo (~15000 rows, 117.2 KiB)
+fragment 3 at oslo: reads edge 1 from bergen; table orders; edge 2 from bergen
+    WITH a AS (SELECT c_nation AS k, rand() AS r FROM edge_1 AS customer) SELECT /*+ BROADCAST(`b`) */ o_id, x.r FROM orders AS orders JOIN a AS x ON o_id = x.k JOIN a AS y ON x.r = y.r JOIN edge_2 AS b ON m = o_cust
+    because the links take ~0.16 s, ~4.8 s at bergen
+    → edge 3 to oslo (~1500000 rows, 34.3 MiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: a name that two WITHs give stays where it is given
+-- rules: filters,blocks
+WITH a AS (SELECT c_nation AS k FROM customer GROUP BY c_nation) SELECT o_id FROM orders JOIN (WITH a AS (SELECT n_id AS k FROM nation) SELECT count(*) AS n FROM a) AS b ON o_id = n JOIN a ON o_cust = a.k
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT arm_0.`k` FROM (SELECT c_nation AS k FROM customer AS customer GROUP BY c_nation) AS arm_0
+    because its tables are there
+    → edge 1 to oslo (~15000 rows, 58.6 KiB)
+fragment 2 at bergen: reads table nation
+    SELECT arm_1.`k` FROM (SELECT n_id AS k FROM nation AS nation) AS arm_1
+    because its tables are there
+    → edge 2 to oslo (~25 rows, 100 B)
+fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
+    WITH a AS (SELECT * FROM edge_1 AS arm_0) SELECT o_id FROM orders AS orders JOIN (WITH a AS (SELECT * FROM edge_2 AS arm_1) SELECT count(*) AS n FROM a) AS b ON o_id = n JOIN a ON o_cust = a.k
+    because the links take ~0.007 s, ~2.9 s at bergen
+    → edge 3 to oslo (~1500000 rows, 11.4 MiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: arms of a union are answered where their tables are
+-- rules: filters,blocks
+-- at: bergen
+SELECT count(*) AS n FROM orders UNION ALL SELECT count(*) FROM lineitem UNION ALL SELECT max(o_id) FROM orders ORDER BY n
+/*
+plan, result at bergen
+fragment 1 at tromso: reads table lineitem
+    SELECT arm_1.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem) AS arm_1(arm_c0)
+    because its tables are there
+    → edge 1 to oslo (~1 rows, 8 B)
+fragment 2 at oslo: reads table orders; edge 1 from tromso
+    SELECT count(*) AS n FROM orders AS orders UNION ALL SELECT * FROM edge_1 AS arm_1 UNION ALL SELECT max(o_id) FROM orders AS orders ORDER BY n
+    because the links take ~0.0022 s, ~0.0034 s at bergen
+    → edge 2 to bergen, in order (~3 rows, 48 B)
+finish at bergen: gather edge 2 from oslo
+*/
+
+-- case: an arm with a limit is answered once
+-- rules: filters,blocks
+-- at: bergen
+(SELECT o_id FROM orders ORDER BY o_id LIMIT 5) UNION ALL (SELECT l_order FROM lineitem ORDER BY l_order LIMIT 5)
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT arm_0.`o_id` FROM (SELECT o_id FROM orders AS orders ORDER BY o_id LIMIT 5) AS arm_0
+    because its tables are there
+    → edge 1 to bergen (~5 rows, 40 B)
+fragment 2 at tromso: reads table lineitem
+    SELECT arm_1.`arm_c0` FROM (SELECT l_order FROM lineitem AS lineitem ORDER BY l_order LIMIT 5) AS arm_1(arm_c0)
+    because its tables are there
+    → edge 2 to bergen (~5 rows, 40 B)
+fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
+    SELECT * FROM edge_1 AS arm_0 UNION ALL SELECT * FROM edge_2 AS arm_1
+    because the links take ~0.0022 s, ~0.0022 s at oslo
+    → edge 3 to bergen (~10 rows, 80 B)
+finish at bergen: gather edge 3 from bergen
+*/
+
+-- case: the first arm keeps its names, and stays if Spark would have to make them
+-- rules: filters,blocks
+-- at: bergen
+SELECT count(*), o_cust FROM orders GROUP BY o_cust UNION ALL SELECT count(*), l_order FROM lineitem GROUP BY l_order
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 1 to bergen (~1500000 rows, 11.4 MiB)
+fragment 2 at tromso: reads table lineitem
+    SELECT arm_1.`arm_c0`, arm_1.`arm_c1` FROM (SELECT count(*), l_order FROM lineitem AS lineitem GROUP BY l_order) AS arm_1(arm_c0, arm_c1)
+    because its tables are there
+    → edge 2 to bergen (~600000 rows, 9.2 MiB)
+fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
+    SELECT count(*), o_cust FROM edge_1 AS orders GROUP BY o_cust UNION ALL SELECT * FROM edge_2 AS arm_1
+    because the links take ~1.7 s, ~2.2 s at oslo
+    → edge 3 to bergen (~750000 rows, 17.2 MiB)
+finish at bergen: gather edge 3 from bergen
+*/
+
+-- case: arms of one site are one arm
+-- rules: filters,blocks
+SELECT o_cust FROM orders WHERE o_total = 1 EXCEPT (SELECT c_id FROM customer WHERE c_nation = 3 INTERSECT SELECT max(n_id) FROM nation)
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table nation
+    SELECT arm_1.`arm_c0` FROM (SELECT c_id FROM customer AS customer WHERE c_nation = 3 INTERSECT SELECT max(n_id) FROM nation AS nation) AS arm_1(arm_c0)
+    because its tables are there
+    → edge 1 to oslo (~1 rows, 8 B)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT o_cust FROM orders AS orders WHERE o_total = 1 EXCEPT SELECT * FROM edge_1 AS arm_1
+    because the links take ~0.0011 s, ~0.021 s at bergen
+    → edge 2 to oslo (~14342 rows, 112.1 KiB)
 finish at oslo: gather edge 2 from oslo
 */

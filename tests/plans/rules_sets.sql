@@ -60,3 +60,74 @@ fragment 2 at oslo: reads edge 1 from bergen; table orders
     → edge 2 to bergen (~7 rows, 180 B)
 finish at bergen: gather edge 2 from oslo
 */
+
+-- case: UNION, INTERSECT and EXCEPT make sets
+-- rules: filters,sets
+-- at: bergen
+SELECT c_id FROM customer EXCEPT SELECT o_cust FROM orders UNION SELECT s_cust FROM sales
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~15000 rows, 117.2 KiB)
+fragment 2 at bergen: reads table sales
+    SELECT DISTINCT sales.`s_cust` FROM sales AS sales
+    because sales is there
+    → edge 2 to oslo (~99 rows, 799 B)
+fragment 3 at oslo: reads edge 1 from bergen; table orders; table sales; edge 2 from bergen
+    SELECT c_id FROM edge_1 AS customer EXCEPT SELECT o_cust FROM orders AS orders UNION SELECT s_cust FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_2) AS sales
+    because the links take ~3.2 s, ~3.3 s at bergen
+    → edge 3 to bergen (~5015000 rows, 38.3 MiB)
+finish at bergen: gather edge 3 from oslo
+*/
+
+-- case: with ALL they do not, but for a UNION ALL below one
+-- rules: filters,sets
+-- at: bergen
+SELECT l_order FROM lineitem INTERSECT ALL SELECT c_nation FROM customer UNION (SELECT c_id FROM customer UNION ALL SELECT o_cust FROM orders)
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    because customer is there
+    → edge 1 to tromso (~150000 rows, 1.7 MiB)
+fragment 2 at oslo: reads table orders
+    SELECT DISTINCT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 2 to tromso (~150000 rows, 1.1 MiB)
+fragment 3 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
+    SELECT l_order FROM lineitem AS lineitem INTERSECT ALL SELECT c_nation FROM edge_1 AS customer UNION (SELECT c_id FROM edge_1 AS customer UNION ALL SELECT o_cust FROM edge_2 AS orders)
+    because the links take ~0.35 s, ~3.9 s at bergen
+    → edge 3 to bergen (~165000 rows, 1.3 MiB)
+finish at bergen: gather edge 3 from tromso
+*/
+
+-- case: rows of an arm that are alike travel once
+-- rules: filters,sets,blocks
+-- at: bergen
+SELECT c_id FROM customer UNION SELECT o_cust + 1 FROM orders JOIN events ON o_id = id INTERSECT SELECT count(*) FROM lineitem GROUP BY l_order
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table events
+    SELECT DISTINCT events.`id` FROM events AS events
+    because events is there
+    → edge 1 to oslo (~277 rows, 2.2 KiB)
+fragment 2 at tromso: reads table events
+    SELECT DISTINCT events.`id` FROM events AS events
+    because events is there
+    → edge 1 to oslo (~166 rows, 1.3 KiB)
+fragment 3 at bergen: reads table customer
+    SELECT DISTINCT arm_0.`c_id` FROM (SELECT c_id FROM customer AS customer) AS arm_0
+    because its tables are there
+    → edge 2 to oslo (~15000 rows, 117.2 KiB)
+fragment 4 at tromso: reads table lineitem
+    SELECT DISTINCT arm_1.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem GROUP BY l_order) AS arm_1(arm_c0)
+    because its tables are there
+    → edge 3 to oslo (~600000 rows, 4.6 MiB)
+fragment 5 at oslo: reads table orders; table events; edge 1 from bergen, tromso; edge 2 from bergen; edge 3 from tromso
+    SELECT * FROM edge_2 AS arm_0 UNION SELECT /*+ BROADCAST(`events`) */ o_cust + 1 FROM orders AS orders JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON o_id = id INTERSECT SELECT * FROM edge_3 AS arm_1
+    because the links take ~0.47 s, ~2 s at tromso
+    → edge 4 to bergen (~105000 rows, 820.3 KiB)
+finish at bergen: gather edge 4 from oslo
+*/

@@ -107,21 +107,17 @@ finish at front: gather edge 2 from oslo
 SELECT c_name, t.id FROM (SELECT id, amount FROM events WHERE kind = 'click' ORDER BY amount + 1, 1 LIMIT 10) AS t JOIN customer ON c_id = t.id
 /*
 plan, result at tromso
-fragment 1 at bergen: reads table customer
-    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
-    because customer is there
-    → edge 1 to tromso (~150000 rows, 4.6 MiB)
-fragment 2 at oslo: reads table events
+fragment 1 at oslo: reads table events
     SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10
-    → edge 2 to tromso (~10 rows, 400 B)
-fragment 3 at bergen: reads table events
+    → edge 1 to bergen (~10 rows, 400 B)
+fragment 2 at tromso: reads table events
     SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10
-    → edge 2 to tromso (~10 rows, 400 B)
-fragment 4 at tromso: reads edge 1 from bergen; table events; edge 2 from oslo, bergen
-    SELECT /*+ BROADCAST(`customer`) */ c_name, t.id FROM (SELECT id, amount FROM ((SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10) UNION ALL SELECT `id`, `kind`, `amount` FROM edge_2) AS events WHERE kind = 'click' ORDER BY amount + 1, 1 LIMIT 10) AS t JOIN edge_1 AS customer ON c_id = t.id
-    because the links take ~0.39 s, ~3.8 s at bergen
-    → edge 3 to tromso (~1500000 rows, 45.8 MiB)
-finish at tromso: gather edge 3 from tromso
+    → edge 1 to bergen (~10 rows, 400 B)
+fragment 3 at bergen: reads table customer; table events; edge 1 from oslo, tromso
+    SELECT c_name, t.id FROM (SELECT id, amount FROM ((SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10) UNION ALL SELECT `id`, `kind`, `amount` FROM edge_1) AS events WHERE kind = 'click' ORDER BY amount + 1, 1 LIMIT 10) AS t JOIN customer AS customer ON c_id = t.id
+    because the links take ~0.0039 s, ~0.39 s at tromso
+    → edge 2 to tromso (~166 rows, 5.2 KiB)
+finish at tromso: gather edge 2 from bergen
 */
 
 -- case: a bounded query in WITH, of all columns
@@ -135,7 +131,7 @@ fragment 1 at bergen: reads table sales
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     WITH t AS (SELECT * FROM ((SELECT `s_id`, `s_cust`, `s_price` FROM sales AS sales ORDER BY `sales`.`s_price` LIMIT 9) UNION ALL SELECT `s_id`, `s_cust`, `s_price` FROM edge_1) AS sales ORDER BY s_price LIMIT 7 OFFSET 2) SELECT a.s_id, b.s_cust FROM t AS a JOIN t AS b ON a.s_id = b.s_cust
     because the links take ~0.0011 s, ~0.0023 s at bergen
-    → edge 2 to oslo (~7 rows, 112 B)
+    → edge 2 to oslo (~0 rows, 0 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -210,7 +206,7 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     SELECT id, rank() OVER (ORDER BY amount) AS r FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events ORDER BY r LIMIT 5
     because the links take ~0.0085 s, ~0.011 s at tromso
-    → edge 2 to oslo, in order, through the driver (~5 rows, 120 B)
+    → edge 2 to oslo, in order, through the driver (~5 rows, 60 B)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -293,8 +289,8 @@ fragment 3 at bergen: reads table customer
     → edge 2 to tromso (~3 rows, 36 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo, bergen; edge 2 from bergen
     SELECT u.k, l_qty FROM (SELECT * FROM (SELECT s_id AS k, s_price AS p FROM edge_1 AS sales UNION ALL SELECT c_id, c_nation FROM edge_2 AS customer) AS t ORDER BY p LIMIT 3) AS u JOIN lineitem AS lineitem ON l_order = u.k
-    because the links take ~0.0034 s, ~23 s at bergen
-    → edge 3 to tromso (~18000000 rows, 206.0 MiB)
+    because the links take ~0.0034 s, ~5.8 s at bergen
+    → edge 3 to tromso (~3 rows, 36 B)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -344,21 +340,17 @@ finish at oslo: gather edge 2 from oslo
 SELECT c_name, t.k FROM (SELECT DISTINCT kind AS k, id FROM events ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN customer ON c_id = t.id
 /*
 plan, result at tromso
-fragment 1 at bergen: reads table customer
-    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
-    because customer is there
-    → edge 1 to tromso (~150000 rows, 4.6 MiB)
-fragment 2 at oslo: reads table events
+fragment 1 at oslo: reads table events
     SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
-    → edge 2 to tromso (~4 rows, 128 B)
-fragment 3 at bergen: reads table events
+    → edge 1 to bergen (~4 rows, 128 B)
+fragment 2 at tromso: reads table events
     SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
-    → edge 2 to tromso (~4 rows, 128 B)
-fragment 4 at tromso: reads edge 1 from bergen; table events; edge 2 from oslo, bergen
-    SELECT /*+ BROADCAST(`customer`) */ c_name, t.k FROM (SELECT DISTINCT part_0 AS k, part_1 AS `id` FROM ((SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4) UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN edge_1 AS customer ON c_id = t.id
-    because the links take ~0.39 s, ~1.7 s at bergen
-    → edge 3 to tromso (~450000 rows, 20.6 MiB)
-finish at tromso: gather edge 3 from tromso
+    → edge 1 to bergen (~4 rows, 128 B)
+fragment 3 at bergen: reads table customer; table events; edge 1 from oslo, tromso
+    SELECT c_name, t.k FROM (SELECT DISTINCT part_0 AS k, part_1 AS `id` FROM ((SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4) UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN customer AS customer ON c_id = t.id
+    because the links take ~0.0036 s, ~0.39 s at tromso
+    → edge 2 to tromso (~50 rows, 2.3 KiB)
+finish at tromso: gather edge 2 from bergen
 */
 
 -- case: groups are cut by no order that leaves some of them open
@@ -379,7 +371,7 @@ fragment 3 at bergen: reads table events
     → edge 2 to tromso (~500 rows, 15.6 KiB)
 fragment 4 at tromso: reads edge 1 from bergen; table events; edge 2 from oslo, bergen
     SELECT /*+ BROADCAST(`customer`) */ c_name, t.kind FROM (SELECT part_0 AS `kind`, max(part_1) AS m FROM (SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY part_0 LIMIT 3) AS t JOIN edge_1 AS customer ON c_id = t.m
-    because the links take ~0.39 s, ~1.7 s at bergen
-    → edge 3 to tromso (~450000 rows, 20.6 MiB)
+    because the links take ~0.39 s, ~0.58 s at bergen
+    → edge 3 to tromso (~150000 rows, 6.9 MiB)
 finish at tromso: gather edge 3 from tromso
 */

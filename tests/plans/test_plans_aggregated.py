@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from random import Random
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from skerry.exchange.aggregate import Aggregate
-from skerry.exchange.gather import Gather
-from skerry.exchange.input import END, Input, Polled
-from skerry.exchange.merge import Merge
-from skerry.plan.fragment import Plan
+from metamorphic.in_duckdb import Runner
 from tests.plans.plan_cases import planned
-from tests.plans.plan_runner import Runner, Tables, made_up
+from tests.plans.plan_rows import made_up
 
 STATEMENTS = """
 SELECT count(*) AS n, count(kind) AS k, sum(id) AS s, min(ts) AS t, max(kind) AS m, avg(amount) AS a FROM events
@@ -44,53 +37,16 @@ SELECT k, sum(a) AS s FROM (SELECT kind AS k, amount * 2 AS a FROM events WHERE 
 TABLES = [made_up(Random(seed)) for seed in range(3)]
 
 
-class Batches:
-    def __init__(self, table: pa.Table) -> None:
-        self._left = table.to_batches(max_chunksize=3)
-
-    def poll(self) -> Polled:
-        return self._left.pop(0) if self._left else END
-
-
-class Finishing(Runner):
-    """Merges the groups that its senders give, as a member does."""
-
-    def rows(self, plan: Plan, tables: Tables) -> Counter[tuple[Any, ...]]:
-        if not plan.finish.aggregate:
-            return _near(self.run(plan, tables).elements())
-        edges: dict[int, pa.Table] = {}
-        senders: list[pa.Table] = []
-        for fragment in plan.fragments:
-            answer = self._answer(fragment, tables, edges)
-            if fragment.output.edge == plan.finish.edge:
-                senders.append(answer.combine_chunks())
-            else:
-                edges[fragment.output.edge] = answer
-        inputs: list[Input] = [Batches(each.cast(senders[0].schema)) for each in senders]
-        keys, schema = plan.finish.keys, senders[0].schema
-        merged: Input = Merge(inputs, keys, schema, 4, 1 << 20) if keys else Gather(inputs)
-        source, found = Aggregate(merged, keys, plan.finish.aggregate, schema), []
-        while (batch := source.poll()) is not END:
-            assert isinstance(batch, pa.RecordBatch)
-            found += [tuple(row.values()) for row in batch.to_pylist()]
-        return _near(found)
-
-
-def _near(rows: Any) -> Counter[tuple[Any, ...]]:
-    """Doubles to ten digits: a mean of means differs in its last ones."""
-    return Counter(tuple(float(f"{v:.10g}") if isinstance(v, float) else v for v in row) for row in rows)
-
-
 @pytest.fixture(scope="module")
-def runner() -> Finishing:
-    return Finishing()
+def runner() -> Runner:
+    return Runner()
 
 
 @pytest.mark.parametrize("sql", STATEMENTS)
-def test_groups_are_the_same(sql: str, runner: Finishing) -> None:
+def test_groups_are_the_same(sql: str, runner: Runner) -> None:
     plain, ruled = planned(sql), [planned(sql, at, rules=r) for at in ("oslo", "bergen") for r in ("aggregates", "all")]
     assert all(each.finish.aggregate or "AS part_0" in str(each.fragments) for each in ruled)
     for seed, tables in enumerate(TABLES):
-        expected = runner.rows(plain, tables)
+        expected = runner.run(plain, tables)
         for plan in ruled:
-            assert runner.rows(plan, tables) == expected, f"seed {seed}: {[each.sql for each in plan.fragments]}"
+            assert runner.run(plan, tables) == expected, f"seed {seed}: {[each.sql for each in plan.fragments]}"

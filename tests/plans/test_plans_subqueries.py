@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from metamorphic.in_duckdb import Runner
 from skerry.plan.cut import make_plan
 from skerry.plan.mentions import read_scopes
 from skerry.plan.rules import NO_RULES, Rules
@@ -14,7 +15,7 @@ from skerry.plan.site import Site
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query, render
 from tests.plans.plan_cases import CATALOG, LIMITS, bound
-from tests.plans.plan_runner import Runner, made_up
+from tests.plans.plan_rows import made_up
 
 SITE = Site("oslo", ("oslo", "bergen", "tromso"), NO_RULES)
 # Two with many rows, one with no nations and no line items.

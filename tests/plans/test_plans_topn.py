@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from skerry.exchange.gather import Gather
-from skerry.exchange.input import END, Input
-from skerry.exchange.limit import Limit
-from skerry.exchange.merge import Merge
+from metamorphic.in_duckdb import Runner
 from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
 from skerry.plan.rules import NO_RULES, Rules
 from tests.plans.plan_cases import CATALOG, LIMITS, bound, planned
-from tests.plans.plan_runner import Runner, Tables, made_up
-from tests.plans.test_plans_aggregated import Batches
+from tests.plans.plan_rows import made_up
 from tests.plans.test_plans_executed import site
 
 # Their orders leave nothing open but rows that are equal.
@@ -78,33 +72,9 @@ SELECT id, 7 AS seven FROM events JOIN nation ON id = n_id ORDER BY 2 LIMIT 4
 TABLES = [made_up(Random(seed)) for seed in range(4)]
 
 
-class Finishing(Runner):
-    """Merges, skips and bounds what its senders give, as a member does."""
-
-    def rows(self, plan: Plan, tables: Tables) -> list[tuple[Any, ...]]:
-        edges: dict[int, list[pa.Table]] = {}
-        for fragment in plan.fragments:
-            known = {
-                edge: pa.concat_tables([each.rename_columns(sent[0].column_names) for each in sent])
-                for edge, sent in edges.items()
-            }
-            answer = self._answer(fragment, tables, known)
-            edges.setdefault(fragment.output.edge, []).append(answer.combine_chunks())
-        senders, finish = edges[plan.finish.edge], plan.finish
-        assert not finish.aggregate
-        schema = senders[0].schema
-        inputs: list[Input] = [Batches(each.cast(schema)) for each in senders]
-        merged: Input = Merge(inputs, finish.keys, schema, 4, 1 << 20) if finish.keys else Gather(inputs)
-        source, found = Limit(merged, finish.offset, finish.limit), []
-        while (batch := source.poll()) is not END:
-            assert isinstance(batch, pa.RecordBatch)
-            found += [tuple(row.values()) for row in batch.to_pylist()]
-        return found
-
-
 @pytest.fixture(scope="module")
-def runner() -> Finishing:
-    return Finishing()
+def runner() -> Runner:
+    return Runner()
 
 
 def plans(sql: str) -> list[Plan]:
@@ -117,7 +87,7 @@ def plans(sql: str) -> list[Plan]:
 
 
 @pytest.mark.parametrize("sql", [*BOUNDED, *OTHERS])
-def test_first_rows_are_the_same(sql: str, runner: Finishing) -> None:
+def test_first_rows_are_the_same(sql: str, runner: Runner) -> None:
     plain, ruled = make_plan(bound(sql), CATALOG, site(100.0, "oslo", NO_RULES), LIMITS), plans(sql)
     is_ordered = "ORDER BY" in sql.rpartition(")")[2]
     for seed, tables in enumerate(TABLES):
@@ -130,7 +100,7 @@ def test_first_rows_are_the_same(sql: str, runner: Finishing) -> None:
 
 
 @pytest.mark.parametrize("sql", FREE)
-def test_any_rows_are_as_many_and_of_the_answer(sql: str, runner: Finishing) -> None:
+def test_any_rows_are_as_many_and_of_the_answer(sql: str, runner: Runner) -> None:
     whole = make_plan(
         bound(sql.partition(" LIMIT")[0] + (") AS t" if "LIMIT 5)" in sql else "")),
         CATALOG,

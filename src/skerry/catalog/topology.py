@@ -15,8 +15,11 @@ from skerry.limits import Limits
 # (docs/configuration.md, links).
 ZSTD_BELOW_MBIT = 300.0
 LZ4_BELOW_MBIT = 1000.0
-# What routes are compared by: the time for so many bytes, over each link in turn.
-ROUTE_BYTES = 64_000_000
+# What routes are compared by: time and money for so many bytes, over each link in turn. Most edges of a plan are
+# smaller than that, and a large one streams through its relays: its links work at the same time.
+ROUTE_BYTES = 1_000_000
+# What a dollar is worth in seconds of waiting, for routes and for plans.
+S_PER_USD = 100.0
 
 
 class Topology:
@@ -32,6 +35,7 @@ class Topology:
         self.budgets = {
             (link.sender, link.receiver): link.query_bytes for link in config.links if link.query_bytes is not None
         }
+        self.has_prices = any(link.usd_per_gb for link in config.links)
         self._routes: dict[tuple[str, str], tuple[str, ...]] = {}
 
     def link(self, sender: str, receiver: str) -> Link | None:
@@ -90,6 +94,11 @@ class Topology:
         return route[index]
 
 
+def byte_s(link: Link, s_per_usd: float = S_PER_USD) -> float:
+    """Seconds that a byte takes on the link, with its money turned into seconds."""
+    return 8 / (link.mbit * 1e6) + link.usd_per_gb / 1e9 * s_per_usd
+
+
 def _cost(link: Link) -> float:
-    """Seconds; of equally quick links the cheaper one, then fewer of them."""
-    return ROUTE_BYTES * 8 / (link.mbit * 1e6) + link.ms / 1000 + link.usd_per_gb * 1e-6 + 1e-9
+    """Seconds; of links that cost the same, fewer."""
+    return ROUTE_BYTES * byte_s(link) + link.ms / 1000 + 1e-9

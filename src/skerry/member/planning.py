@@ -12,7 +12,7 @@ import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
-from skerry.errors import SiteError, SqlError, UserError
+from skerry.errors import ConfigError, SiteError, SqlError, UserError
 from skerry.member.clientoptions import plan_rules
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
@@ -42,7 +42,9 @@ T = TypeVar("T")
 
 
 # Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "topn"))
+_KEYS_TRAVEL = frozenset(
+    ("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "apart", "topn")
+)
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -197,8 +199,9 @@ def _lawful(
     """A plan that breaks no egress rule; else the one that would be made, and what it breaks.
 
     The planner does not look at the rules. Where its plan breaks one, another may not: with groups from every part
-    whatever they cost, with its root at a table that must not leave, without keys that go ahead, without any rule, or
-    with its root at the initiator, where rows of the initiator's own tables stay.
+    whatever they cost, with its root at a table that must not leave, without queries that are answered at other
+    members, without keys that go ahead, without any rule, or with its root at the initiator, where rows of the
+    initiator's own tables stay.
     """
     rules = plan_rules(message.options)
     rules = msgspec.structs.replace(rules, on=rules.on - without)
@@ -206,13 +209,17 @@ def _lawful(
     refused = _broken(plan, member)
     if refused is None:
         return plan, None
+    at_root = msgspec.structs.replace(rules, on=rules.on - {"apart"})
     fewer = msgspec.structs.replace(rules, on=rules.on - _KEYS_TRAVEL)
     plain = msgspec.structs.replace(rules, on=frozenset())
     grouped = msgspec.structs.replace(fewer, aggregates_always=True)
     marked = dict.fromkeys(each.member for each in plan.fragments if each.member.lower() in member.egress.marked)
     at_tables = [msgspec.structs.replace(grouped, root_at=name) for name in marked]
-    for others in (fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
-        lawful = _cut(member, query, others)
+    for others in (at_root, fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
+        try:
+            lawful = _cut(member, query, others)
+        except ConfigError:
+            continue  # no link leads to where this plan would have its root
         if _broken(lawful, member) is None:
             return lawful, None
     return plan, refused

@@ -214,7 +214,7 @@ class QueryCore:
 
     # --- inside ----------------------------------------------------------------------------------
     def _asked(self, request: PlanRequest) -> Plan | None:
-        return self.plan if request.plan_id == self.plan.plan_id else None
+        return self.plan.to_run() if request.plan_id == self.plan.plan_id else None
 
     def _started(self, sender: str, message: Started, now: float) -> list[Instruction]:
         """The columns are known when all who send the result have told theirs, and they agree.

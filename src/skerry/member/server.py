@@ -306,7 +306,8 @@ class Member:
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""
         running = (initiated.plan for initiated in self.initiated.values())
-        return next((p for p in running if p.plan_id == message.plan_id), None) or self.plans.get(message.plan_id)
+        known = next((p for p in running if p.plan_id == message.plan_id), None) or self.plans.get(message.plan_id)
+        return known.to_run() if known is not None else None
 
     def _plan_arrived(self, sender: str, message: PlanReply) -> None:
         waiting = self._plan_asks.answered(sender, message.plan_id)

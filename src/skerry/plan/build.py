@@ -14,11 +14,12 @@ from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Output, Plan, SortKey, TableLeaf
+from skerry.plan.known import groups_key
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import add_reduced
+from skerry.plan.rules.aggregates import by_place
 from skerry.plan.rules.joined import Input
-from skerry.plan.rules.partial_aggregate import by_place
 from skerry.plan.rules.semijoin import Shipment
 from skerry.plan.site import Site
 from skerry.sql.names import TableRef
@@ -83,6 +84,8 @@ class Builder:
         self._mergeable = mergeable
         self._is_narrow = is_narrow
         self._fragments: list[Fragment] = []
+        self._known: dict[int, tuple[str, ...]] = {}
+        self.result_key, self.is_result_seen = "", False
         self._next_edge = 1
         self._leaves = 0
         self._keys = 0
@@ -95,7 +98,7 @@ class Builder:
         assert self._finish is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
-        plan = Plan("", tuple(self._fragments), self._finish, info, parameters, left_out)
+        plan = Plan("", tuple(self._fragments), self._finish, info, parameters, left_out, self._known)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------
@@ -103,7 +106,7 @@ class Builder:
         """The whole tree at `member`; what it does not hold itself arrives over edges."""
         shape, tree = self._shape, query.tree.copy()
         leaves: list[Leaf] = []
-        self._read(tree, sources, member, leaves)
+        self.read_sources(tree, sources, member, leaves)
         order: str = "lanes" if shape.has_order else "any"
         keys: tuple[SortKey, ...] = ()
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
@@ -118,7 +121,7 @@ class Builder:
             edge, self._site.initiator, order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
         )
         rows, size_bytes = _rounded(self.result.rows), _rounded(self.result.size_bytes)
-        self._add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason)
+        self._add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason, (self.result_key,))
         self._finish = Finish(edge, (member,))
 
     def read(self, tree: exp.Expr, inputs: Sequence[Input], member: str, leaves: list[Leaf]) -> None:
@@ -134,9 +137,9 @@ class Builder:
             )
             for each in inputs
         ]
-        self._read(tree, sources, member, leaves)
+        self.read_sources(tree, sources, member, leaves)
 
-    def _read(self, tree: exp.Expr, sources: Sequence[Source], member: str, leaves: list[Leaf]) -> None:
+    def read_sources(self, tree: exp.Expr, sources: Sequence[Source], member: str, leaves: list[Leaf]) -> None:
         """The sources' placeholders in the places of their names; `leaves` gets them."""
         names: dict[str, list[str | exp.Query]] = {}
         small: set[str] = set()
@@ -184,8 +187,10 @@ class Builder:
             tree = tree.where(*source.filters) if source.filters else tree
         rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= self._limits.narrow_row_bytes
         is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
-        size_bytes = source.estimated_bytes(part)
-        self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow)
+        size_bytes, known = source.estimated_bytes(part), ""
+        if source.partial is not None:
+            known = groups_key(part, source.partial, {each.mentions[0]: each.parts for each in source.joined})
+        self._add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow, "", (known,))
 
     def _at_part(
         self, tree: exp.Select, cut: Source, joined: Sequence[Source], part: TablePart, leaves: list[Leaf]
@@ -212,10 +217,11 @@ class Builder:
         part: TablePart,
         mention: Mention,
         reason: str,
+        known: tuple[str, ...] = (),
     ) -> None:
         """A fragment whose rows are copies of the part's, unless they are a block's."""
         is_narrow = mention.block is None and held_row_bytes(part) <= self._limits.narrow_row_bytes
-        self._add(member, tree, leaves, output, rows, size_bytes, is_narrow, reason)
+        self._add(member, tree, leaves, output, rows, size_bytes, is_narrow, reason, known)
 
     def is_small(self, estimate: Estimate, columns: Sequence[Column]) -> bool:
         """Should Spark be told that these columns of the relation are small?"""
@@ -294,7 +300,9 @@ class Builder:
             leaves: list[Leaf] = []
             own = self._at_part(tree, cut, joined, part, leaves)
             rows = merged.rows[part.member]
-            self._add(part.member, own, tuple(leaves), output, rows, rows * merged.row_bytes, self._is_narrow)
+            known = groups_key(part, merge.tree, {each.mentions[0]: each.parts for each in joined})
+            size_bytes = rows * merged.row_bytes
+            self._add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, "", (known,))
         senders = tuple(part.member for part in cut.parts)
         self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
 
@@ -344,8 +352,12 @@ class Builder:
         size_bytes: int,
         is_narrow: bool,
         reason: str = "",
+        known: Sequence[str] = (),
     ) -> None:
+        """`known`: the names of what it sends (known.py)."""
         fragment_id = len(self._fragments) + 1
+        if any(known):
+            self._known[fragment_id] = tuple(filter(None, known))
         sql = render(tree)
         self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
 

@@ -6,27 +6,30 @@ Five shapes, tried in this order:
    runs the query on its part, the initiator gathers or merges;
 3. such a table grouped: each site groups its part, the initiator merges the groups (rule `aggregates`);
 4. such a table joined with others, which go to each part: as 2, where that costs less (rule `topn`);
-5. otherwise the rest runs at the site where the fewest bytes arrive.
+5. otherwise the rest runs at the site where the fewest bytes arrive (strategy `bottom-up`: where the rows meet).
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import msgspec
 import xxhash
 from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
+from skerry.catalog.topology import Topology
 from skerry.limits import Limits
 from skerry.plan.build import Builder, Source
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
+from skerry.plan.known import result_key
 from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
-from skerry.plan.place import fewest_arriving
+from skerry.plan.place import bottom_up_places, bottom_up_reason, capacity_of, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.rules.topn import LIMIT_MAX
 from skerry.plan.site import Site
@@ -41,12 +44,13 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
     plan, is_topn = _plan(query, catalog, site, limits)
-    if not is_topn:
-        return plan
-    # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.
-    fewer = msgspec.structs.replace(site.rules, on=site.rules.on - {"topn"})
-    other, _ = _plan(query, catalog, msgspec.structs.replace(site, rules=fewer), limits)
-    return cheaper(plan, other, site)
+    if is_topn:
+        # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.
+        fewer = msgspec.structs.replace(site.rules, on=site.rules.on - {"topn"})
+        other, _ = _plan(query, catalog, msgspec.structs.replace(site, rules=fewer), limits)
+        plan = cheaper(plan, other, site)
+    _check_ways(plan, site.topology)
+    return plan
 
 
 def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Plan, bool]:
@@ -58,15 +62,17 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
     holders = {part.member for source in sources for part in source.parts}
     shape = result_shape(query)
     mergeable = keys_are_mergeable(query, shape)
-    builder = Builder(_nonce(query), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
+    text = render(query.tree)
+    builder = Builder(_nonce(text), site, limits, shape, mergeable, _rows_are_narrow(query, sources, limits))
+    _see_result(builder, result_key(text, _parts_of(sources)), site)
     if is_whole or (site.rules.root == "initiator" and not site.rules.on):
-        builder.result = result_size(query, kept, estimator)
-        builder.add_rest(query, sources, site.at_home)
+        _size_result(builder, query, kept, estimator)
+        builder.add_rest(query, sources, _home(holders, site))
     elif len(holders) <= 1:
-        builder.result = result_size(query, kept, estimator)
-        builder.add_rest(query, sources, next(iter(holders), site.at_home))
+        _size_result(builder, query, kept, estimator)
+        builder.add_rest(query, sources, next(iter(holders), "") or _home(holders, site))
     elif _runs_at_every_part(sources, shape, mergeable):
-        builder.result = result_size(query, kept, estimator)
+        _size_result(builder, query, kept, estimator)
         builder.add_parts(query, sources[0])
     elif (merged := _in_member(query, sources, shape, site, limits)) is not None:
         builder.add_merged(merged, *_cut_and_joined(merged.scan, merged.others, query, kept, estimator))
@@ -76,8 +82,8 @@ def _plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> tuple[Pla
     elif site.rules.on:
         is_topn = _add_improved(builder, query, sources, shape, kept, site)
     else:
-        builder.result = result_size(query, kept, estimator)
-        builder.add_rest(query, sources, _rest_member(sources, site))
+        _size_result(builder, query, kept, estimator)
+        builder.add_rest(query, sources, *_rest_member(sources, site))
     return builder.plan(sources, tuple(query.parameters), kept.left_out), is_topn
 
 
@@ -90,13 +96,14 @@ def _add_improved(
     found: list[AtSite] = []
     bounded: list[AtSite] = []
     if site.rules.has("aggregates"):
-        query, found = at_sites(query, _parts_of(sources), shape, estimator, site.rules)
+        always, capacity = site.rules.aggregates_always, partial(capacity_of, site.topology)
+        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity, site.rules.has("topn"))
     if site.rules.has("topn"):
         query, bounded = bounded_at_sites(query, _parts_of(sources), estimator)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
     # Of partial rows nobody knows the values: the result is that of the query as it was written.
     if partials:
-        builder.result = result_size(whole, kept, estimator)
+        _size_result(builder, whole, kept, estimator)
     add_improved(builder, query, kept, site, partials)
     return bool(bounded)
 
@@ -131,13 +138,26 @@ def _without_brackets(query: Query) -> Query:
     return dataclasses.replace(query, tree=tree.copy()) if tree is not query.tree else query
 
 
-def _nonce(query: Query) -> str:
+def _nonce(text: str) -> str:
     """What no text of this query holds: placeholders made of it are replaced without mistake."""
-    text = render(query.tree)
     nonce = xxhash.xxh3_64_hexdigest(text.encode())
     while nonce in text:
         nonce = xxhash.xxh3_64_hexdigest(nonce.encode())
     return nonce
+
+
+def _see_result(builder: Builder, key: str, site: Site) -> None:
+    """The result is as large as it was when the same was asked."""
+    builder.result_key = key
+    seen = site.observed.size(key) if site.observed is not None else None
+    if seen is not None:
+        rows = float(seen.rows)
+        builder.result, builder.is_result_seen = Estimate(rows, {}, rows, seen.size_bytes / max(1.0, rows)), True
+
+
+def _size_result(builder: Builder, query: Query, kept: KeptParts, estimator: Estimator) -> None:
+    if not builder.is_result_seen:
+        builder.result = result_size(query, kept, estimator)
 
 
 def _runs_at_every_part(sources: Sequence[Source], shape: Shape, mergeable: bool) -> bool:
@@ -227,12 +247,31 @@ def _rows_are_narrow(query: Query, sources: Sequence[Source], limits: Limits) ->
     return width <= limits.narrow_row_bytes and only_copies(query.tree)
 
 
-def _rest_member(sources: Sequence[Source], site: Site) -> str:
+def _home(holders: Collection[str], site: Site) -> str:
+    """The initiator, or, when it has no Spark, the first member that rows can get to and from."""
+    if site.initiator in site.data_members:
+        return site.initiator
+    return next(iter(with_ways(site.topology, sorted(holders), site.initiator, site.data_members)), site.at_home)
+
+
+def _rest_member(sources: Sequence[Source], site: Site) -> tuple[str, str]:
+    """The member, and why it is that one if its strategy has to say."""
     held: dict[str, int] = {}
     for source in sources:
         for part in source.parts:
             held[part.member] = held.get(part.member, 0) + source.estimated_bytes(part)
-    return fewest_arriving(held, site.data_members)
+    network = site.topology, tuple(held), site.initiator, site.data_members
+    if site.rules.strategy == "bottom-up":
+        member = bottom_up_places(*network)[0]
+        return member, bottom_up_reason(member, *network)
+    return fewest_arriving(held, with_ways(*network) or site.data_members), ""
+
+
+def _check_ways(plan: Plan, topology: Topology | None) -> None:
+    """ConfigError, naming both members, when rows would have to go where no link leads."""
+    for fragment in plan.fragments:
+        if topology is not None and fragment.output.receiver != fragment.member:
+            topology.route(fragment.member, fragment.output.receiver)
 
 
 __all__ = ["Parts", "Site", "SortKey", "make_plan"]

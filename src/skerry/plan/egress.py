@@ -20,8 +20,17 @@ from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import call_name, is_aggregate
 from skerry.sql.push import split
 
-# Aggregates that hand out the very values.
-_WHOLE_VALUES = frozenset(("collect_list", "collect_set", "array_agg", "listagg", "string_agg"))
+# Aggregates that hand out the very values: all of them, one row's, the most frequent, or a sketch that keeps some.
+_WHOLE_VALUES = frozenset(
+    "collect_list collect_set array_agg listagg string_agg first first_value last last_value any_value max_by min_by "
+    "mode histogram_numeric approx_top_k approx_top_k_accumulate approx_top_k_combine bitmap_construct_agg "
+    "kll_sketch_agg_bigint kll_sketch_agg_double kll_sketch_agg_float".split()
+)
+# The least and the greatest of one column are aggregates; of columns that these put together they are rows.
+_EXTREMES = frozenset("min max".split())
+_TOGETHER = frozenset(
+    "struct named_struct array map concat concat_ws to_json to_csv to_xml format_string printf".split()
+)
 _RANK = {Leaves.FREELY: 0, Leaves.FILTERED: 1, Leaves.AGGREGATED: 2, Leaves.NEVER: 3}
 _WANTED = {
     Leaves.FILTERED: "without a condition on it",
@@ -231,7 +240,17 @@ def _aggregates(select: exp.Select) -> bool:
         for node in _own(select.expressions, is_aggregate)
         if not isinstance(node.parent, exp.Window) and not isinstance(_above_filter(node), exp.Window)
     ]
-    return bool(calls) and not any(call_name(node) in _WHOLE_VALUES for node in calls)
+    return bool(calls) and not any(_gives_values(node) for node in calls)
+
+
+def _gives_values(call: exp.Expr) -> bool:
+    name = call_name(call)
+    if name not in _EXTREMES:
+        return name in _WHOLE_VALUES
+    nodes = _own([call], lambda node: True)
+    columns = {node.sql().lower() for node in nodes if isinstance(node, exp.Column | exp.Star)}
+    is_put = any(isinstance(node, exp.Tuple | exp.DPipe) or call_name(node) in _TOGETHER for node in nodes)
+    return is_put and (len(columns) > 1 or any(isinstance(node, exp.Star) for node in nodes))
 
 
 def _above_filter(node: exp.Expr) -> exp.Expr | None:

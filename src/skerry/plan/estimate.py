@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 from sqlglot import exp
@@ -96,7 +96,7 @@ class Estimator:
     """
 
     def __init__(self, observed: Observed | None = None) -> None:
-        self._observed = observed
+        self.observed = observed
 
     def scan(
         self,
@@ -109,10 +109,13 @@ class Estimator:
         prefix = f"{alias.lower()}." if alias else ""
         rows = float(sum(part_rows(part) for part in parts))
         found = {prefix + name: column for name, column in merged_columns(parts).items()}
-        whole = self.filter(Estimate(rows, found, rows), filters)
-        seen = self._observed.scan_rows(parts, filters) if self._observed is not None and filters else None
-        if seen is not None:
-            whole = _with_rows(whole, float(seen))
+        every = Estimate(rows, found, rows)
+        whole = self.filter(every, filters)
+        if self.observed and filters:
+            shares = [part_rows(part) / max(1.0, rows) for part in parts]
+            seen = self.observed.rows(self.observed.scan_keys(parts, filters), shares, whole.rows)
+            named = {prefix + column.name.lower() for each in filters for column in each.find_all(exp.Column)}
+            whole = self.resize(whole, seen, every, named)
         return whole if columns is None else self.keep(whole, [prefix + name.lower() for name in columns])
 
     def filter(self, relation: Estimate, conditions: Sequence[exp.Expr]) -> Estimate:
@@ -189,6 +192,24 @@ class Estimator:
         rows = sum(each.rows for each in relations)
         first = relations[0]
         return Estimate(rows, first.columns, sum(each.base_rows for each in relations), first.extra_bytes)
+
+    def resize(self, relation: Estimate, rows: float, whole: Estimate, kept: Collection[str] = ()) -> Estimate:
+        """As many rows as were seen of `whole`; what conditions say of the columns `kept` still holds."""
+        if rows <= relation.rows:
+            return relation if rows == relation.rows else _with_rows(relation, rows)
+        columns = {}
+        for name, column in relation.columns.items():
+            ndv = column.ndv
+            if name not in kept and name in whole.columns:
+                ndv = max(ndv, _thinned(whole.columns[name], whole.rows, rows).ndv)
+            columns[name] = msgspec.structs.replace(column, ndv=max(1.0, min(ndv, rows)))
+        return Estimate(rows, columns, max(relation.base_rows, rows), relation.extra_bytes)
+
+    def as_seen(self, relation: Estimate, key: str) -> Estimate:
+        """As many rows as were seen under this name, if any were."""
+        if not self.observed or not key:
+            return relation
+        return self.resize(relation, self.observed.rows([key], [1.0], relation.rows), relation)
 
     def limit(self, relation: Estimate, rows: float) -> Estimate:
         return _with_rows(relation, min(relation.rows, rows))

@@ -108,7 +108,8 @@ class LeftOut(msgspec.Struct, frozen=True, array_like=True):
 class Plan(msgspec.Struct, frozen=True, array_like=True):
     """`plan_id` is a fingerprint of all that is run: not of estimates, reasons and parts that are left out.
 
-    `schema_info` maps `member.table` to its schema_version.
+    `schema_info` maps `member.table` to its schema_version. `known_by`: names of what a fragment sends, under which its
+    initiator remembers the size (known.py).
     """
 
     plan_id: str
@@ -117,3 +118,8 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
     schema_info: dict[str, int]
     parameters: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
+    known_by: dict[int, tuple[str, ...]] = {}
+
+    def to_run(self) -> Plan:
+        """Without what is of use to its initiator alone."""
+        return msgspec.structs.replace(self, known_by={})

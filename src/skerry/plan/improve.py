@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from sqlglot import exp
 
 from skerry.errors import ConfigError
+from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
 from skerry.plan.build import Builder, Source
+from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted
 from skerry.plan.estimate import Estimate
+from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
-from skerry.plan.place import Costs, capacity_of, cheapest, common_ancestor
-from skerry.plan.reduce import columns_of, signature
+from skerry.plan.money import cost_text, partials_s, seconds_of
+from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
+from skerry.plan.reduce import signature
+from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules import Rules
-from skerry.plan.rules.blocks import without_ctes
-from skerry.plan.rules.computed import compute_at_source
-from skerry.plan.rules.filters import without_moved
-from skerry.plan.rules.joined import Joined
+from skerry.plan.rules.arms import put_arms
+from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.prune import KeptParts
-from skerry.plan.rules.semijoin import Node, Reducer, Shipment
+from skerry.plan.rules.semijoin import JOB_S, Reducer, Shipment
 from skerry.plan.rules.subqueries import is_below
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
 from skerry.plan.unnest import put_in_from
-from skerry.sql.prune import needed_columns
-from skerry.sql.scope import Scopes
 from skerry.sql.statement import Query
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
@@ -38,28 +39,15 @@ _SAVES_S = 1e-5
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
     """Fragments of a query over several sites; `partials` stand in its tree, and are none of its tables."""
-    if site.rules.has("blocks") and not partials:  # a copy of what reads partial rows would read them twice
-        query = without_ctes(query)
-    draft = _best_draft(query, kept, site, partials, builder.result if partials else None)
-    tree, mentions, joiner, root, shipments = draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments
+    if site.rules.has("blocks"):
+        query = without_ctes(query, [name for each in partials for name in each.mentions])
+    draft = _best_draft(query, kept, site, partials, builder.result if partials or builder.is_result_seen else None)
     builder.result = draft.result
-    sent = {name: mentions.all[name] for name in shipments if root not in mentions.all[name].members}
-    without_moved(tree, joiner.moved(root) | (_moved(sent) if site.rules.has("filters") else set()))
-    _replace_blocks(tree, sent)
-    joiner.put(root)
-    builder.mentions = mentions.all
-    builder.key_prefix = free_prefix(tree, "key_")
-    left = {name: each.scan for name, each in mentions.all.items() if name in _tables(tree)}
-    scopes = read_scopes(tree, left)
-    if site.rules.has("computed"):
-        _compute(tree, scopes, _alone(sent, shipments))
-        left = {name: mentions.all[name].scan for name in left}
-        scopes = read_scopes(tree, left)
-    placed = {source.node.name: source for scope in scopes.all for source in scope.sources if source.table is not None}
-    needed = needed_columns(tree, scopes, placed)
-    sources = _sources({name: mentions.all[name] for name in left}, shipments, needed)
+    tree, left, sources = rest_at(
+        builder, draft.tree, draft.mentions, draft.joiner, draft.root, draft.shipments, site.rules
+    )
     rest = dataclasses.replace(query, tree=tree, tables=tuple(left.values()))
-    builder.add_rest(rest, [*sources, *partials], root, draft.reason)
+    builder.add_rest(rest, [*sources, *partials], draft.root, draft.reason)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -74,15 +62,37 @@ class _Draft:
     reason: str
     cost_s: float
     result: Estimate
+    has_room: bool
+
+    def travels(self, names: Sequence[str]) -> bool:
+        """Would the rest cost less, by more than an answer costs, if these mentions did not come to it?"""
+        others = {name: each for name, each in self.shipments.items() if not self._is_of(name, names)}
+        return total_s(self.shipments) - total_s(others) > JOB_S
+
+    def _is_of(self, name: str, names: Sequence[str]) -> bool:
+        block = self.mentions.all[name].block
+        return set(block.names if block is not None else (name,)) <= set(names)
 
 
 def _draft(
     query: Query, tree: exp.Expr, kept: KeptParts, site: Site, partials: Sequence[Source], result: Estimate | None
 ) -> _Draft:
-    """`result`: as large as the answer is, if that is known."""
-    mentions = Mentions(query, tree, kept, site.rules, site.estimator)
-    choice = _Choice(mentions, tree, site, partials, result)
-    return _Draft(tree, mentions, choice.joiner, *choice.best(), choice.result)
+    """`result`: as large as the answer is, if that is known.
+
+    Where members are full the search is bounded: what is least missed is given up, one by one, and of the drafts that
+    all members have room for the cheapest is taken. Without any, the last: rows are where they are.
+    """
+    barred, found = Barred(), []
+    while True:
+        mentions = Mentions(query, tree, kept, site.rules, site.estimator, barred.blocks)
+        choice = _Choice(mentions, tree, site, partials, result, barred, query, kept)
+        found.append(_Draft(tree, mentions, choice.joiner, *choice.best(), choice.result, choice.has_room))
+        fewer = choice.fewer
+        if fewer is None or (site.rules.strategy == "bottom-up" and choice.has_room):
+            break
+        barred, tree = fewer, tree.copy()
+    roomy = [each for each in found if each.has_room]
+    return min(roomy, key=lambda each: each.cost_s) if roomy else found[-1]
 
 
 def _best_draft(
@@ -90,74 +100,30 @@ def _best_draft(
 ) -> _Draft:
     """Subqueries are put in FROM one by one, and stay there where their answers travel and that costs less."""
     best = _draft(query, query.tree.copy(), kept, site, partials, result)
-    if not site.rules.has("answers") and not site.rules.has("lookups"):
-        return best
     scans = {scan.node_name: scan for scan in query.tables}
     holders = {name: kept.of(scan) for name, scan in scans.items()}
+    tree = query.tree.copy()
+    if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
+        other = _draft(query, tree, kept, site, partials, best.result)
+        best = other if _is_better(other, best) else best
+    if not site.rules.has("answers") and not site.rules.has("lookups"):
+        return best
     tried: set[tuple[str, ...]] = set()
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
         tree, name = best.tree.copy(), f"{prefix}{number}"
-        if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name):
+        if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name, best.travels):
             break
         other = _draft(query, tree, kept, site, partials, best.result)
         answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
         is_sent = any(other.root not in mention.members for mention in answers)
-        if is_sent and other.cost_s < best.cost_s - _SAVES_S:
+        if is_sent and _is_better(other, best):
             best = other
     return best
 
 
-def _tables(tree: exp.Expr) -> set[str]:
-    return {node.name for node in tree.find_all(exp.Table)}
-
-
-def _alone(sent: Mapping[str, Mention], shipments: Mapping[str, Shipment]) -> dict[str, Mention]:
-    """Those that no other mention shares its rows with, and that send every row."""
-    counts = Counter(signature(shipments[name].node) for name in sent)
-    return {
-        name: mention
-        for name, mention in sent.items()
-        if counts[signature(shipments[name].node)] == 1 and not mention.is_set
-    }
-
-
-def _compute(tree: exp.Expr, scopes: Scopes, sent: Mapping[str, Mention]) -> None:
-    """What is computed from a mention alone becomes a column that it sends."""
-    for name, columns in compute_at_source(scopes, sent, free_prefix(tree, "value_")).items():
-        mention = sent[name]
-        mention.computed = {each.column.name: each.value for each in columns}
-        table = mention.scan.table
-        wider = msgspec.structs.replace(table, columns=(*table.columns, *(each.column for each in columns)))
-        mention.scan = dataclasses.replace(mention.scan, table=wider)
-
-
-def _replace_blocks(tree: exp.Expr, sent: Mapping[str, Mention]) -> None:
-    """A block that is answered elsewhere stands in the tree as a table of its columns."""
-    for name, mention in sent.items():
-        if mention.block is not None and not isinstance(mention.block, Joined):
-            alias = exp.TableAlias(this=mention.alias.copy())
-            mention.source.node.replace(exp.Table(this=exp.Identifier(this=name, quoted=False), alias=alias))
-
-
-def _moved(sent: Mapping[str, Mention]) -> set[int]:
-    """The conjuncts that every row of their mention has passed before it comes to the root."""
-    return {
-        id(condition.stands)
-        for mention in sent.values()
-        for condition in mention.conditions
-        if condition.stands is not None
-    }
-
-
-def _is_within(mention: Mention, outer: Mention) -> bool:
-    """Does the block stand inside the other?"""
-    if mention.block is None or mention is outer or outer.block is None:
-        return False
-    node: exp.Expr | None = mention.source.node
-    while node is not None and node is not outer.block.body:
-        node = node.parent
-    return node is not None
+def _is_better(other: _Draft, best: _Draft) -> bool:
+    return (other.has_room or not best.has_room) and other.cost_s < best.cost_s - _SAVES_S
 
 
 def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
@@ -181,71 +147,121 @@ def _is_moved(mention: Mention, sent: Mapping[str, Mention]) -> bool:
     )
 
 
-def _sources(
-    mentions: Mapping[str, Mention], shipments: Mapping[str, Shipment], needed: Mapping[str, tuple[str, ...]]
-) -> list[Source]:
-    """Mentions of which the same rows travel are one source, with the columns that any of them needs."""
-    grouped: dict[str, list[Mention]] = {}
-    for name, mention in mentions.items():
-        grouped.setdefault(signature(shipments[name].node), []).append(mention)
-    found: list[Source] = []
-    for same in grouped.values():
-        first = same[0]
-        columns = columns_of(first, [column for mention in same for column in needed[mention.name]])
-        names = tuple(mention.name for mention in same)
-        found.append(Source(names, first.scan.table, columns, (), first.parts, shipment=shipments[first.name]))
-    return found
-
-
 class _Choice:
     """Where the rest of the query runs, and how each mention comes there."""
 
     def __init__(
-        self, mentions: Mentions, tree: exp.Expr, site: Site, partials: Sequence[Source], result: Estimate | None
+        self,
+        mentions: Mentions,
+        tree: exp.Expr,
+        site: Site,
+        partials: Sequence[Source],
+        result: Estimate | None,
+        barred: Barred,
+        query: Query,
+        kept: KeptParts,
     ) -> None:
         """`result`: how large the answer is, if that is known better than from the tree."""
+        self._barred = barred
+        self.has_room = True
+        self.fewer: Barred | None = None  # what to give up next, if a plan that costs less had no room
         self._mentions: dict[str, Mention] = mentions.all
         self._partials = partials
         self._site = site
         self._costs = Costs(site.topology)
-        self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"))
-        self._columns = _columns_if_sent(mentions.all, tree, site.rules)
+        self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"), barred.givers)
+        self._columns = _columns_if_sent({**mentions.all, **mentions.apart}, tree, site.rules)
         self._shipments: dict[tuple[str, str], Shipment] = {}
         self.joiner = Joiner(mentions, tree, site, self._costs, self._reducer, self._shipment)
+        members = {name: each.members for name, each in mentions.all.items()}
+        # Where a rule names the root, rows are to stay there.
+        blocks = mentions.apart if not site.rules.root_at else {}
+        self._aparts = Aparts(
+            blocks,
+            members,
+            site,
+            self._reducer,
+            self._columns,
+            barred,
+            lambda body: _Nested(query, body, kept, site, barred),
+        )
+        self._known = ChainMap(self._mentions, self._aparts.mentions)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
 
     def best(self) -> tuple[str, dict[str, Shipment], str, float]:
         """The member, what comes to it, why it is there, and the cost of that."""
         found = {member: self._at(member) for member in self._candidates()}
-        room = {member: each for member, each in found.items() if self._has_room(member, each)}
-        # Rows are where they are: when nobody has room, the member that would be chosen takes one more.
-        found = room or found
-        if self._site.rules.strategy == "bottom-up":
-            found = dict([next(iter(found.items()))])
+        each_once = {member: once(shipments) for member, shipments in found.items()}
+        over = {member: self._crowded(member, shipments) for member, shipments in each_once.items()}
         costs_s = {
-            member: sum(each.cost_s for each in _once(shipments))
+            member: sum(each.cost_s for each in shipments)
             + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
-            + self._of_partials_s(member)
-            for member, shipments in found.items()
+            + partials_s(self._partials, member, self._costs)
+            for member, shipments in each_once.items()
         }
+        roomy = [member for member in found if not over[member] and costs_s[member] < float("inf")]
+        self.has_room = bool(roomy)
         holders = self._holders()
-        root = cheapest(costs_s, holders, self._site.data_members)
+        wanted, root = self._cheapest(costs_s, holders, found), self._cheapest(costs_s, holders, roomy or found)
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
-        self._mentions.update(self.joiner.groups(root))
-        return root, found[root], self._reason(root, costs_s), costs_s[root]
+        if over[wanted]:
+            self.fewer = self._fewer(over[wanted], wanted, found[wanted])
+        full = over[wanted] if wanted != root or not roomy else []
+        costs_s = {member: costs_s[member] for member in roomy or found}
+        reason = self._reason(root, costs_s, each_once) + self._room_text(wanted, full)
+        self.take(root)
+        return root, found[root], reason, costs_s[root]
 
-    def _reason(self, root: str, costs_s: Mapping[str, float]) -> str:
+    def _cheapest(self, costs_s: Mapping[str, float], holders: Sequence[str], among: Iterable[str]) -> str:
+        if self._site.rules.strategy == "bottom-up":
+            return next(iter(among))
+        return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
+
+    def _fewer(self, full: Sequence[str], root: str, shipments: Mapping[str, Shipment]) -> Barred | None:
+        """What is given up next for room at the full members: the query in FROM that saves least, then their keys."""
+        saved_s: dict[str, float] = {}
+        for mention in (each for one in shipments.values() for each in answered(one.node, root)):
+            if mention.block is not None and mention.block.member in full:
+                inside_s = sum(self._shipment(each, root).cost_s for each in mention.block.names)
+                is_apart = mention.name in self._aparts.mentions
+                own = shipments[mention.name] if is_apart else self._shipment(mention.name, root)
+                saved_s[mention.name] = inside_s - own.cost_s
+        if saved_s:
+            least = min(saved_s, key=lambda name: (saved_s[name], name))
+            return self._barred.and_block(self._known[least])
+        return self._barred.and_keys(full)
+
+    def _room_text(self, wanted: str, full: Sequence[str]) -> str:
+        told = list(self._barred.told)
+        if not self.has_room:
+            told.append(f"nobody has room, so the capacity of {' and '.join(full)} is exceeded")
+        elif full:
+            told.append(f"{wanted} would be chosen, but there is no room at {', '.join(full)}")
+        return "".join(f"; {each}" for each in told)
+
+    def take(self, root: str) -> None:
+        """Queries and joins that are answered before the rest are mentions from now on."""
+        self._mentions.update(self.joiner.groups(root))
+        self._mentions.update(self._aparts.take(root))
+
+    def _reason(self, root: str, costs_s: Mapping[str, float], shipments: Mapping[str, Sequence[Shipment]]) -> str:
         rules = self._site.rules
         if rules.root == "initiator":
             return "the client asked for the initiator"
         if rules.root_at:
             return f"rows of {rules.root_at} may not leave it"
         if rules.strategy == "bottom-up":
-            return f"all its rows pass {root} on their way to {self._site.initiator}"
+            site = self._site
+            return bottom_up_reason(root, site.topology, self._holders(), site.initiator, site.data_members)
         others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
-        beside = f", {_seconds(others[0][0])} at {others[0][1]}" if others else ""
-        return f"the links take {_seconds(costs_s[root])}{beside}"
+        told: list[str] = []
+        for cost_s, member in [(costs_s[root], root), *others[:1]]:
+            size_bytes, mentions = self.result.size_bytes, self._mentions
+            seconds = seconds_of(cost_s, member, shipments[member], self._partials, size_bytes, mentions, self._site)
+            told.append(cost_text(cost_s, seconds))
+        beside = f", {told[1]} at {others[0][1]}" if others else ""
+        return f"the links take {told[0]}{beside}"
 
     def _holders(self) -> list[str]:
         found = [member for mention in self._mentions.values() for member in mention.members]
@@ -258,59 +274,66 @@ class _Choice:
         if site.rules.root_at in site.data_members:
             return (site.rules.root_at,)
         if site.rules.strategy == "bottom-up":
-            return common_ancestor(site.topology, self._holders(), site.initiator, site.data_members)
+            return bottom_up_places(site.topology, self._holders(), site.initiator, site.data_members)
         return site.data_members
 
-    def _has_room(self, member: str, shipments: Mapping[str, Shipment]) -> bool:
-        """For the rest of the query, beside the keys that the member has to give."""
-        hosted = 1 + sum(_given(each.node, member) for each in _once(shipments))
-        return hosted <= capacity_of(self._site.topology, member)
+    def _crowded(self, root: str, shipments: Sequence[Shipment]) -> list[str]:
+        """Members that would host more than they may."""
+        return crowded(hosted(root, [each.node for each in shipments], self._grouping()), self._site.topology)
 
-    def _of_partials_s(self, member: str) -> float:
-        return sum(
-            self._costs.ship_s(sender, member, size_bytes)
-            for source in self._partials
-            for sender, size_bytes in source.sent_bytes().items()
-        )
+    def _grouping(self) -> list[str]:
+        """Members that send partial rows."""
+        return [part.member for source in self._partials for part in source.parts]
 
     def _at(self, member: str) -> dict[str, Shipment]:
+        return self._aparts.at(member, lambda answers: self.shipments(member, answers))
+
+    def shipments(self, member: str, answers: Sequence[Answer] = ()) -> dict[str, Shipment]:
         """Shipments to that member, but for mentions that stay inside a subquery that is answered elsewhere."""
         found = {name: self._shipment(name, member) for name in self._mentions}
+        for answer in answers:
+            names = answer.mention.block.names if answer.mention.block is not None else ()
+            gone = {*names, *(name for name in found if stands_in(self._known[name], answer.mention))}
+            found = {name: each for name, each in found.items() if name not in gone}
+            found[answer.mention.name] = answer.shipment
         for name, mention in self._mentions.items():
             if mention.block is None or name not in found:
                 continue
             inside = {each: found[each] for each in mention.block.names if each in found}
-            apart_s = sum(each.cost_s for each in _once(inside))
+            apart_s = total_s(inside)
             if mention.block.member == member or found[name].cost_s > apart_s:
                 del found[name]
             else:
-                gone = set(inside) | {other for other in found if _is_within(self._mentions[other], mention)}
+                gone = set(inside) | {other for other in found if stands_in(self._known[other], mention)}
                 found = {each: shipment for each, shipment in found.items() if each not in gone}
         found = self._shared(found, member)
         if self._site.rules.has("filters"):
             # A block that does not travel itself has no conjuncts that moved.
-            sent = {name: self._mentions[name] for name in found if member not in self._mentions[name].members}
+            sent = {name: self._known[name] for name in found if member not in self._known[name].members}
             inside_moved = _inside_moved(sent)
             found = {
                 name: shipment
                 for name, shipment in found.items()
-                if name not in inside_moved and not _is_moved(self._mentions[name], sent)
+                if name not in inside_moved and not _is_moved(self._known[name], sent)
             }
-        return self.joiner.at(member, found) if self._site.rules.has("joined") else found
+        if not self._site.rules.has("joined"):
+            return found
+        blocks = [each for each in (self._known[name] for name in found) if each.block is not None]
+        return self.joiner.at(member, found, blocks_hosted(member, blocks, self._grouping()))
 
     def _shared(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
         """Mentions of the same rows travel as one, unreduced, where that costs less than each reduced by itself."""
         alike: dict[str, list[str]] = {}
         for name in found:
-            if member not in self._mentions[name].members:
+            if name in self._mentions and member not in self._mentions[name].members:
                 alike.setdefault(signature(self._reducer.plain(self._mentions[name])), []).append(name)
         for names in alike.values():
             apart = {name: found[name] for name in names}
-            if len(_once(apart)) < 2:
+            if len(once(apart)) < 2:
                 continue
             columns = list(dict.fromkeys(column for name in names for column in self._columns[name]))
             whole = {name: self._reducer.shipment(self._mentions[name], member, columns, False) for name in names}
-            if max(each.cost_s for each in whole.values()) < sum(each.cost_s for each in _once(apart)):
+            if max(each.cost_s for each in whole.values()) < total_s(apart):
                 found = found | whole
         return found
 
@@ -325,23 +348,38 @@ class _Choice:
         return known
 
 
-def _once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:
-    return list({signature(each.node): each for each in shipments.values()}.values())
+class _Nested:
+    """A query in FROM as a query of its own (rule `apart`); queries in it are not looked at likewise."""
 
+    def __init__(self, query: Query, body: exp.Expr, kept: KeptParts, site: Site, barred: Barred) -> None:
+        rules = msgspec.structs.replace(site.rules, on=site.rules.on - {"apart"}, root="anywhere")
+        self._site = msgspec.structs.replace(site, rules=rules)
+        self._tree = body.copy()
+        names = tables_in(self._tree)
+        own = tuple(scan for scan in query.tables if scan.node_name in names)
+        query = dataclasses.replace(query, tree=self._tree, tables=own)
+        self._mentions = Mentions(query, self._tree, kept, rules, site.estimator)
+        unasked = Estimate(1.0, {}, 1.0)
+        self._choice = _Choice(
+            self._mentions, self._tree, self._site, (), unasked, Barred(givers=barred.givers), query, kept
+        )
+        self._shipments: dict[str, dict[str, Shipment]] = {}
 
-def _given(node: Node, member: str) -> int:
-    """Fragments of that member that give keys to others."""
-    count = 0
-    for _, child in node.children:
-        gives = member in child.mention.members and any(other != member for other in node.mention.members)
-        count += gives + _given(child, member)
-    for _, other in node.ranges:
-        count += member in other.mention.members and any(each != member for each in node.mention.members)
-    return count
+    def shipments(self, member: str) -> Mapping[str, Shipment]:
+        if member not in self._shipments:
+            self._shipments[member] = self._choice.shipments(member)
+        return self._shipments[member]
 
-
-def _seconds(cost_s: float) -> str:
-    return f"~{cost_s:.2g} s" if cost_s < float("inf") else "for ever"
+    def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+        shipments = self.shipments(member)
+        self._choice.take(member)
+        around = builder.mentions, builder.key_prefix
+        tree, _, sources = rest_at(
+            builder, self._tree, self._mentions, self._choice.joiner, member, shipments, self._site.rules
+        )
+        builder.read_sources(tree, sources, member, leaves)
+        builder.mentions, builder.key_prefix = around
+        return tree
 
 
 def _no_way(costs: Costs, holders: Sequence[str], root: str, initiator: str) -> ConfigError:

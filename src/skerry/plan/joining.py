@@ -15,6 +15,7 @@ from skerry.plan.estimate import Estimate, width_bytes
 from skerry.plan.joined_tree import Body, absorbed, named, put, sent_ends
 from skerry.plan.joins import EXACT_MAX, Joins, Piece, bottom_up
 from skerry.plan.joins import Costs as JoinCosts
+from skerry.plan.known import conjunct_texts, join_key
 from skerry.plan.mentions import Mention, Mentions, free_prefix
 from skerry.plan.place import Costs, capacity_of, common_ancestor
 from skerry.plan.reduce import columns_of
@@ -52,22 +53,35 @@ class Joiner:
         self._groups: dict[str, dict[str, tuple[Joinable, Mention]]] = {}
         self._branches: dict[tuple[str, str, str], list[tuple[str, float, float]]] = {}
 
-    def at(self, root: str, found: Mapping[str, Shipment]) -> dict[str, Shipment]:
-        """The shipments to `root`, those of tables that are joined first in the place of theirs."""
+    def at(self, root: str, found: Mapping[str, Shipment], hosted: Counter[str]) -> dict[str, Shipment]:
+        """The shipments to `root`, those of tables that are joined first in the place of theirs.
+
+        `hosted`: fragments that members host already.
+        """
         result = dict(found)
         groups = self._groups[root] = {}
-        hosted = Counter({root: 1})
+        hosted = hosted.copy()
         for index, each in enumerate(self._froms):
             pieces, full = self._with_room(index, each, root, found, hosted)
             for piece in pieces:
                 if piece.inputs:
-                    hosted.update(_hosts(piece))
                     group, shipment = self._group(each, piece, root, full)
                     assert isinstance(group.block, Joined)
+                    if self._was_worse(group, shipment, found):
+                        continue
+                    hosted.update(_hosts(piece))
                     groups[group.name] = each.joinable, group
                     result = {name: ship for name, ship in result.items() if name not in group.block.names}
                     result[group.name] = shipment
         return result
+
+    def _was_worse(self, group: Mention, shipment: Shipment, found: Mapping[str, Shipment]) -> bool:
+        """Was it seen that what is joined so costs more than its tables, each by itself?"""
+        observed = self._site.observed
+        assert group.block is not None
+        if not observed or not any(observed.size(key) for key in (*group.known, *shipment.node.known)):
+            return False
+        return shipment.cost_s > sum(found[name].cost_s for name in group.block.names)
 
     def groups(self, root: str) -> dict[str, Mention]:
         """The joined tables that travel when the rest is at `root`."""
@@ -117,7 +131,7 @@ class Joiner:
             holders = [from_.joinable.mentions[name].members for name in names]
 
             def meets(at: Sequence[str]) -> str:
-                ways = common_ancestor(site.topology, at, site.initiator, site.data_members)
+                ways = common_ancestor(site.topology, at, root, site.data_members)
                 return next((member for member in ways if member not in full), root)
 
             return bottom_up(from_.adjacent, holders, root, meets, from_.may_join)
@@ -228,8 +242,18 @@ class Joiner:
         scan = Scan(name, ref, tuple(column.name for column in sent), ())
         group = Mention(scan, source, joinable.scope, (part,), block=block)
         group.is_set = all(joinable.mentions[each].is_set for each in body.names)
+        group.join_key = from_.join_key(body.names)
+        group.reads = (*(_input_text(each, piece.member) for each in inputs), *from_.on(body.names))
         _add_arcs(group, block, joinable)
         return group
+
+
+def _input_text(input: Input, member: str) -> str:
+    """The rows that are joined; of a table with parts those at the member have not been reduced."""
+    mention, known = input.mention, input.shipment.node.known
+    alias = mention.alias.name.lower() if mention.block is None else ""
+    at = member if len(mention.parts) > 1 else ""
+    return f"{alias}={','.join(known)} {at}" if all(known) else ""
 
 
 def _hosts(piece: Piece) -> list[str]:
@@ -288,6 +312,7 @@ class _From:
         self.is_exact = True
         self._estimates: dict[tuple[str, ...], Estimate] = {}
         self._sizes: dict[tuple[str, ...], float] = {}
+        self._texts: dict[frozenset[str], tuple[str, ...]] | None = None
 
     def choose(self, names: tuple[str, ...]) -> None:
         """The tables that are bits from now on."""
@@ -341,8 +366,27 @@ class _From:
             last = next((each for each in reversed(names) if self._leaves_connected(names, each)), names[-1])
             rest = tuple(each for each in names if each != last)
             found = self._join(self._of(rest), self._of((last,)), self._keys(rest, last))
+            if self._estimator.observed:
+                found = self._estimator.as_seen(found, self.join_key(names))
         self._estimates[names] = found
         return found
+
+    def join_key(self, names: Sequence[str]) -> str:
+        """The name of these tables joined with nothing else."""
+        mentions = [(self.joinable.mentions[name].alias.name.lower(), self.joinable.mentions[name]) for name in names]
+        plain = (f"{alias}={','.join(each.known)}" if all(each.known) else "" for alias, each in mentions)
+        return join_key(sorted(plain), self.on(names))
+
+    def on(self, names: Sequence[str]) -> list[str]:
+        """What joins these tables, as text."""
+        if self._texts is None:
+            self._texts = conjunct_texts(self.joinable.conjuncts)
+        within = set(names)
+        found = [text for of, texts in self._texts.items() if of <= within for text in texts]
+        for group in self.joinable.equal:
+            ends = [f"{self.joinable.mentions[name].alias.name}.{column}" for name, column in group if name in within]
+            found += [" = ".join(ends).lower()] if len(ends) > 1 else []
+        return sorted(found)
 
     def _join(self, left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]) -> Estimate:
         """Where nobody knows how many values the keys have, one side is taken to refer to the other."""

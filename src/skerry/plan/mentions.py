@@ -15,13 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.known import block_key, mention_keys, reads
 from skerry.plan.rules import NO_RULES, Rules
+from skerry.plan.rules.apart import spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
@@ -45,7 +48,8 @@ class Mention:
     """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal.
 
     A query in FROM that is answered at one site is a mention too: its `block`. `is_set`: how often a row comes does
-    not matter. `computed`: columns of `scan` that are made where the table is.
+    not matter. `computed`: columns of `scan` that are made where the table is. `reads`: what else its rows depend on,
+    and `join_key`: the name of what it joins, for sizes that were seen before.
     """
 
     scan: Scan
@@ -57,6 +61,13 @@ class Mention:
     block: Block | None = None
     is_set: bool = False
     computed: dict[str, exp.Expr] = field(default_factory=dict)
+    reads: tuple[str, ...] = ()
+    join_key: str = ""
+
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names of what its parts would send (known.py)."""
+        return mention_keys(self)
 
     @property
     def name(self) -> str:
@@ -71,11 +82,25 @@ class Mention:
     def members(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(part.member for part in self.parts))
 
+    @property
+    def gives_keys(self) -> bool:
+        """May its keys go ahead? They would be those of other rows than come later if it gave other rows each time."""
+        return self.block is None or self.block.is_stable
+
 
 class Mentions:
     """All mentions of a query's tree, by the names of their scans. The tree is not changed."""
 
-    def __init__(self, query: Query, tree: exp.Expr, kept: KeptParts, rules: Rules, estimator: Estimator) -> None:
+    def __init__(
+        self,
+        query: Query,
+        tree: exp.Expr,
+        kept: KeptParts,
+        rules: Rules,
+        estimator: Estimator,
+        barred: frozenset[str] = frozenset(),
+    ) -> None:
+        """`barred`: names of blocks that their member has no room for."""
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -89,7 +114,10 @@ class Mentions:
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
-            self._blocks(rules)
+            self._blocks(rules, barred)
+        self.apart: dict[str, Mention] = {}
+        if rules.has("apart"):
+            self._apart(rules)
         for scope in self.scopes.all:
             if scope.plain:
                 self._conditions(scope, rules)
@@ -97,33 +125,69 @@ class Mentions:
                 if rules.has("equalities"):
                     infer_filters(equal)
         for mention in self.all.values():
+            for name in self.apart:  # no member is known that could give its keys
+                mention.arcs.pop(name, None)
+        self.all = {name: each for name, each in self.all.items() if name not in self.apart}
+        for mention in self.all.values():
             # Conditions that the rules have found refute more parts than those that were written on the table.
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
+        self._share()
         self._size(estimator)
 
-    def _blocks(self, rules: Rules) -> None:
+    def _share(self) -> None:
+        """An arm's table that travels for another mention too, all its rows, is better off without DISTINCT."""
+        whole = {_rows(each) for each in self.all.values() if each.block is None and not each.is_set}
+        for mention in self.all.values():
+            asks = isinstance(mention.scope.select.parent, exp.Exists | exp.In)
+            if mention.block is None and not asks and _rows(mention) in whole:
+                mention.is_set = False
+
+    def _blocks(self, rules: Rules, barred: frozenset[str]) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
         prefix = free_prefix(self._tree, "block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
-            name = f"{prefix}{number}"
-            scan = as_scan(name, block)
-            block.source.table = scan.table
-            block.source.columns = tuple(column.name.lower() for column in block.columns)
-            part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
-            mention = Mention(scan, block.source, block.scope, (part,), block=block)
-            self.all[name] = self._by_source[id(block.source)] = mention
+            if f"{prefix}{number}" not in barred:
+                self._add_block(f"{prefix}{number}", block, rules)
+
+    def _apart(self, rules: Rules) -> None:
+        """Blocks over several sites are mentions while conditions are found; who answers them is asked later."""
+        prefix = free_prefix(self._tree, "apart_")
+        tables = {name: each for name, each in self.all.items() if each.block is None}
+        holders = {name: each.parts for name, each in tables.items()}
+        refs = {name: each.scan.table for name, each in tables.items()}
+        found = spread_blocks(self._tree, self.scopes, holders, refs, only_answers=not rules.has("blocks"))
+        for number, block in enumerate(found):
+            self._add_block(f"{prefix}{number}", block, rules)
+            self.apart[f"{prefix}{number}"] = self.all[f"{prefix}{number}"]
+
+    def _add_block(self, name: str, block: Block, rules: Rules) -> None:
+        scan = as_scan(name, block)
+        block.source.table = scan.table
+        block.source.columns = tuple(column.name.lower() for column in block.columns)
+        part = as_part(name, block, Estimate(1.0, {}, 1.0))  # as large as it is when its conditions are known
+        mention = Mention(scan, block.source, block.scope, (part,), block=block)
+        mention.is_set = block.is_set and rules.has("sets") and all(map(is_key, _types(scan)))
+        self.all[name] = self._by_source[id(block.source)] = mention
 
     def _size(self, estimator: Estimator) -> None:
         """Blocks, and sets that conditions look into, as large as they are when all conditions are known."""
+        held = {name: each.parts for name, each in self.all.items()}
         sizer = Sizer({name: each for name, each in self.all.items() if each.block is None}, estimator)
-        for name, mention in self.all.items():
+        for name, mention in {**self.all, **self.apart}.items():
             for condition in mention.conditions:
                 if condition.subquery is not None and isinstance(condition.filter, exp.In):
                     condition.filter.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
             if mention.block is not None:
-                mention.parts = (as_part(name, mention.block, sizer.of(mention.block.body)),)
+                size = sizer.of(mention.block.body)
+                if estimator.observed:
+                    size = estimator.as_seen(size, block_key(mention.block, held))
+                mention.parts = (as_part(name, mention.block, size),)
+                mention.reads = reads(mention.block.names, held)
+            for condition in mention.conditions:
+                if condition.subquery is not None:
+                    mention.reads += reads(condition.subquery.names, held)
 
     def _conditions(self, scope: Scope, rules: Rules) -> None:
         for conjunct, allowed in conjuncts(scope):
@@ -218,6 +282,12 @@ def free_prefix(tree: exp.Expr, prefix: str) -> str:
 
 def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
+
+
+def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:
+    """Alike for mentions of the same rows of a table."""
+    table = mention.scan.table
+    return table.name, table.member, tuple(sorted(each.text for each in mention.conditions))
 
 
 def _types(scan: Scan) -> list[str]:

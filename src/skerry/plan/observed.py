@@ -18,6 +18,7 @@ from skerry.sql.push import split
 
 # The version of the files of a table at a member; None when nobody knows it.
 VersionOf = Callable[[str, str], int | None]
+_LEAST = ">"
 _PLAIN = frozenset(("expressions", "from_", "where", "hint"))
 
 
@@ -46,7 +47,11 @@ class Observed:
         keys = fragment_keys(plan, version_of)
         for fragment in plan.fragments:
             size, key = sizes.get(fragment.id), keys[fragment.id]
-            if size is None or not key or self._get(key) == size:  # nothing new: most queries have run before
+            if size is None:
+                continue
+            for name in plan.known_by.get(fragment.id, ()):
+                self._put(name, size)
+            if not key or self._get(key) == size:  # nothing new: most queries have run before
                 continue
             self._put(key, size)
             scan = _scan_key_of(fragment, version_of)
@@ -64,15 +69,31 @@ class Observed:
             fragments.append(fragment)
         return plan if tuple(fragments) == plan.fragments else msgspec.structs.replace(plan, fragments=tuple(fragments))
 
-    def scan_rows(self, parts: Sequence[TablePart], filters: Sequence[exp.Expr]) -> int | None:
-        """Rows of these parts that passed the filters when they were read last; None unless all are known."""
-        rows = 0
-        for part in parts:
-            size = self._get(scan_key(part.member, part.table, part.files_version, filters))
-            if size is None:
-                return None
-            rows += size.rows
-        return rows if parts else None
+    def scan_keys(self, parts: Sequence[TablePart], filters: Sequence[exp.Expr]) -> list[str]:
+        """The names of the rows of these parts that pass the filters."""
+        return [scan_key(part.member, part.table, part.files_version, filters) for part in parts]
+
+    def rows(self, keys: Sequence[str], shares: Sequence[float], guessed: float) -> float:
+        """Of relations in parts, which have these shares of the rows: as seen, or no fewer than was seen of them."""
+        if not self._sizes:
+            return guessed
+        seen = self.seen(keys, shares)
+        if seen is not None:
+            return seen
+        least = [self._get(at_least(key)) for key in keys if key]
+        return max(guessed, float(sum(size.rows for size in least if size is not None)))
+
+    def seen(self, keys: Sequence[str], shares: Sequence[float]) -> float | None:
+        """Parts that were not sent are taken to be like those that were."""
+        rows, known = 0.0, 0.0
+        for key, share in zip(keys, shares, strict=True):
+            size = self._get(key) if key else None
+            if size is not None:
+                rows, known = rows + size.rows, known + share
+        return rows / known if known > 0 else None
+
+    def size(self, key: str) -> Size | None:
+        return self._get(key) if key else None
 
     def _get(self, key: str) -> Size | None:
         size = self._sizes.get(key)
@@ -82,10 +103,23 @@ class Observed:
         return size
 
     def _put(self, key: str, size: Size) -> None:
+        if key.startswith(_LEAST):
+            known = self._sizes.get(key)
+            size = known if known is not None and known.rows > size.rows else size
         self._sizes[key] = size
         self._sizes.move_to_end(key)
         while len(self._sizes) > self._max:
             self._sizes.popitem(last=False)
+
+
+def at_least(key: str) -> str:
+    """What is seen under this name are not all of the rows."""
+    return _LEAST + key
+
+
+def distinct_of(key: str, column: str) -> str:
+    """The values of one column of the rows."""
+    return f"{key} {column.lower()}"
 
 
 def fragment_keys(plan: Plan, version_of: VersionOf) -> dict[int, str]:
@@ -124,15 +158,15 @@ def _key(
                 inputs.append(f"{table} {version}" if version is not None else "")
             case EdgeLeaf(_, edge):
                 inputs += sorted(key_of(each) for each in feeding.get(edge, ()))
-    return _digest([fragment.member, sql, *inputs]) if all(inputs) else ""
+    return digest([fragment.member, sql, *inputs]) if all(inputs) else ""
 
 
 def scan_key(member: str, table: str, files_version: int, filters: Iterable[exp.Expr]) -> str:
     """The rows of one part that pass these conditions, whichever columns of them are wanted."""
-    texts = [_normal(each) for condition in filters for each in split(condition)]
+    texts = [normal(each) for condition in filters for each in split(condition)]
     if any(":" in text for text in texts):  # a parameter, or a text that might be taken for one
         return ""
-    return _digest(["scan", member, table.lower(), str(files_version), *sorted(texts)])
+    return digest(["scan", member, table.lower(), str(files_version), *sorted(texts)])
 
 
 def _scan_key_of(fragment: Fragment, version_of: VersionOf) -> str:
@@ -154,7 +188,7 @@ def _is_scan(tree: exp.Select) -> bool:
     return said <= _PLAIN and columns and isinstance(tree.args["from_"].this, exp.Table)
 
 
-def _normal(condition: exp.Expr) -> str:
+def normal(condition: exp.Expr) -> str:
     """A condition however its columns are quoted and qualified."""
     while isinstance(condition, exp.Paren):
         condition = condition.this
@@ -167,5 +201,5 @@ def _normal(condition: exp.Expr) -> str:
     return render(copy)
 
 
-def _digest(texts: Iterable[str]) -> str:
+def digest(texts: Iterable[str]) -> str:
     return xxhash.xxh3_128_hexdigest("\0".join(texts).encode())

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -12,10 +14,10 @@ from skerry.catalog.table import Column
 from skerry.limits import Limits
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
+from skerry.plan.known import groups_key
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
-from skerry.plan.rules import Rules
-from skerry.plan.rules.partial_aggregate import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.plan.rules.topn import first_distinct, rows_wanted
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
@@ -54,7 +56,7 @@ def in_member(
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
         return None
-    rows = _group_rows(block, block.keys, scans, parts, estimator)
+    rows = _group_rows(block, block.keys, merge.tree, scans, parts, estimator)
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     width_bytes = row_bytes(_columns(block, merge))
@@ -66,10 +68,19 @@ def in_member(
 
 
 def at_sites(
-    query: Query, parts: PartsOf, shape: Shape, estimator: Estimator, rules: Rules
+    query: Query,
+    parts: PartsOf,
+    shape: Shape,
+    estimator: Estimator,
+    is_forced: bool = False,
+    capacity: Callable[[str], float] = lambda _: math.inf,
+    is_bounded: bool = False,
 ) -> tuple[Query, list[AtSite]]:
-    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables."""
-    is_forced, is_bounded = rules.aggregates_always, rules.has("topn")
+    """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables.
+
+    `capacity`: so many groupings a member has room for. The table of another comes as it is, from all its parts.
+    `is_bounded`: of SELECT DISTINCT with a limit first rows are enough (rule `topn`).
+    """
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
     sizes = strewn(parts)
@@ -77,17 +88,23 @@ def at_sites(
         return query, []
     root = query.tree.copy()
     found: list[AtSite] = []
+    hosted: Counter[str] = Counter()
     for select in list(root.find_all(exp.Select)):
         block = block_of(select, tables, sizes)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
         if block is None or merge is None:
             continue
         group = merge.partial.args.get("group")
-        rows = _group_rows(block, group.expressions if group is not None else (), scans, parts, estimator)
-        if is_bounded and (merge := first_distinct(block, merge)).partial.args.get("limit") is not None:
+        keys = group.expressions if group is not None else ()
+        if is_bounded:
+            merge = first_distinct(block, merge)
+        rows = _group_rows(block, keys, merge.partial, scans, parts, estimator)
+        if merge.partial.args.get("limit") is not None:
             rows = {member: min(count, rows_wanted(select) or 0) for member, count in rows.items()}
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
-        if is_forced or pays(block, rows, width_bytes, scans, parts, estimator):
+        has_room = all(hosted[member] < capacity(member) for member in rows)
+        if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):
+            hosted.update(rows.keys())
             found.append(AtSite(merge, rows, width_bytes))
             root = replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}
@@ -113,9 +130,21 @@ def replaced(root: exp.Expr, select: exp.Expr, final: exp.Expr) -> exp.Expr:
 
 
 def _group_rows(
-    block: Block, keys: Sequence[exp.Expr], scans: Mapping[str, Scan], parts: PartsOf, estimator: Estimator
+    block: Block,
+    keys: Sequence[exp.Expr],
+    tree: exp.Expr,
+    scans: Mapping[str, Scan],
+    parts: PartsOf,
+    estimator: Estimator,
 ) -> dict[str, int]:
-    return {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
+    """By member; as many as were seen when the same was sent."""
+    rows = {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
+    if estimator.observed:
+        others = {name: parts[name] for name in block.others}
+        for part in parts[block.scan]:
+            seen = estimator.observed.size(groups_key(part, tree, others))
+            rows[part.member] = seen.rows if seen is not None else rows[part.member]
+    return rows
 
 
 def _columns(block: Block, merge: MemberMerge) -> list[Column]:

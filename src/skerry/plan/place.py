@@ -6,22 +6,21 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from skerry.catalog.topology import Topology
+from skerry.catalog.topology import ROUTE_BYTES, S_PER_USD, Topology, byte_s
 from skerry.errors import ConfigError
 
 # Links that the configuration says nothing of: a WAN that nobody has measured.
 _MBIT, _WAIT_S = 100.0, 0.001
 # An edge is a channel with its schema and its end, whatever its rows.
 EDGE_BYTES = 1_500
-# What a dollar is worth in seconds of waiting.
-_S_PER_USD = 100.0
 
 
 class Costs:
     """Seconds, with money turned into seconds: bytes over each link of the route by its bandwidth, plus its delay."""
 
-    def __init__(self, topology: Topology | None = None) -> None:
+    def __init__(self, topology: Topology | None = None, s_per_usd: float = S_PER_USD) -> None:
         self._topology = topology
+        self._s_per_usd = s_per_usd
         self._known: dict[tuple[str, str], tuple[float, float]] = {}
 
     def ship_s(self, sender: str, receiver: str, size_bytes: float) -> float:
@@ -47,7 +46,7 @@ class Costs:
         each_s = wait_s = 0.0
         for one, other in itertools.pairwise(route):
             link = self._topology.link(one, other)
-            each_s += 8 / ((link.mbit if link else _MBIT) * 1e6) + (link.usd_per_gb if link else 0.0) / 1e9 * _S_PER_USD
+            each_s += byte_s(link, self._s_per_usd) if link else 8 / (_MBIT * 1e6)
             wait_s += link.ms / 1000 if link else _WAIT_S
         return each_s, wait_s
 
@@ -68,19 +67,58 @@ def common_ancestor(
     """The members that the rows of all holders pass on their way to the sink, the nearest to the holders first.
 
     The topology is taken as a tree: of several ways only the first counts. Only members that can run a fragment are
-    named; without any, the first of those that can.
+    named, so there may be none when the sink cannot.
     """
     routes: list[Sequence[str]] = []
-    for holder in dict.fromkeys(holders):
+    for holder in dict.fromkeys(holders or (sink,)):
         if holder == sink:
             routes.append((sink,))
         elif topology is None:
             routes.append((holder, sink))
         else:
             routes.append(topology.route(holder, sink))
-    shared = [member for member in routes[0] if all(member in route for route in routes)] if routes else []
-    found = tuple(member for member in shared if member in members)
-    return found or (members[0],)
+    shared = [member for member in routes[0] if all(member in route for route in routes)]
+    return tuple(member for member in shared if member in members)
+
+
+def with_ways(topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]) -> tuple[str, ...]:
+    """The members that every holder's rows can get to, and from there to the sink."""
+    costs = Costs(topology)
+    ends = dict.fromkeys(holders)
+    return tuple(
+        member
+        for member in members
+        if not any(math.isinf(costs.ship_s(*way, 0.0)) for way in ((member, sink), *((each, member) for each in ends)))
+    )
+
+
+def bottom_up_places(
+    topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]
+) -> tuple[str, ...]:
+    """Where strategy bottom-up runs the rest, the best first: a member that all rows pass on their way to the sink.
+
+    A sink without a Spark may have no such member before it. Then rows have to turn aside: to one that holds some of
+    them, the nearest to the sink first, so that what is left of them has the shortest way.
+    """
+    found = common_ancestor(topology, holders, sink, members)
+    if found:
+        return found
+    costs = Costs(topology)
+
+    def rank(member: str) -> tuple[bool, float, int]:
+        return member not in holders, costs.ship_s(member, sink, ROUTE_BYTES), members.index(member)
+
+    return tuple(sorted(with_ways(topology, holders, sink, members), key=rank)) or (*holders[:1], *members)[:1]
+
+
+def bottom_up_reason(
+    root: str, topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]
+) -> str:
+    """Why `bottom_up_places` names the root."""
+    if root in common_ancestor(topology, holders, sink, members):
+        return f"all its rows pass {root} on their way to {sink}"
+    among = "of those that hold some of them " if root in holders else ""
+    return f"no data member is on the way of all its rows to {sink}; {among}{root} is the nearest to it"
 
 
 def capacity_of(topology: Topology | None, member: str) -> float:

@@ -11,8 +11,10 @@ from skerry.catalog.table import Column, TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import row_bytes
 from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
+from skerry.plan.known import sent_keys
 from skerry.plan.mentions import Mention
 from skerry.plan.partials import cast
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
@@ -41,6 +43,8 @@ def signature(node: Node) -> str:
     if mention.is_set:
         filters.append("set")
     filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
+    if mention.block is not None and not mention.block.is_stable:
+        filters.append(mention.name)  # another one's rows may be others, however alike they are
     if mention.block is not None:
         return f"({mention.block.text})[{' AND '.join(filters)}]({', '.join(below)})"
     return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
@@ -62,7 +66,10 @@ def add_reduced(
     width = width_of(estimate, [name for name in names if name not in node.mention.computed]) + row_bytes(made)
     size_bytes = int(rows * share * width)
     reason = _reason(node, is_keys)
-    builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason)
+    known = sent_keys(node, part, names, is_distinct=is_keys or node.mention.is_set)
+    builder.add(
+        part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason, known
+    )
 
 
 def _reason(node: Node, is_keys: bool) -> str:
@@ -121,6 +128,9 @@ def reduced_select(
 def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[Leaf]) -> exp.Expr:
     """The part of the table, or the query that is answered there."""
     if mention.block is not None:
+        if isinstance(mention.block, Apart) and mention.block.read is not None:
+            read = mention.block.read(builder, part.member, leaves)
+            return exp.Subquery(this=read, alias=mention.source.node.args["alias"].copy())
         body = mention.block.body.copy()
         if isinstance(mention.block, Joined):
             builder.read(body, mention.block.inputs, part.member, leaves)

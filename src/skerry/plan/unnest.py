@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from skerry.catalog.table import TablePart
 from skerry.plan.rules import Rules
@@ -13,18 +13,25 @@ from skerry.sql.scope import Scopes
 
 
 def put_in_from(
-    scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], rules: Rules, tried: set[tuple[str, ...]], name: str
+    scopes: Scopes,
+    holders: Mapping[str, Sequence[TablePart]],
+    rules: Rules,
+    tried: set[tuple[str, ...]],
+    name: str,
+    travels: Callable[[Sequence[str]], bool],
 ) -> bool:
     """Puts the first subquery that was not tried in FROM, as `name`; the tree is changed only if there is one.
 
     `holders` has the parts of each scan's table; `tried` has the scans of each subquery that was seen.
+    `travels`: do rows of these scans go a way that an answer could spare them? If not, a plan need not be made for it.
     """
     outputs = Outputs(scopes)
     for each in asked(scopes):
         if each.names in tried:
             continue
         tried.add(each.names)
-        if rules.has("answers") and is_answerable(each, scopes, holders, outputs):
+        may_spread = rules.has("apart") and travels(each.names)
+        if rules.has("answers") and is_answerable(each, scopes, holders, outputs, may_spread):
             put_answer(each, name)
             return True
         found = lookup(each, scopes, holders, outputs) if rules.has("lookups") else None

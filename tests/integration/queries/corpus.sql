@@ -615,6 +615,52 @@ SELECT c_name, d.* FROM customer JOIN (SELECT o_custkey AS k, sum(o_totalprice) 
   count(DISTINCT o_orderstatus) AS n, sum(CASE WHEN o_orderpriority = '1-URGENT' THEN 1 ELSE 0 END) AS urgent, max(o_totalprice * 2 - 1) AS m
   FROM orders WHERE o_orderkey < 5000 GROUP BY o_custkey) AS d ON c_custkey = d.k WHERE c_nationkey < 4;
 
+-- name: rules_block_limit | ordered: no | for: the first groups of a site travel, not its table; their own order decides which
+SELECT c_name, total, orders FROM (SELECT o_custkey, sum(o_totalprice) AS total, count(*) AS orders FROM orders
+  GROUP BY o_custkey ORDER BY total DESC, o_custkey LIMIT 10) AS t JOIN customer ON o_custkey = c_custkey WHERE total > 1;
+
+-- name: rules_block_window | ordered: no | for: places, sums and neighbours of rows of a whole table, asked for at another site, with their types
+SELECT c_name, place, third, before, total, share FROM (SELECT o_custkey, o_orderkey,
+    row_number() OVER (PARTITION BY o_custkey ORDER BY o_totalprice DESC, o_orderkey) AS place,
+    ntile(3) OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS third,
+    lag(o_orderdate) OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS before,
+    sum(o_totalprice) OVER (PARTITION BY o_custkey) AS total,
+    percent_rank() OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS share FROM orders) AS t
+  JOIN customer ON o_custkey = c_custkey WHERE place <= 2 AND c_nationkey = 3;
+
+-- name: rules_cte_limit_twice | ordered: no | for: a WITH query with a limit is one computation, whichever rows it takes
+WITH t(k) AS (SELECT o_custkey FROM orders GROUP BY o_custkey LIMIT 20)
+SELECT count(*) AS pairs FROM t AS a JOIN t AS b ON a.k = b.k JOIN customer ON c_custkey = a.k;
+
+-- name: rules_cte_nested | ordered: no | for: WITH in WITH, and a name that two of them give
+WITH a AS (SELECT n_nationkey AS k, n_name AS name FROM nation),
+     b AS (WITH a AS (SELECT s_nationkey AS k, count(*) AS n FROM supplier GROUP BY s_nationkey), c AS (SELECT k, n FROM a WHERE n > 2)
+           SELECT c.k, max(n) AS m FROM c GROUP BY c.k)
+SELECT a.name, b.m FROM a JOIN b ON a.k = b.k;
+
+-- name: rules_arms_types | ordered: no | for: types of arms are made one by Spark, names are the first arm's
+SELECT 'o' AS Src, count(*) AS N, max(o_totalprice) AS most, max(o_orderdate) AS last FROM orders GROUP BY o_orderpriority
+UNION ALL SELECT 'customers', max(c_nationkey), avg(c_acctbal), NULL FROM customer
+UNION ALL SELECT s_name, s_suppkey, 1, CAST('2020-01-01' AS DATE) FROM supplier WHERE s_suppkey < 4;
+
+-- name: rules_arms_names | ordered: yes | for: the first arm's columns are named by Spark, and ordered by that name
+SELECT count(*), max(o_custkey) AS c FROM orders UNION ALL SELECT count(*), max(c_custkey) FROM customer UNION ALL
+SELECT count(*), 0 FROM supplier ORDER BY `count(1)`;
+
+-- name: rules_arms_limit | ordered: no | for: limits in arms, kept by their own order
+(SELECT o_orderkey AS k FROM orders ORDER BY o_totalprice DESC, o_orderkey LIMIT 5) UNION ALL
+((SELECT c_custkey FROM customer ORDER BY c_acctbal, c_custkey LIMIT 4) EXCEPT SELECT n_nationkey FROM nation) UNION ALL
+(SELECT ps_partkey FROM partsupp GROUP BY ps_partkey ORDER BY ps_partkey OFFSET 1995);
+
+-- name: rules_arms_sets | ordered: no | for: rows of sets travel once: over whole tables, joins and parts
+SELECT o_custkey % 7 AS k, o_orderstatus AS s FROM orders UNION
+SELECT c_nationkey, c_mktsegment FROM customer JOIN nation ON c_nationkey = n_nationkey EXCEPT
+SELECT ps_suppkey, 'F' FROM partsupp JOIN supplier ON ps_suppkey = s_suppkey;
+
+-- name: rules_arms_all | ordered: no | for: with ALL it matters how often a row comes
+SELECT c_nationkey AS k FROM customer INTERSECT ALL SELECT s_nationkey FROM supplier EXCEPT ALL
+SELECT n_nationkey FROM nation UNION ALL SELECT l_linenumber FROM lineitem WHERE l_orderkey < 20;
+
 -- name: rules_chain | ordered: ties n_name | for: keys of keys: part reduces lineitem, which reduces orders, which reduce customers
 SELECT n_name, count(*) AS n, sum(o_totalprice) AS total FROM part, lineitem, orders, customer, nation
 WHERE p_partkey = l_partkey AND l_orderkey = o_orderkey AND o_custkey = c_custkey AND c_nationkey = n_nationkey AND p_type = 'ECONOMY ANODIZED STEEL'
@@ -753,3 +799,26 @@ SELECT a.id, b.id, a.f64, b.d, l_linenumber FROM nasty AS a, nasty AS b, lineite
 -- name: rules_joined_before_left | ordered: no | for: what a left join keeps is joined before it, its ON asks for their columns
 SELECT c_custkey, n_name, o_orderkey, s_name FROM customer JOIN nation ON c_nationkey = n_nationkey AND n_regionkey = 3
 LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 10000 * n_nationkey JOIN supplier ON s_nationkey = n_nationkey WHERE c_acctbal > 9000;
+
+-- name: rules_apart_groups | ordered: no | for: groups of a join at two sites are made at one of them, and joined on at a third
+SELECT s_name, d.n, d.total FROM (SELECT c_nationkey AS k, count(*) AS n, sum(o_totalprice) AS total, avg(o_totalprice) AS mean FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey) AS d
+JOIN supplier ON s_nationkey = d.k JOIN partsupp ON ps_suppkey = s_suppkey WHERE d.mean > 100000 AND ps_availqty < 100;
+
+-- name: rules_apart_scalar | ordered: no | for: one value over two sites
+SELECT ps_partkey, ps_suppkey FROM partsupp WHERE ps_supplycost * 300 > (SELECT avg(o_totalprice) FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal < 0) AND ps_availqty > 9900;
+
+-- name: rules_apart_sets | ordered: no | for: IN and EXISTS over two sites
+SELECT p_partkey FROM part WHERE p_size IN (SELECT c_nationkey FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_totalprice > 350000)
+AND EXISTS (SELECT 1 FROM orders JOIN customer ON o_custkey = c_custkey WHERE c_acctbal > 9990) AND p_retailprice < 1000;
+
+-- name: rules_apart_twice | ordered: no | for: a WITH query over two sites that is named twice, and its greatest
+WITH t AS (SELECT c_nationkey AS k, max(o_totalprice) AS m, count(*) AS n FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey)
+SELECT p_partkey, a.m, b.n FROM part JOIN t AS a ON a.k = p_size JOIN t AS b ON b.k = p_size - 1 WHERE a.m > 300000 AND b.m = (SELECT max(m) FROM t);
+
+-- name: rules_apart_outer | ordered: no | for: rows that the groups lack are kept, and groups of no customer are there
+SELECT p_partkey, d.m FROM part LEFT JOIN (SELECT c_nationkey AS k, min(o_orderdate) AS m FROM customer LEFT JOIN orders ON o_custkey = c_custkey AND o_totalprice > 200000 GROUP BY c_nationkey) AS d
+ON d.k = p_size AND d.m < DATE '1993-01-01' WHERE p_partkey < 200;
+
+-- name: rules_apart_first | ordered: no | for: the first groups of a join at two sites
+SELECT p_partkey, d.k, d.total FROM (SELECT c_nationkey AS k, sum(o_totalprice) AS total FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey ORDER BY total DESC, k LIMIT 3) AS d
+JOIN part ON p_size = d.k;

@@ -94,3 +94,24 @@ links:
 """)
     assert Topology(slow).route("a", "c") == ("a", "b", "c"), "two quick links beat a slow one, the cheaper two of four"
     assert Topology(slow).route("a", "b") == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("direct", "expected"),
+    [
+        ("mbit: 1000", ("a", "c")),
+        ("mbit: 1000, usd_per_gb: 100", ("a", "b", "c")),  # a gigabyte is not worth a hundred dollars
+        ("mbit: 1000, usd_per_gb: 0.05", ("a", "c")),  # five cents are five seconds, a gigabyte by b takes ten more
+        ("mbit: 1000, ms: 2000", ("a", "b", "c")),  # most edges are small
+    ],
+)
+def test_ways_are_chosen_by_time_and_money(direct: str, expected: tuple[str, ...]) -> None:
+    text = f"""\
+cluster: nordic
+members: {{a: {{address: 'h:1'}}, b: {{address: 'h:2'}}, c: {{address: 'h:3'}}}}
+links:
+  - {{between: [a, c], {direct}}}
+  - {{between: [a, b], mbit: 900, ms: 1}}
+  - {{between: [b, c], mbit: 900, ms: 1}}
+"""
+    assert Topology(parse(text)).route("a", "c") == expected

@@ -7,15 +7,14 @@ import asyncio
 import pytest
 
 from skerry.catalog.table import Column, TablePart
-from skerry.config import parse
+from skerry.config import Config, parse
 from skerry.errors import UserError
 from skerry.ids import QueryId
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.member.server import Member
 from skerry.wire.messages import ClientExecute
 
-CONFIG = parse(
-    """
+TEXT = """
 cluster: c
 members:
   oslo:
@@ -25,13 +24,13 @@ members:
     address: 'h:2'
     tables: {large: {format: parquet, path: l, columns: {k: int, w: int}}}
 """
-)
+CONFIG = parse(TEXT)
 JOIN = "SELECT s.v, l.w FROM small s JOIN large l ON s.k = l.k"
 
 
-def planned(sql: str, at: str) -> object:
+def planned(sql: str, at: str, config: Config = CONFIG) -> object:
     async def run() -> object:
-        member = Member(CONFIG, at, None)
+        member = Member(config, at, None)
         try:
             for name, rows in (("oslo", 10), ("bergen", 10_000_000)):
                 (table,) = CONFIG.members[name].tables.values()
@@ -63,6 +62,12 @@ def test_elsewhere_the_query_is_refused_and_explained() -> None:
         planned(f"EXPLAIN ANALYZE {JOIN}", "bergen")
     with pytest.raises(UserError, match="rows of small"):
         planned("ANALYZE TABLE small", "bergen")
+
+
+def test_another_plan_that_no_link_allows_is_not_what_refuses() -> None:
+    one_way = parse(f"{TEXT}links: [{{from: oslo, to: bergen, mbit: 10}}]")
+    with pytest.raises(UserError, match="rows of small from oslo to bergen"):
+        planned(JOIN, "bergen", one_way)
 
 
 GUARDED = parse(

@@ -33,6 +33,24 @@ RAW = [
     "SELECT a FROM T GROUP BY a HAVING count(*) > 1",
     "SELECT a, sum(b) OVER (PARTITION BY a) AS s FROM T",
     "SELECT collect_list(a) AS all FROM T",
+    *(
+        f"SELECT a, {call} AS x FROM T GROUP BY a"
+        for call in (
+            "max_by(b, c)",
+            "min_by(b, c)",
+            "first(b)",
+            "last_value(b)",
+            "any_value(b)",
+            "mode(b)",
+            "histogram_numeric(b, 100)",
+            "approx_top_k(b, 5)",
+            "count(*) + first(b)",
+            "max(struct(b, c))",
+            "max(struct(*))",
+            "min((b, c))",
+            "max(b || c)",
+        )
+    ),
     "SELECT x.a FROM (SELECT a FROM T) AS x",
     "WITH x AS (SELECT a FROM T) SELECT a FROM x",
     "SELECT u.k FROM U AS u JOIN T AS t ON t.a = u.k",
@@ -50,6 +68,8 @@ FILTERED = [
 AGGREGATED = [
     "SELECT a, sum(b) AS s FROM T GROUP BY a",
     "SELECT count(*) AS n FROM T",
+    "SELECT a, max(b * (1 - c)) AS m, min(CASE WHEN c = 1 THEN b END) AS n, median(b) AS o FROM T GROUP BY a",
+    "SELECT max(concat(b, 'x')) AS m FROM T",
     "SELECT u.k, max(t.b) + 1 AS m FROM U AS u JOIN T AS t ON t.a = u.k GROUP BY u.k",
     "SELECT x.s FROM (SELECT a, sum(b) AS s FROM T GROUP BY a) AS x WHERE x.s > 3",
     "SELECT k FROM U WHERE k IN (SELECT a FROM T)",

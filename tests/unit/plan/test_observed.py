@@ -53,10 +53,10 @@ def test_a_scan_in_another_query_is_known_too() -> None:
     observed.learn(plan, sizes(plan), version)
     parts = CATALOG.parts(TableRef("customer", None, ()))
     filters = bound("SELECT c_name, c_id FROM customer WHERE `C_Nation` = 3").tables[0].filters
-    assert observed.scan_rows(parts, filters) == 11
+    assert observed.seen(observed.scan_keys(parts, filters), [1.0]) == 11
     assert Estimator(observed).scan(parts, filters).rows == 11
     others = bound("SELECT c_name FROM customer WHERE c_nation = 4").tables[0].filters
-    assert observed.scan_rows(parts, others) is None
+    assert observed.seen(observed.scan_keys(parts, others), [1.0]) is None
     assert Estimator(observed).scan(parts, others).rows > 11
 
 
@@ -74,9 +74,9 @@ def test_what_depends_on_a_value_or_may_have_been_stopped_is_not_remembered(sql:
 
 
 def test_memory_is_bounded() -> None:
-    observed = Observed(3)
+    observed = Observed(4)
     for nation in range(10):
         plan = planned(JOIN.format(f"c_nation = {nation}"))
         observed.learn(plan, sizes(plan), version)
-    assert len(observed) == 3
+    assert len(observed) == 4
     assert estimates(observed.estimate(plan, version)) == [(11, 1001), (12, 1002)]

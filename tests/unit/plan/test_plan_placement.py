@@ -11,7 +11,8 @@ from skerry.config import parse
 from skerry.errors import ConfigError
 from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
-from skerry.plan.place import EDGE_BYTES, Costs, cheapest, common_ancestor
+from skerry.plan.money import cost_text
+from skerry.plan.place import EDGE_BYTES, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound
@@ -47,6 +48,17 @@ def test_a_route_costs_its_links_in_turn() -> None:
     assert Costs().ship_s("oslo", "bergen", 1e6) > Costs().ship_s("oslo", "bergen", 1e5) > 0
 
 
+def test_the_reason_tells_seconds_and_dollars_apart() -> None:
+    """Orders are dear to move: their root stays, and what else it could be is said with its price."""
+    sql = "SELECT o_id, o_note, c_name FROM orders JOIN customer ON o_cust = c_id"
+    links = "  - {between: [oslo, bergen], mbit: 1000, usd_per_gb: %s}\n  - {between: [bergen, tromso], mbit: 10}\n"
+    free, dear = (planned(sql, "oslo", links % price, NO_KEYS).fragments[-1].reason for price in (0, 100))
+    assert free == "the links take ~0.038 s, ~1.2 s at bergen"
+    assert dear == "the links take ~0.038 s and $0.48, ~1.2 s and $14.40 at bergen"
+    assert cost_text(15.25, 15.0) == "~15 s and less than $0.01"
+    assert cost_text(math.inf, math.inf) == "for ever"
+
+
 def test_ties_go_to_a_member_that_holds_rows() -> None:
     members = ("oslo", "bergen", "tromso")
     assert cheapest({"oslo": 1.0, "bergen": 1.0, "tromso": 1.0}, ["tromso"], members) == "tromso"
@@ -76,6 +88,56 @@ def test_bottom_up_runs_where_the_rows_meet() -> None:
     assert root(planned(JOIN, "oslo", CHAIN, bottom_up)) == "bergen"
     mesh = CHAIN + "  - {between: [oslo, tromso], mbit: 1000}\n"
     assert root(planned("SELECT o_id FROM orders JOIN lineitem ON o_id = l_order", "oslo", mesh, bottom_up)) == "oslo"
+
+
+# A lite sink in the middle: no data member is on the way of rows of bergen and tromso.
+STAR = "  - {between: [bergen, front], mbit: 10}\n  - {between: [tromso, front], mbit: 20}\n"
+
+
+@pytest.mark.parametrize("rules", [Rules(strategy="bottom-up"), Rules(frozenset(), "bottom-up")])
+@pytest.mark.parametrize("oslo", ["", "  - {between: [oslo, front], mbit: 1000}\n"])
+def test_rows_that_meet_nowhere_meet_at_the_holder_nearest_to_the_sink(oslo: str, rules: Rules) -> None:
+    plan = planned(JOIN, "front", STAR + oslo, rules)
+    assert root(plan) == "tromso"
+    assert plan.fragments[-1].reason == (
+        "no data member is on the way of all its rows to front; of those that hold some of them tromso is the nearest "
+        "to it"
+    )
+
+
+def test_who_has_no_way_to_the_sink_is_not_the_nearest() -> None:
+    """Tromso only receives; of the others oslo has the quicker link."""
+    links = "  - {between: [oslo, front], mbit: 20}\n  - {between: [bergen, front], mbit: 10}\n"
+    links += "  - {from: front, to: tromso, mbit: 1000}\n"
+    members = ("tromso", "bergen", "oslo")
+    assert bottom_up_places(topology(links), ["bergen", "oslo"], "front", members) == ("oslo", "bergen")
+    assert bottom_up_places(None, ["bergen", "oslo"], "front", members) == ("bergen", "oslo", "tromso")
+
+
+@pytest.mark.parametrize("sink", ["tromso", "bergen"])
+def test_without_rules_the_strategy_counts(sink: str) -> None:
+    sql = "SELECT o_id, c_id FROM orders JOIN customer ON o_id = c_id"
+    plan = planned(sql, sink, CHAIN, Rules(frozenset(), "bottom-up"))
+    assert root(plan) == "bergen"
+    assert plan.fragments[-1].reason == f"all its rows pass bergen on their way to {sink}"
+    assert root(planned(sql, sink, CHAIN, Rules(frozenset()))) == "oslo", "where the fewest bytes arrive"
+
+
+@pytest.mark.parametrize("rules", [Rules(frozenset()), Rules(frozenset(), root="initiator")])
+def test_without_rules_the_root_has_ways(rules: Rules) -> None:
+    """Most bytes are at oslo, and the first member is oslo: nothing leads there."""
+    links = STAR + "  - {from: oslo, to: front, mbit: 10}\n"
+    sql = "SELECT o_id, c_id, l_qty FROM orders, customer, lineitem WHERE o_id = c_id AND l_order = o_id"
+    assert root(planned(sql, "front", links, rules)) in ("bergen", "tromso")
+
+
+@pytest.mark.parametrize("rules", [Rules(), Rules(frozenset()), Rules(strategy="bottom-up")])
+@pytest.mark.parametrize(
+    "sql", ["SELECT id FROM events", "SELECT o_id FROM orders", "SELECT o_id, c_id FROM orders, customer"]
+)
+def test_a_plan_without_a_way_names_both(sql: str, rules: Rules) -> None:
+    with pytest.raises(ConfigError, match=r"no link leads from (oslo to front|bergen to oslo)"):
+        planned(sql, "front", STAR, rules)
 
 
 def test_slow_links_move_the_root() -> None:
@@ -134,6 +196,17 @@ def joined(plan: Plan) -> list[str]:
     return [fragment.member for fragment in plan.fragments if "joined there before they travel" in fragment.reason]
 
 
+def hosts(plan: Plan, member: str) -> int:
+    """Fragments there that are more than a scan of a table."""
+    own = [each for each in plan.fragments if each.member == member]
+    return sum(
+        each.output.edge == plan.finish.edge
+        or "GROUP BY" in each.sql
+        or any(words in each.reason for words in ("joined there", "its tables are there", "spare other rows"))
+        for each in own
+    )
+
+
 def test_tables_of_one_site_are_joined_there() -> None:
     plan = planned(JOINED, "oslo", SLOW, NO_KEYS)
     assert (joined(plan), root(plan)) == (["bergen"], "oslo")
@@ -151,8 +224,52 @@ def test_a_join_of_a_full_member_moves_on() -> None:
     sql = f"{JOINED} AND EXISTS ({inner})"
     assert joined(planned(sql, "oslo", SLOW, NO_KEYS)) == ["bergen", "bergen"]
     full = planned(sql, "oslo", SLOW, NO_KEYS, "bergen")
-    assert joined(full) == ["bergen"]
+    assert hosts(full, "bergen") == 1
     assert root(full) == "oslo"
+
+
+BLOCKS = (
+    "SELECT l_qty FROM lineitem "
+    "JOIN (SELECT c_nation, count(*) AS n FROM customer GROUP BY c_nation) AS a ON a.n = l_order "
+    "JOIN (SELECT c_name, max(c_id) AS m FROM customer GROUP BY c_name) AS b ON b.m = l_order"
+)
+
+
+def test_blocks_of_a_full_member_move_to_the_root() -> None:
+    """The one that saves more has the room; the other's table is scanned and sent on."""
+    assert hosts(planned(BLOCKS, "tromso", SLOW, NO_KEYS), "bergen") == 2
+    full = planned(BLOCKS, "tromso", SLOW, NO_KEYS, "bergen")
+    assert (hosts(full, "bergen"), root(full)) == (1, "tromso")
+    assert "no room at bergen for b" in full.fragments[-1].reason
+    assert "max(c_id)" in full.fragments[-1].sql
+    assert "count(*)" not in full.fragments[-1].sql
+    assert full == planned(BLOCKS, "tromso", SLOW, NO_KEYS, "bergen")
+
+
+@pytest.mark.parametrize("strategy", ["cost", "bottom-up"])
+def test_no_member_hosts_more_than_it_may(strategy: str) -> None:
+    for sql in (JOIN, JOINED, BLOCKS, BLOCKS.replace("lineitem", "orders, lineitem") + " WHERE o_id = l_order"):
+        for at in ("oslo", "bergen", "tromso"):
+            for links in (CHAIN, SLOW):
+                plan = planned(sql, at, links, Rules(strategy=strategy), "bergen")
+                assert hosts(plan, "bergen") <= 1, (sql, at)
+
+
+GROUPS = " JOIN ".join(
+    f"(SELECT kind, max(amount) - min(amount) AS {name} FROM events GROUP BY kind HAVING count(*) > 1) AS {name}"
+    for name in ("a", "b")
+)
+
+
+def test_groups_of_a_full_member_are_made_at_the_root() -> None:
+    sql = f"SELECT a.kind FROM {GROUPS} ON a.kind = b.kind"
+    at_oslo = Rules(root_at="oslo")
+    assert hosts(planned(sql, "oslo", SLOW, at_oslo), "bergen") == 2
+    assert hosts(planned(sql, "oslo", SLOW, at_oslo, "bergen"), "bergen") == 1
+    # Where rows may not leave groups have to, room or not.
+    forced = planned(sql, "oslo", SLOW, Rules(aggregates_always=True, root_at="oslo"), "bergen")
+    assert hosts(forced, "bergen") == 2
+    assert "nobody has room, so the capacity of bergen is exceeded" in forced.fragments[-1].reason
 
 
 def test_joins_meet_on_the_way() -> None:

@@ -198,6 +198,7 @@ def test_credit_follows_consumption_and_bounds_what_is_sent(tmp_path: Path) -> N
             receiver.channel.consumed(receiver.spool.read(consumed).decoded_bytes)
         assert await task is ChannelEnd.FINISHED
         assert receiver.bodies() == sender.bodies
+        assert sender.out.stalled_s > 0  # 40 batches, and credit for 7 at a time
         await receiver.stop()
         sender.spool.close()
 

@@ -6,7 +6,8 @@ import msgspec
 
 from skerry.errors import UserError
 
-# What each of them does stands in docs/architecture.md; a rule that is not named here cannot be switched.
+# Each is the module of its name, its fixtures are tests/plans/rules_NAME.sql (tests/plans/test_plans_executed.py sees
+# to that); what it does stands in docs/architecture.md. A rule that is not named here cannot be switched.
 NAMES = (
     "filters",
     "disjunctions",
@@ -19,6 +20,7 @@ NAMES = (
     "semijoin",
     "blocks",
     "joined",
+    "apart",
     "aggregates",
     "topn",
     "prune",

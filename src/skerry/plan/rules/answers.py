@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
-from skerry.plan.rules.blocks import ANSWER, home_of
+from skerry.plan.rules.apart import is_spread
+from skerry.plan.rules.blocks import ANSWER, home_of, is_stable
 from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import is_closed
 from skerry.sql.functions import is_aggregate, is_generator
@@ -86,10 +87,17 @@ def _below(root: exp.Expr, scope: Scope) -> Iterator[Asked]:
             stack.extend(reversed(list(node.iter_expressions())))
 
 
-def is_answerable(each: Asked, scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], outputs: Outputs) -> bool:
-    """Can the subquery be put in FROM: at one site, its columns known, nothing asked of the query around it?"""
+def is_answerable(
+    each: Asked, scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], outputs: Outputs, may_spread: bool
+) -> bool:
+    """Can the subquery be put in FROM: its columns known, nothing asked of the query around it?
+
+    At one site, unless it may be spread over several.
+    """
     query = each.query
-    if home_of(query, holders) is None or query.find(exp.With) is not None:
+    if home_of(query, holders) is None and not (may_spread and is_spread(query, holders) and is_stable(query)):
+        return False
+    if query.find(exp.With) is not None:
         return False
     if isinstance(query, exp.Select):
         if not has_only(query, _CLAUSES):

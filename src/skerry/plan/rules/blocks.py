@@ -1,7 +1,9 @@
 """Queries in FROM whose tables are all at one site are answered there; only their result travels.
 
-A WITH query is put in the place of its name first (Spark does the same): mentions that turn out alike are then
-answered once, and others may be reduced each in its own way.
+WITH queries are put in the places of their names first (ctes.py), and arms of set operations in FROM (arms.py). A query
+that may give other rows when it is answered again, with a LIMIT, a window or a call that differs, is a block too, but
+it is answered once: it shares its answer with no other, however alike, and gives no keys ahead of its rows.
+Conditions and keys are applied to its answer, never inside it.
 """
 
 from __future__ import annotations
@@ -19,14 +21,14 @@ from skerry.sql.dialect import render
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.names import TableRef
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.statement import Query, Scan
+from skerry.sql.statement import Scan
 
 # Which of several values they give is up to the order in which rows come.
 _FIRST_COME = frozenset("first first_value last last_value any_value collect_list array_agg listagg string_agg".split())
 # Marks a query in FROM that stands for a subquery, with the reason for it.
 ANSWER = "answer"
-# More copies than that would cost more than they save.
-_NODES_MAX = 5_000
+# Marks one of which it does not matter how often a row comes (arms.py).
+SET = "set"
 
 
 def is_stable(tree: exp.Expr) -> bool:
@@ -42,73 +44,6 @@ def is_stable(tree: exp.Expr) -> bool:
     return True
 
 
-def without_ctes(query: Query) -> Query:
-    """WITH queries in the places of their names; the same query when any of them has to stay."""
-    tree = query.tree
-    with_ = tree.args.get("with_")
-    if with_ is None or len(list(tree.find_all(exp.With))) > 1:
-        return query
-    names = [cte.alias.lower() for cte in with_.expressions]
-    if len(set(names)) < len(names) or not all(is_stable(cte.this) for cte in with_.expressions):
-        return query
-    tree = tree.copy()
-    with_ = tree.args["with_"]
-    tree.set("with_", None)
-    scans = {scan.node_name: scan for scan in query.tables}
-    copies = _Copies(scans, {node.name.lower() for node in query.tree.find_all(exp.Identifier)})
-    defined: dict[str, exp.CTE] = {}
-    for cte in with_.expressions:
-        _put(cte.this, defined, copies)
-        defined[cte.alias.lower()] = cte
-    _put(tree, defined, copies)
-    if sum(1 for _ in tree.walk()) > _NODES_MAX:
-        return query
-    left = {node.name for node in tree.find_all(exp.Table)}
-    tables = tuple(scan for name, scan in copies.scans.items() if name in left)
-    return dataclasses.replace(query, tree=tree, tables=tables)
-
-
-class _Copies:
-    """Scans of copied queries get names of their own."""
-
-    def __init__(self, scans: Mapping[str, Scan], taken: set[str]) -> None:
-        self.scans = dict(scans)
-        self._taken = taken
-        self._used: set[str] = set()
-
-    def rename(self, tree: exp.Expr) -> None:
-        for node in tree.find_all(exp.Table):
-            if node.name not in self.scans:
-                continue
-            if node.name in self._used:
-                scan = self.scans[node.name]
-                name = self._free(node.name)
-                self.scans[name] = dataclasses.replace(scan, node_name=name)
-                node.set("this", exp.Identifier(this=name, quoted=False))
-            self._used.add(node.name)
-
-    def _free(self, name: str) -> str:
-        number = 2
-        while f"{name}_{number}" in self._taken:
-            number += 1
-        self._taken.add(f"{name}_{number}")
-        return f"{name}_{number}"
-
-
-def _put(tree: exp.Expr, defined: Mapping[str, exp.CTE], copies: _Copies) -> None:
-    for node in list(tree.find_all(exp.Table)):
-        cte = defined.get(node.name.lower())
-        if cte is None or node.name in copies.scans or not isinstance(node.this, exp.Identifier) or node.args.get("db"):
-            continue
-        body = cte.this.copy()
-        copies.rename(body)
-        said, own = node.args.get("alias"), cte.args["alias"]
-        name = said.this if said is not None else node.this
-        columns = (said.args.get("columns") if said is not None else None) or own.args.get("columns")
-        alias = exp.TableAlias(this=name.copy(), columns=[column.copy() for column in columns] if columns else None)
-        node.replace(exp.Subquery(this=body, alias=alias))
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class Block:
     """A query in FROM whose tables are all at `member`; `tables` has the table of each of its scans."""
@@ -120,6 +55,8 @@ class Block:
     member: str
     columns: tuple[Column, ...]
     reason: str = "its tables are there"
+    is_stable: bool = dataclasses.field(default=True, kw_only=True)
+    is_set: bool = dataclasses.field(default=False, kw_only=True)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -135,14 +72,19 @@ class Block:
         return f"{render(body)} at {self.member} as {', '.join(column.name for column in self.columns)}"
 
 
-def home_of(query: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> dict[str, TablePart] | None:
-    """The one part of each of the query's scans, if all are at one member and the query can be answered there."""
+def home_of(
+    query: exp.Expr, holders: Mapping[str, Sequence[TablePart]], *, is_once: bool = False
+) -> dict[str, TablePart] | None:
+    """The one part of each of the query's scans, if all are at one member and the query can be answered there.
+
+    `is_once`: it will not be answered again, so it may be one that would differ then.
+    """
     names = [table.name for table in query.find_all(exp.Table)]
     # A name that WITH gives, or a table function, is nothing that another site knows.
     if not names or any(len(holders.get(name, ())) != 1 for name in names):
         return None
     parts = {name: holders[name][0] for name in names}
-    return parts if len({part.member for part in parts.values()}) == 1 and is_stable(query) else None
+    return parts if len({part.member for part in parts.values()}) == 1 and (is_once or is_stable(query)) else None
 
 
 def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_answers: bool = False) -> list[Block]:
@@ -161,13 +103,14 @@ def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_a
                 continue
             if node.args.get("joins") or not source.alias or isinstance(node.this, exp.Subquery):
                 continue
-            parts = home_of(node.this, holders)
+            parts = home_of(node.this, holders, is_once=True)
             columns = outputs.of(node.this, node.args.get("alias")) if parts is not None else None
             if parts is not None and columns is not None:
                 held = {name: part.table for name, part in parts.items()}
                 member = next(iter(parts.values())).member
                 reason = "; ".join(["its tables are there", *filter(None, [node.meta.get(ANSWER)])])
-                found.append(Block(source, scope, node.this, held, member, columns, reason))
+                block = Block(source, scope, node.this, held, member, columns, reason)
+                found.append(dataclasses.replace(block, is_stable=is_stable(node.this), is_set=SET in node.meta))
     return found
 
 

@@ -7,12 +7,18 @@ reductions starts as a spanning tree of the join and loses every branch that doe
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
 
 from skerry.plan.estimate import Estimate, Estimator
+from skerry.plan.known import node_keys
 from skerry.plan.mentions import Mention, Pairs
+from skerry.plan.observed import distinct_of
 from skerry.plan.place import Costs
 from skerry.plan.rules.ranges import Pair, between, range_pairs
 from skerry.sql.push import unqualified
@@ -37,24 +43,36 @@ class Node:
     estimate: Estimate
     ranges: tuple[tuple[Pair, Node], ...] = ()
 
+    @cached_property
+    def known(self) -> tuple[str, ...]:
+        """The names of what its parts would send (known.py)."""
+        return node_keys(self)
+
 
 @dataclass(frozen=True)
 class Shipment:
-    """How a mention comes to a member."""
+    """How a mention comes to a member, with these columns of it."""
 
     node: Node
     cost_s: float
     rows: float
     size_bytes: float
+    columns: tuple[str, ...]
 
 
 class Reducer:
     """Finds the best reduction of each mention for each place that it may be sent to."""
 
     def __init__(
-        self, mentions: Mapping[str, Mention], costs: Costs, estimator: Estimator, has_ranges: bool = False
+        self,
+        mentions: Mapping[str, Mention],
+        costs: Costs,
+        estimator: Estimator,
+        has_ranges: bool = False,
+        full: frozenset[str] = frozenset(),
     ) -> None:
-        """`has_ranges`: bounds may go ahead where keys do not (ranges.py)."""
+        """`has_ranges`: bounds may go ahead where keys do not (ranges.py). `full`: members that give neither."""
+        self._full = full
         self._has_ranges = has_ranges
         self._mentions = mentions
         self._costs = costs
@@ -74,12 +92,12 @@ class Reducer:
             # A branch of keys may be worth less than the bounds of the same mention.
             trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
             ranged = [self._ranged(tree, receiver, columns) for tree in trees]
-            node = min(ranged, key=lambda each: self._cost(each, receiver, columns))
+            node = min(ranged, key=lambda each: self.cost_s(each, receiver, columns))
         width = width_of(node.estimate, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
-        return Shipment(node, self._cost(node, receiver, columns), rows, rows * width)
+        return Shipment(node, self.cost_s(node, receiver, columns), rows, rows * width, tuple(columns))
 
     def _is_worth(self, mention: Mention, receiver: str, columns: Sequence[str]) -> bool:
         """Do its rows cost more than the least that a reduction does?"""
@@ -98,7 +116,7 @@ class Reducer:
         whole = self._scan(node.mention)
         found: list[tuple[str, float, float]] = []
         for pairs, child in node.children:
-            left = self._estimator.semi(whole, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
+            left = self._node(node.mention, ((pairs, child),)).estimate
             found.append((child.mention.name, left.rows / max(1.0, whole.rows), self._keys_cost(child, host, pairs)))
         return found
 
@@ -114,8 +132,25 @@ class Reducer:
         if found is None:
             filters = [unqualified(condition.filter) for condition in mention.conditions]
             wanted = {*mention.scan.columns, *(own for pairs in mention.arcs.values() for own, _ in pairs)}
-            found = self._scans[mention.name] = self._estimator.scan(mention.parts, filters, sorted(wanted))
+            found = self._estimator.scan(mention.parts, filters, sorted(wanted))
+            found = self._scans[mention.name] = self._as_seen(Node(mention, (), found), found)
         return found
+
+    def _as_seen(self, node: Node, whole: Estimate) -> Estimate:
+        """With the rows, and the values of keys, that were seen when the same was sent."""
+        observed, estimate = self._estimator.observed, node.estimate
+        if not observed:
+            return estimate
+        mention = node.mention
+        held = self._shares(mention)
+        shares = [held[part.member] for part in mention.parts]
+        estimate = self._estimator.resize(estimate, observed.rows(node.known, shares, estimate.rows), whole)
+        for column in {own.lower() for pairs in mention.arcs.values() for own, _ in pairs}:
+            values = observed.seen([distinct_of(key, column) if key else "" for key in node.known], shares)
+            if values is not None and column in estimate.columns:
+                known = msgspec.structs.replace(estimate.columns[column], ndv=max(1.0, values))
+                estimate = msgspec.structs.replace(estimate, columns={**estimate.columns, column: known})
+        return estimate
 
     def _grow(self, mention: Mention) -> Node:
         """A spanning tree over the arcs; those that need no link come first."""
@@ -130,13 +165,20 @@ class Reducer:
             for each in level:
                 others = sorted(each.arcs, key=lambda name: (self._mentions[name].members != each.members, name))
                 for name in others:
-                    if name not in taken and len(taken) < _NODES_MAX:
+                    if name not in taken and len(taken) < _NODES_MAX and self._gives(name, each):
                         taken.add(name)
                         below.setdefault(each.name, []).append(name)
                         following.append(self._mentions[name])
             level = following
         found = self._grown[mention.name] = self._subtree(mention, below)
         return found
+
+    def _gives(self, name: str, receiver: Mention) -> bool:
+        """May its keys go ahead, and has every member that would send them to another room for that?"""
+        if not self._mentions[name].gives_keys:
+            return False
+        givers = self._full & set(self._mentions[name].members)
+        return not any(other != giver for giver in givers for other in receiver.members)
 
     def _subtree(self, mention: Mention, below: Mapping[str, list[str]]) -> Node:
         children = [
@@ -148,13 +190,16 @@ class Reducer:
         estimate = self._scan(mention)
         for pairs, child in children:
             estimate = self._estimator.semi(estimate, child.estimate, [(a.lower(), b.lower()) for a, b in pairs])
-        return Node(mention, children, estimate)
+        node = Node(mention, children, estimate)
+        if children and self._estimator.observed:
+            return Node(mention, children, self._as_seen(node, self._scan(mention)))
+        return node
 
     def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str]) -> Node:
         node = self._grow(mention)
-        cost_s = self._cost(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns)
         while True:
-            fewer = [(self._cost(each, receiver, columns), each) for each in self._without(node)]
+            fewer = [(self.cost_s(each, receiver, columns), each) for each in self._without(node)]
             best = min(fewer, key=lambda item: item[0], default=None)
             if best is None or best[0] > cost_s:
                 return node
@@ -163,15 +208,18 @@ class Reducer:
     def _ranged(self, node: Node, receiver: str, columns: Sequence[str]) -> Node:
         """With the bounds of others that give no keys, as far as that pays."""
         mention = node.mention
-        cost_s = self._cost(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
+            if not self._gives(name, mention):
+                continue
             other = self.plain(self._mentions[name])
             for pair in range_pairs(mention, other.mention):
                 estimate = between(node.estimate, other.estimate, pair)
                 if estimate is None:
                     continue
                 ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
-                ranged_s = self._cost(ranged, receiver, columns)
+                ranged = dataclasses.replace(ranged, estimate=self._as_seen(ranged, node.estimate))
+                ranged_s = self.cost_s(ranged, receiver, columns)
                 if ranged_s < cost_s:
                     node, cost_s = ranged, ranged_s
         return node
@@ -187,7 +235,7 @@ class Reducer:
         return found
 
     # --- its cost ----------------------------------------------------------------------------------
-    def _cost(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
+    def cost_s(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
         total_s = 0.0

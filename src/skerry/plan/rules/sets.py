@@ -1,4 +1,7 @@
-"""A table that only EXISTS or IN asks about is a set: rows that are alike in the columns they send travel once."""
+"""A table whose rows only make a set is one: rows that are alike in the columns they send travel once.
+
+EXISTS and IN ask about a set, and UNION, INTERSECT and EXCEPT (without ALL) make one.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,14 @@ from skerry.sql.scope import Scope
 
 # What the SELECT may have: nothing that counts its rows or chooses among them.
 _PLAIN = frozenset("expressions from_ joins where distinct said_all".split())
+# In a chain of more UNIONs than that nobody looks for the one that makes a set.
+_HIGH = 50
 
 
 def is_set(scope: Scope) -> bool:
     """Does it not matter how often a row of this SELECT's tables comes?"""
     select = scope.select
-    asks = isinstance(select.parent, exp.Exists) or (
-        isinstance(select.parent, exp.In) and select.parent.args.get("query") is select
-    )
-    if not asks or not scope.plain:
+    if not scope.plain or not feeds_set(select):
         return False
     if any(value not in (None, [], False) and key not in _PLAIN for key, value in select.args.items()):
         return False
@@ -26,3 +28,24 @@ def is_set(scope: Scope) -> bool:
         for item in select.expressions
         for node in item.walk()
     )
+
+
+def feeds_set(query: exp.Expr) -> bool:
+    """Does it not matter how often a row of the query's result comes?"""
+    node, parent = query, query.parent
+    for _ in range(_HIGH):
+        match parent:
+            case exp.Exists():
+                return True
+            case exp.In():
+                return parent.args.get("query") is node
+            case exp.SetOperation() if parent.args.get("distinct"):
+                return True
+            case exp.Union() if not any(parent.args.get(key) for key in ("limit", "offset")):
+                pass
+            case exp.Subquery() if not any(value for key, value in parent.args.items() if key != "this"):
+                pass
+            case _:
+                return False
+        node, parent = parent, parent.parent
+    return False

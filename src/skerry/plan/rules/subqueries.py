@@ -92,7 +92,8 @@ def _is_plain(conjunct: exp.Expr) -> bool:
             # The first of a group is whichever comes first.
             if function.kind != "scalar" and name in ("first", "last", "first_value", "last_value", "any_value"):
                 return False
-        if isinstance(node, exp.Limit | exp.Offset):
+        # A row's number among its peers may be another one each time.
+        if isinstance(node, exp.Limit | exp.Offset | exp.Window):
             return False
     return True
 

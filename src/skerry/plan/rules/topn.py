@@ -18,7 +18,7 @@ from sqlglot import exp
 from skerry.catalog.table import Column
 from skerry.plan.fragment import SortKey
 from skerry.plan.grouping import Block, is_resolved
-from skerry.plan.rules.partial_aggregate import SiteMerge, as_said, by_place, free_prefix, is_operand
+from skerry.plan.rules.aggregates import SiteMerge, as_said, by_place, free_prefix, is_operand
 from skerry.sql.functions import is_deterministic
 from skerry.sql.shape import alike, literal_bound
 from skerry.sql.statement import Scan

@@ -1,0 +1,116 @@
+"""Runs plans without Spark: fragments in DuckDB, edges as tables, the finish by the member's own operators.
+
+What is compared is one plan with another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import sqlglot
+
+from skerry.exchange.aggregate import Aggregate
+from skerry.exchange.gather import Gather
+from skerry.exchange.input import END, Input, Polled
+from skerry.exchange.limit import Limit
+from skerry.exchange.merge import Merge
+from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+
+# By member and table.
+Tables = Mapping[tuple[str, str], pa.Table]
+
+_HINT = re.compile(r"/\*\+ .*? \*/ ")
+
+
+class Runner:
+    """One DuckDB for many plans; `tables` are the sites'."""
+
+    def __init__(self) -> None:
+        self._connection = duckdb.connect()
+        self._connection.execute("SET threads = 1")
+
+    def run(self, plan: Plan, tables: Tables) -> Counter[tuple[Any, ...]]:
+        """The rows of the result, in no order."""
+        return Counter(self.rows(plan, tables))
+
+    def rows(self, plan: Plan, tables: Tables) -> list[tuple[Any, ...]]:
+        """The rows of the result, in its order."""
+        edges: dict[int, list[pa.Table]] = {}
+        for fragment in plan.fragments:
+            edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
+        found = _finished(plan, edges[plan.finish.edge])
+        return [tuple(_comparable(value) for value in row) for row in found]
+
+    def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:
+        for leaf in fragment.leaves:
+            match leaf:
+                case TableLeaf(placeholder, table):
+                    self._put(placeholder, tables[fragment.member, table])
+                case EdgeLeaf(placeholder, edge, columns, _):
+                    self._put(placeholder, _together(edges[edge]).rename_columns([each.name for each in columns]))
+        try:
+            return self._connection.execute(_in_duckdb(fragment.sql)).to_arrow_table()
+        finally:
+            for leaf in fragment.leaves:
+                self._connection.execute(f"DROP TABLE {leaf.placeholder}")
+
+    def _put(self, name: str, table: pa.Table) -> None:
+        """As a table of its own: DuckDB 1.5 fails on some plans over Arrow's."""
+        self._connection.register("received", table)
+        self._connection.execute(f"CREATE TEMP TABLE {name} AS SELECT * FROM received")
+        self._connection.unregister("received")
+
+
+def _comparable(value: Any) -> Any:
+    """Numbers to ten digits: sums of parts differ in their last ones, and DuckDB makes doubles of some decimals."""
+    if isinstance(value, float | Decimal):
+        return "NaN" if value != value else float(f"{value:.10g}") + 0.0
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+class _Batches:
+    """A sender's rows, a few at a time."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._left = table.combine_chunks().to_batches(max_chunksize=3)
+
+    def poll(self) -> Polled:
+        return self._left.pop(0) if self._left else END
+
+
+def _together(answers: list[pa.Table]) -> pa.Table:
+    names = answers[0].column_names
+    return pa.concat_tables([each.rename_columns(names).cast(answers[0].schema) for each in answers])
+
+
+def _finished(plan: Plan, answers: list[pa.Table]) -> list[tuple[Any, ...]]:
+    """What the initiator makes of what its senders gave (member/result.py)."""
+    finish, schema = plan.finish, answers[0].schema
+    if not finish.aggregate and not finish.keys and not finish.offset and finish.limit is None:
+        return list(zip(*(column.to_pylist() for column in _together(answers).columns), strict=True))
+    inputs: list[Input] = [_Batches(each.rename_columns(schema.names).cast(schema)) for each in answers]
+    rows: Input = Merge(inputs, finish.keys, schema, 4, 1 << 20) if finish.keys else Gather(inputs)
+    if finish.aggregate:
+        rows = Aggregate(rows, finish.keys, finish.aggregate, schema)
+    if finish.offset or finish.limit is not None:
+        rows = Limit(rows, finish.offset, finish.limit)
+    found: list[tuple[Any, ...]] = []
+    while (batch := rows.poll()) is not END:
+        assert isinstance(batch, pa.RecordBatch)
+        found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
+    return found
+
+
+@cache
+def _in_duckdb(sql: str) -> str:
+    plain = _HINT.sub("", sql).replace(" SORT BY ", " ORDER BY ")
+    plain = plain.replace(" any(", " bool_or(").replace(" every(", " bool_and(")
+    (text,) = sqlglot.transpile(plain, read="spark", write="duckdb")
+    return text

@@ -1,0 +1,227 @@
+"""Rule `apart` at work: queries in FROM over several sites are answered at one of the members if that costs less."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+import msgspec
+from sqlglot import exp
+
+from skerry.plan.build import Builder
+from skerry.plan.capacity import Barred, hosted
+from skerry.plan.fragment import Leaf
+from skerry.plan.mentions import Mention
+from skerry.plan.place import capacity_of, cheapest, common_ancestor
+from skerry.plan.reduce import signature
+from skerry.plan.rules.apart import Apart
+from skerry.plan.rules.blocks import as_scan
+from skerry.plan.rules.semijoin import JOB_S, Reducer, Shipment
+from skerry.plan.site import Site
+
+# Sizes of what is made of joins are guessed more roughly than those of tables: a little less is no less.
+_ROUGH, _SAVES_S = 0.97, 1e-5
+
+
+class Nested(Protocol):
+    """A query in FROM as a query of its own, planned for every member that may answer it."""
+
+    def shipments(self, member: str) -> Mapping[str, Shipment]:
+        """What comes to the member for it."""
+
+    def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+        """Its tree at the member; `leaves` gets what it reads. Once: the plan is used up then."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Answer:
+    """A query that is answered at its block's member. `hosted`: fragments for that; the shipment counts what comes."""
+
+    mention: Mention
+    shipment: Shipment
+    hosted: Counter[str]
+    stays_rows: float
+
+
+class _Alike:
+    """Mentions of queries that are written alike, and what it takes to answer one of them."""
+
+    def __init__(self, make: Callable[[exp.Expr], Nested]) -> None:
+        self._make = make
+        self._nested: Nested | None = None
+        self._costs_s: dict[str, float] = {}
+        self.mentions: list[Mention] = []
+
+    @property
+    def nested(self) -> Nested:
+        if self._nested is None:
+            self._nested = self._make(_block(self.mentions[0]).body)
+        return self._nested
+
+    def cost_s(self, member: str) -> float:
+        """Of all that the query reads at the member."""
+        if member not in self._costs_s:
+            self._costs_s[member] = total_s(self.nested.shipments(member))
+        return self._costs_s[member]
+
+    def hosted(self, member: str) -> Counter[str]:
+        """Fragments that members host for it, its own too."""
+        return hosted(member, [each.node for each in once(self.nested.shipments(member))], ())
+
+    def read(self, block: Apart, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+        """Queries that are alike are read once, but for those with conditions of their own."""
+        is_first = block.body is _block(self.mentions[0]).body and self._nested is not None
+        nested = self.nested if is_first else self._make(block.body)
+        if is_first:
+            self._nested = None
+        return nested.read(builder, member, leaves)
+
+
+class Aparts:
+    """`blocks` are the mentions of such queries, `members` those that hold each scan's rows."""
+
+    def __init__(
+        self,
+        blocks: Mapping[str, Mention],
+        members: Mapping[str, Sequence[str]],
+        site: Site,
+        reducer: Reducer,
+        columns: Mapping[str, Sequence[str]],
+        barred: Barred,
+        make: Callable[[exp.Expr], Nested],
+    ) -> None:
+        self._members = members
+        self._site = site
+        self._reducer = reducer
+        self._columns = columns
+        self._barred = barred
+        self._alike: dict[str, _Alike] = {}
+        for each in blocks.values():
+            key = _block(each).text if _block(each).is_stable else each.name
+            self._alike.setdefault(key, _Alike(make)).mentions.append(each)
+        # Each mention as it is when the query is answered at one member or another.
+        self.mentions: dict[str, Mention] = {}
+        self._chosen: dict[str, list[Answer]] = {}
+
+    def at(self, root: str, shipments_of: Callable[[Sequence[Answer]], dict[str, Shipment]]) -> dict[str, Shipment]:
+        """The shipments to `root`, with those queries answered apart that make them cost less; innermost first."""
+        chosen: list[Answer] = []
+        best = shipments_of(chosen)
+        best_s, is_last = total_s(best), True
+        for alike in self._alike.values():
+            others = [each for each in chosen if not any(stands_in(each.mention, outer) for outer in alike.mentions)]
+            busy = sum((each.hosted for each in others), Counter({root: 1}))
+            answers = self._answers(alike, root, busy)
+            if answers:
+                tried = shipments_of([*others, *answers])
+                tried_s = total_s(tried)
+                is_last = tried_s < best_s * _ROUGH - _SAVES_S
+                if is_last:
+                    chosen, best, best_s = [*others, *answers], tried, tried_s
+        self._chosen[root] = chosen
+        # What was joined is remembered by root, as it was asked for last.
+        return best if is_last else shipments_of(chosen)
+
+    def take(self, root: str) -> dict[str, Mention]:
+        """The queries that are answered apart when the rest is at `root`."""
+        for each in self._chosen.get(root, ()):
+            block = _block(each.mention)
+            sites = " and ".join(sorted({member for name in block.names for member in self._members[name]}))
+            rows = f"~{each.shipment.rows:.0f} rows travel instead of ~{each.stays_rows:.0f}"
+            told = f"a query over {sites} is answered there: {rows}"
+            each.mention.block = dataclasses.replace(block, reason="; ".join(filter(None, [told, block.reason])))
+        return {each.mention.name: each.mention for each in self._chosen.get(root, ())}
+
+    def _answers(self, alike: _Alike, root: str, busy: Counter[str]) -> list[Answer]:
+        """All of them at the member where that costs least, if it is less than to have what they read at the root."""
+        site, stays_s = self._site, alike.cost_s(root)
+        found: dict[str, list[Answer]] = {}
+        for host in self._hosts(alike.mentions[0]):
+            if host == root or alike.cost_s(host) >= stays_s:
+                continue
+            if any(each in self._barred.blocks for own in alike.mentions for each in self._named(own, host)):
+                continue
+            needed = alike.hosted(host)
+            if all(busy[each] + needed[each] <= capacity_of(site.topology, each) for each in needed):
+                found[host] = self._at_host(alike, host, root)
+        if site.rules.strategy == "bottom-up":
+            found = dict(list(found.items())[:1])
+        costs_s = {host: total_s(_shipments(answers)) for host, answers in found.items()}
+        if not costs_s:
+            return []
+        host = cheapest(costs_s, self._holders(alike.mentions[0]), site.data_members)
+        return found[host] if costs_s[host] < stays_s else []
+
+    def _at_host(self, alike: _Alike, host: str, root: str) -> list[Answer]:
+        """Each with its own conditions, or all of them without, as one, if that costs less."""
+        own = [self._answer(alike, each, host, root) for each in alike.mentions]
+        if len(once(_shipments(own))) < 2:
+            return own
+        whole = [self._answer(alike, each, host, root, is_whole=True) for each in alike.mentions]
+        return min(own, whole, key=lambda each: total_s(_shipments(each)))
+
+    def _answer(self, alike: _Alike, mention: Mention, host: str, root: str, is_whole: bool = False) -> Answer:
+        variant = self._variant(alike, mention, host, is_whole)
+        reduces = self._site.rules.has("semijoin") and not is_whole
+        shipment = self._reducer.shipment(variant, root, self._columns[mention.name], reduces)
+        shipment = dataclasses.replace(shipment, cost_s=shipment.cost_s + alike.cost_s(host) + JOB_S)
+        needed = alike.hosted(host) if mention is alike.mentions[0] else Counter[str]()
+        return Answer(variant, shipment, needed, sum(each.rows for each in once(alike.nested.shipments(root))))
+
+    def _variant(self, alike: _Alike, mention: Mention, host: str, is_whole: bool) -> Mention:
+        name = self._named(mention, host)[is_whole]
+        if name not in self.mentions:
+            own = _block(mention)
+            inputs = tuple(each.node for each in once(alike.nested.shipments(host)))
+            block = dataclasses.replace(own, member=host, inputs=inputs, read=partial(alike.read, own))
+            parts = tuple(msgspec.structs.replace(part, table=name, member=host) for part in mention.parts)
+            found = dataclasses.replace(mention, scan=as_scan(name, block), parts=parts, block=block)
+            if is_whole:
+                found.conditions, found.arcs = [], {}
+            self.mentions[name] = found
+        return self.mentions[name]
+
+    def _named(self, mention: Mention, host: str) -> tuple[str, str]:
+        """With its conditions, and without."""
+        name = f"{mention.name}_{self._site.data_members.index(host)}"
+        return name, f"{name}_whole"
+
+    def _holders(self, mention: Mention) -> list[str]:
+        return [member for name in _block(mention).names for member in self._members[name]]
+
+    def _hosts(self, mention: Mention) -> Sequence[str]:
+        site = self._site
+        if site.rules.strategy == "bottom-up":
+            return common_ancestor(site.topology, self._holders(mention), site.initiator, site.data_members)
+        return site.data_members
+
+
+def _block(mention: Mention) -> Apart:
+    assert isinstance(mention.block, Apart)
+    return mention.block
+
+
+def _shipments(answers: Sequence[Answer]) -> dict[str, Shipment]:
+    return {each.mention.name: each.shipment for each in answers}
+
+
+def total_s(shipments: Mapping[str, Shipment]) -> float:
+    return sum(each.cost_s for each in once(shipments))
+
+
+def once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:
+    """Those of which the same rows travel count as one."""
+    return list({signature(each.node): each for each in shipments.values()}.values())
+
+
+def stands_in(mention: Mention, outer: Mention) -> bool:
+    """Does the block stand inside the other?"""
+    if mention.block is None or mention is outer or outer.block is None:
+        return False
+    node: exp.Expr | None = mention.source.node
+    while node is not None and node is not outer.block.body:
+        node = node.parent
+    return node is not None

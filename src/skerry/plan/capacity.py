@@ -1,0 +1,95 @@
+"""How many fragments each member hosts in a plan, beside the scans of its own tables, and what it gives up when full.
+
+Rows are where they are, so scans are never too many. A query in FROM that its member has no room for is not answered
+there: its tables are scanned, and it moves on to where the rest of the query runs. Keys that go ahead of rows do not
+when their member is full. The root itself is passed on to a member with room.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from skerry.catalog.topology import Topology
+from skerry.plan.mentions import Mention
+from skerry.plan.place import capacity_of
+from skerry.plan.rules.apart import Apart
+from skerry.plan.rules.joined import Joined
+from skerry.plan.rules.semijoin import Node
+
+
+class Barred(msgspec.Struct, frozen=True):
+    """What is given up: `blocks`, names of queries in FROM that are not answered where their tables are, and the keys
+    of the `givers`. `told`: the same for people."""
+
+    blocks: frozenset[str] = frozenset()
+    givers: frozenset[str] = frozenset()
+    told: tuple[str, ...] = ()
+
+    def and_block(self, mention: Mention) -> Barred:
+        assert mention.block is not None
+        told = f"no room at {mention.block.member} for {mention.alias.name}"
+        return Barred(self.blocks | {mention.name}, self.givers, (*self.told, told))
+
+    def and_keys(self, members: Iterable[str]) -> Barred | None:
+        """None when those members give no keys as it is."""
+        more = [member for member in members if member not in self.givers]
+        told = [f"no room at {member} for keys" for member in more]
+        return Barred(self.blocks, self.givers | set(more), (*self.told, *told)) if more else None
+
+
+def hosted(root: str, nodes: Iterable[Node], partials: Sequence[str]) -> Counter[str]:
+    """Fragments that are no scans, by member. `nodes`: what comes to the root; `partials`: members of partial rows."""
+    found = Counter({root: 1})
+    found.update(member for member in partials if member != root)
+    for node in nodes:
+        _count(node, root, found)
+    return found
+
+
+def blocks_hosted(root: str, mentions: Iterable[Mention], partials: Sequence[str]) -> Counter[str]:
+    """The same before joins and keys are chosen."""
+    found = hosted(root, (), partials)
+    for each in mentions:
+        if each.block is not None and each.block.member != root:
+            found[each.block.member] += 1
+            for node in each.block.inputs if isinstance(each.block, Apart) else ():
+                _count(node, each.block.member, found)
+    return found
+
+
+def answered(node: Node, receiver: str) -> list[Mention]:
+    """The queries in FROM that are answered at another member before their rows come to `receiver`."""
+    block = node.mention.block
+    if isinstance(block, Joined):
+        return [each for one in block.inputs for each in answered(one.shipment.node, block.member)]
+    return [node.mention] if block is not None and block.member != receiver else []
+
+
+def crowded(counts: Counter[str], topology: Topology | None) -> list[str]:
+    """Members that would host more than they may."""
+    return [member for member, count in counts.items() if count > capacity_of(topology, member)]
+
+
+def _count(node: Node, receiver: str, found: Counter[str]) -> None:
+    block = node.mention.block
+    if block is not None and block.member != receiver:
+        found[block.member] += 1
+    if isinstance(block, Joined):
+        for each in block.inputs:
+            _count(each.shipment.node, block.member, found)
+    elif isinstance(block, Apart):
+        for inside in block.inputs:
+            _count(inside, block.member, found)
+    _count_keys(node, Counter(member for member in node.mention.members if member != receiver), found)
+
+
+def _count_keys(node: Node, at: Counter[str], found: Counter[str]) -> None:
+    """`at`: where the node's rows are looked up among keys, and how often."""
+    times = sum(at.values())
+    for child in [each for _, each in node.children] + [each for _, each in node.ranges]:
+        for member in child.mention.members:
+            found[member] += times - at[member]
+        _count_keys(child, Counter(dict.fromkeys(child.mention.members, times)), found)

@@ -1,0 +1,61 @@
+"""What of a plan's cost is seconds and what is dollars: the planner adds them up, people want them apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from skerry.catalog.topology import S_PER_USD
+from skerry.plan.build import Source
+from skerry.plan.mentions import Mention
+from skerry.plan.place import Costs
+from skerry.plan.rules.joined import Joined
+from skerry.plan.rules.semijoin import Reducer, Shipment
+from skerry.plan.site import Site
+
+
+def cost_text(cost_s: float, seconds: float) -> str:
+    """`~1.6 s and $0.01`; `seconds` is the part of the cost that is no money."""
+    if math.isinf(cost_s):
+        return "for ever"
+    usd = (cost_s - seconds) / S_PER_USD
+    money = "" if usd < 1e-9 else f" and ${usd:.2f}" if usd >= 0.01 else " and less than $0.01"
+    return f"~{seconds:.2g} s{money}"
+
+
+def seconds_of(
+    cost_s: float,
+    root: str,
+    shipments: Sequence[Shipment],
+    partials: Sequence[Source],
+    result_bytes: float,
+    mentions: Mapping[str, Mention],
+    site: Site,
+) -> float:
+    """The cost of a plan with its root there, if no link had a price."""
+    if site.topology is None or not site.topology.has_prices or math.isinf(cost_s):
+        return cost_s
+    costs = Costs(site.topology, s_per_usd=0.0)
+    reducer = Reducer(mentions, costs, site.estimator)
+    return (
+        sum(_shipment_s(reducer, each, root) for each in shipments)
+        + costs.ship_s(root, site.initiator, result_bytes)
+        + partials_s(partials, root, costs)
+    )
+
+
+def partials_s(partials: Sequence[Source], receiver: str, costs: Costs) -> float:
+    """Of partial rows that come to the receiver."""
+    return sum(
+        costs.ship_s(sender, receiver, size_bytes)
+        for source in partials
+        for sender, size_bytes in source.sent_bytes().items()
+    )
+
+
+def _shipment_s(reducer: Reducer, shipment: Shipment, receiver: str) -> float:
+    block = shipment.node.mention.block
+    found_s = reducer.cost_s(shipment.node, receiver, shipment.columns)
+    if isinstance(block, Joined):
+        found_s += sum(_shipment_s(reducer, each.shipment, block.member) for each in block.inputs)
+    return found_s

@@ -1,0 +1,375 @@
+-- case: the quick direction brings orders to lineitem
+-- rules: filters
+-- links:
+--   - {from: oslo, to: tromso, mbit: 1000}
+--   - {from: tromso, to: oslo, mbit: 0.1}
+SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso (~1500000 rows, 11.4 MiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    SELECT count(*) AS n FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_cust = l_qty
+    because the links take ~0.22 s, ~1.9e+03 s at oslo
+    → edge 2 to oslo, through the driver, zstd (~1 rows, 16 B)
+finish at oslo: gather edge 2 from tromso
+*/
+
+-- case: and the other one lineitem to orders
+-- rules: filters
+-- links:
+--   - {from: oslo, to: tromso, mbit: 0.1}
+--   - {from: tromso, to: oslo, mbit: 1000}
+SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty
+/*
+plan, result at oslo
+fragment 1 at tromso: reads table lineitem
+    SELECT lineitem.`l_qty` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 1 to oslo (~6000000 rows, 22.9 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from tromso
+    SELECT count(*) AS n FROM orders AS orders JOIN edge_1 AS lineitem ON o_cust = l_qty
+    because the links take ~0.19 s, ~9.6e+02 s at tromso
+    → edge 2 to oslo, through the driver (~1 rows, 16 B)
+finish at oslo: gather edge 2 from oslo
+*/
+
+-- case: of links that cost nothing the one with the fewest bytes is used
+-- rules: filters
+-- at: bergen
+-- links:
+--   - {between: [oslo, bergen], mbit: 100}
+--   - {between: [bergen, tromso], mbit: 100}
+--   - {between: [oslo, tromso], mbit: 100}
+SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price > o_total
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_id`, orders.`o_total`, orders.`o_note` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso, zstd (~1500000 rows, 68.7 MiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    SELECT max(o_note) AS m FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order AND l_price > o_total
+    because the links take ~5.8 s, ~12 s at oslo
+    → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
+finish at bergen: gather edge 2 from tromso
+*/
+
+-- case: a dear link is passed by, though more has to travel
+-- rules: filters
+-- at: bergen
+-- links:
+--   - {between: [oslo, bergen], mbit: 100}
+--   - {between: [bergen, tromso], mbit: 100}
+--   - {from: oslo, to: tromso, mbit: 100, usd_per_gb: 50}
+--   - {from: tromso, to: oslo, mbit: 100}
+SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price > o_total
+/*
+plan, result at bergen
+fragment 1 at tromso: reads table lineitem
+    SELECT lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 1 to oslo, zstd (~6000000 rows, 137.3 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from tromso
+    SELECT max(o_note) AS m FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order AND l_price > o_total
+    because the links take ~12 s, ~12 s at tromso
+    → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
+finish at bergen: gather edge 2 from oslo
+*/
+
+-- case: a relay passes rows on
+-- rules: all
+-- links:
+--   - {between: [oslo, front], mbit: 200}
+--   - {between: [front, tromso], mbit: 200, ms: 5}
+SELECT o_note, l_qty FROM orders JOIN lineitem ON o_id = l_order WHERE o_total = 3
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_total = 3
+    because orders is there; its keys spare other rows the way
+    → edge 2 to tromso, by way of front, zstd (~14342 rows, 112.1 KiB)
+fragment 2 at tromso: reads table lineitem; edge 2 from oslo
+    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
+    because lineitem is there; rows without an equal in orders stay
+    → edge 1 to oslo, by way of front, zstd (~143426 rows, 1.6 MiB)
+fragment 3 at oslo: reads table orders; edge 1 from tromso
+    SELECT /*+ BROADCAST(`lineitem`) */ o_note, l_qty FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order WHERE o_total = 3
+    because the links take ~0.17 s, ~0.38 s at tromso
+    → edge 3 to oslo (~150000 rows, 4.0 MiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: two quick links are a better way than a slow one
+-- rules: filters
+-- at: tromso
+-- links:
+--   - {between: [oslo, tromso], mbit: 1}
+--   - {between: [oslo, bergen], mbit: 100}
+--   - {between: [bergen, tromso], mbit: 100}
+SELECT l_qty FROM orders JOIN lineitem ON o_id = l_order WHERE o_total = 3
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_id` FROM orders AS orders WHERE o_total = 3
+    because orders is there
+    → edge 1 to tromso, by way of bergen, zstd (~15000 rows, 117.2 KiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    SELECT /*+ BROADCAST(`orders`) */ l_qty FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order
+    because the links take ~0.019 s, ~5.8 s at bergen
+    → edge 2 to tromso (~150000 rows, 585.9 KiB)
+finish at tromso: gather edge 2 from tromso
+*/
+
+-- case: a lite initiator runs nothing, the result comes to it
+-- rules: all
+-- at: front
+-- links:
+--   - {between: [oslo, bergen], mbit: 100}
+--   - {between: [bergen, front], mbit: 10}
+SELECT c_name, o_total FROM customer JOIN orders ON o_cust = c_id WHERE c_nation = 3
+/*
+plan, result at front
+fragment 1 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
+    because customer is there; its keys spare other rows the way
+    → edge 2 to oslo, zstd (~1434 rows, 11.2 KiB)
+fragment 2 at oslo: reads table orders; edge 2 from bergen
+    SELECT /*+ BROADCAST(key_1) */ orders.`o_cust`, orders.`o_total` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id`
+    because orders is there; rows without an equal in customer stay
+    → edge 1 to bergen, zstd (~14342 rows, 336.2 KiB)
+fragment 3 at bergen: reads table customer; edge 1 from oslo
+    SELECT /*+ BROADCAST(`orders`) */ c_name, o_total FROM customer AS customer JOIN edge_1 AS orders ON o_cust = c_id WHERE c_nation = 3
+    because the links take ~0.52 s, ~0.53 s at oslo
+    → edge 3 to front, zstd (~15000 rows, 585.9 KiB)
+finish at front: gather edge 3 from bergen
+*/
+
+-- case: by cost a join runs where the most rows are, away from the initiator
+-- rules: filters
+-- at: tromso
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT count(*) AS n FROM orders JOIN customer ON o_cust = c_id
+/*
+plan, result at tromso
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo, zstd (~150000 rows, 1.1 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    SELECT /*+ BROADCAST(`customer`) */ count(*) AS n FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
+    because the links take ~0.97 s, ~9.6 s at bergen
+    → edge 2 to tromso, through the driver, by way of bergen, zstd (~1 rows, 16 B)
+finish at tromso: gather edge 2 from oslo
+*/
+
+-- case: bottom-up the same runs where the rows of both meet first
+-- rules: filters
+-- strategy: bottom-up
+-- at: tromso
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT count(*) AS n FROM orders JOIN customer ON o_cust = c_id
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 1 to bergen, zstd (~1500000 rows, 11.4 MiB)
+fragment 2 at bergen: reads edge 1 from oslo; table customer
+    SELECT count(*) AS n FROM edge_1 AS orders JOIN customer AS customer ON o_cust = c_id
+    because all its rows pass bergen on their way to tromso
+    → edge 2 to tromso, through the driver, zstd (~1 rows, 16 B)
+finish at tromso: gather edge 2 from bergen
+*/
+
+-- case: bottom-up without a member between them it is the initiator
+-- rules: filters
+-- strategy: bottom-up
+-- links:
+--   - {between: [oslo, tromso], mbit: 1000}
+--   - {between: [oslo, bergen], mbit: 10}
+SELECT c_name, l_qty FROM customer JOIN lineitem ON l_order = c_id
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo, zstd (~150000 rows, 4.6 MiB)
+fragment 2 at tromso: reads table lineitem
+    SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 2 to oslo (~6000000 rows, 68.7 MiB)
+fragment 3 at oslo: reads edge 1 from bergen; edge 2 from tromso
+    SELECT /*+ BROADCAST(`customer`) */ c_name, l_qty FROM edge_1 AS customer JOIN edge_2 AS lineitem ON l_order = c_id
+    because all its rows pass oslo on their way to oslo
+    → edge 3 to oslo (~1500000 rows, 40.1 MiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: a member with room runs what it has keys for, and the rest
+-- rules: all
+-- strategy: bottom-up
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT c_id, l_qty FROM customer, lineitem WHERE l_order = c_id AND c_name = 'x'
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    because customer is there; its keys spare other rows the way
+    → edge 2 to tromso, zstd (~1434 rows, 11.2 KiB)
+fragment 2 at tromso: reads table lineitem; edge 2 from bergen
+    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
+    because lineitem is there; rows without an equal in customer stay
+    → edge 1 to bergen, zstd (~14342 rows, 168.1 KiB)
+fragment 3 at bergen: reads table customer; edge 1 from tromso
+    SELECT /*+ BROADCAST(`lineitem`) */ c_id, l_qty FROM customer AS customer, edge_1 AS lineitem WHERE l_order = c_id AND c_name = 'x'
+    because all its rows pass bergen on their way to oslo
+    → edge 3 to oslo, zstd (~15000 rows, 175.8 KiB)
+finish at oslo: gather edge 3 from bergen
+*/
+
+-- case: a full one is passed over on the way to the initiator
+-- rules: all
+-- strategy: bottom-up
+-- capacity: {bergen: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT c_id, l_qty FROM customer, lineitem WHERE l_order = c_id AND c_name = 'x'
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    because customer is there
+    → edge 1 to oslo, zstd (~1500 rows, 11.7 KiB)
+fragment 2 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    because customer is there; its keys spare other rows the way
+    → edge 3 to tromso, zstd (~1434 rows, 11.2 KiB)
+fragment 3 at tromso: reads table lineitem; edge 3 from bergen
+    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
+    because lineitem is there; rows without an equal in customer stay
+    → edge 2 to oslo, by way of bergen, zstd (~14342 rows, 168.1 KiB)
+fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
+    SELECT /*+ BROADCAST(`customer`, `lineitem`) */ c_id, l_qty FROM edge_1 AS customer, edge_2 AS lineitem WHERE l_order = c_id
+    because all its rows pass oslo on their way to oslo; bergen would be chosen, but there is no room at bergen
+    → edge 4 to oslo (~15000 rows, 175.8 KiB)
+finish at oslo: gather edge 4 from oslo
+*/
+
+-- case: over the slow links of a star two tables are joined before the third
+-- rules: all
+-- links:
+--   - {between: [oslo, front], mbit: 10, ms: 20}
+--   - {between: [bergen, front], mbit: 10, ms: 20}
+--   - {from: front, to: tromso, mbit: 5, ms: 40, usd_per_gb: 0.1}
+--   - {from: tromso, to: front, mbit: 1, ms: 40, usd_per_gb: 0.1}
+SELECT o_id, l_price FROM lineitem, orders, customer WHERE l_order = o_id AND o_cust = c_id AND c_nation = 3 AND o_total = 7
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
+    because customer is there
+    → edge 2 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
+fragment 2 at oslo: reads table orders; edge 2 from bergen
+    SELECT joined_0.`o_id` FROM (SELECT /*+ BROADCAST(`customer`) */ orders.`o_id` AS `o_id` FROM orders AS orders, edge_2 AS customer WHERE orders.`o_cust` = customer.`c_id` AND orders.`o_total` = 7) AS joined_0
+    because orders, customer are joined there before they travel
+    → edge 1 to tromso, by way of front, zstd (~150 rows, 1.2 KiB)
+fragment 3 at tromso: reads table lineitem; edge 1 from oslo
+    SELECT /*+ BROADCAST(`joined_0`) */ o_id, l_price FROM lineitem AS lineitem, edge_1 AS joined_0 WHERE l_order = o_id
+    because the links take ~0.52 s and less than $0.01, ~0.58 s and less than $0.01 at oslo
+    → edge 3 to oslo, by way of front, zstd (~1500 rows, 35.2 KiB)
+finish at oslo: gather edge 3 from tromso
+*/
+
+-- case: over the slow links of a star keys go first where joins may not
+-- rules: filters,semijoin
+-- links:
+--   - {between: [oslo, front], mbit: 10, ms: 20}
+--   - {between: [bergen, front], mbit: 10, ms: 20}
+--   - {from: front, to: tromso, mbit: 5, ms: 40, usd_per_gb: 0.1}
+--   - {from: tromso, to: front, mbit: 1, ms: 40, usd_per_gb: 0.1}
+SELECT o_id, l_price FROM lineitem, orders, customer WHERE l_order = o_id AND o_cust = c_id AND c_nation = 3 AND o_total = 7
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
+    because customer is there; its keys spare other rows the way
+    → edge 3 to oslo, by way of front, zstd (~1434 rows, 11.2 KiB)
+fragment 2 at oslo: reads table orders; edge 3 from bergen
+    SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
+    because orders is there; rows without an equal in customer stay; its keys spare other rows the way
+    → edge 2 to tromso, by way of front, zstd (~143 rows, 1.1 KiB)
+fragment 3 at tromso: reads table lineitem; edge 2 from oslo
+    SELECT /*+ BROADCAST(key_2) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_2 ON lineitem.`l_order` = key_2.`o_id`
+    because lineitem is there; rows without an equal in orders stay
+    → edge 1 to oslo, by way of front, zstd (~1433 rows, 33.6 KiB)
+fragment 4 at bergen: reads table customer
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
+    because customer is there
+    → edge 4 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
+fragment 5 at oslo: reads edge 1 from tromso; table orders; edge 4 from bergen
+    SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id, l_price FROM edge_1 AS lineitem, orders AS orders, edge_4 AS customer WHERE l_order = o_id AND o_cust = c_id AND o_total = 7
+    because the links take ~0.58 s and less than $0.01, ~0.62 s and less than $0.01 at tromso
+    → edge 5 to oslo (~1500 rows, 35.2 KiB)
+finish at oslo: gather edge 5 from oslo
+*/
+
+-- case: both sides go to a third member
+-- rules: all
+-- at: bergen
+-- links:
+--   - {between: [oslo, bergen], mbit: 1000}
+--   - {between: [tromso, bergen], mbit: 1000}
+SELECT o_note, l_price FROM orders JOIN lineitem ON o_cust = l_qty
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_cust`, orders.`o_note` FROM orders AS orders
+    because orders is there
+    → edge 1 to bergen (~1500000 rows, 45.8 MiB)
+fragment 2 at tromso: reads table lineitem
+    SELECT lineitem.`l_qty`, lineitem.`l_price` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 2 to bergen (~6000000 rows, 114.4 MiB)
+fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
+    SELECT o_note, l_price FROM edge_1 AS orders JOIN edge_2 AS lineitem ON o_cust = l_qty
+    because the links take ~1.3 s, ~5.6 s at tromso
+    → edge 3 to bergen (~15000000 rows, 572.2 MiB)
+finish at bergen: gather edge 3 from bergen
+*/
+
+-- case: both sides go to a third member that nobody asked
+-- rules: filters
+-- at: front
+-- links:
+--   - {from: oslo, to: bergen, mbit: 1000}
+--   - {from: tromso, to: bergen, mbit: 1000}
+--   - {from: bergen, to: oslo, mbit: 1}
+--   - {from: bergen, to: tromso, mbit: 1}
+--   - {between: [bergen, front], mbit: 1}
+SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty AND l_price > o_total
+/*
+plan, result at front
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_cust`, orders.`o_total` FROM orders AS orders
+    because orders is there
+    → edge 1 to bergen (~1500000 rows, 34.3 MiB)
+fragment 2 at tromso: reads table lineitem
+    SELECT lineitem.`l_qty`, lineitem.`l_price` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 2 to bergen (~6000000 rows, 114.4 MiB)
+fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
+    SELECT count(*) AS n FROM edge_1 AS orders JOIN edge_2 AS lineitem ON o_cust = l_qty AND l_price > o_total
+    because the links take ~1.3 s, ~2.9e+02 s at tromso
+    → edge 3 to front, through the driver, zstd (~1 rows, 16 B)
+finish at front: gather edge 3 from bergen
+*/
