@@ -333,3 +333,45 @@ fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
     → edge 2 to oslo, in order, through the driver (~5 rows, 40 B)
 finish at oslo: gather edge 2 from oslo
 */
+
+-- case: of rows that differ each part sends the first
+-- rules: topn,aggregates
+-- at: tromso
+SELECT c_name, t.k FROM (SELECT DISTINCT kind AS k, id FROM events ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN customer ON c_id = t.id
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table events
+    SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
+    → edge 1 to bergen (~4 rows, 128 B)
+fragment 2 at tromso: reads table events
+    SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
+    → edge 1 to bergen (~4 rows, 128 B)
+fragment 3 at bergen: reads table customer; table events; edge 1 from oslo, tromso
+    SELECT c_name, t.k FROM (SELECT DISTINCT part_0 AS k, part_1 AS `id` FROM ((SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4) UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN customer AS customer ON c_id = t.id
+    because the links take ~0.0036 s, ~0.39 s at tromso
+    → edge 2 to tromso (~50 rows, 2.3 KiB)
+finish at tromso: gather edge 2 from bergen
+*/
+
+-- case: groups are cut by no order that leaves some of them open
+-- rules: topn,aggregates
+-- at: tromso
+SELECT c_name, t.kind FROM (SELECT kind, max(id) AS m FROM events GROUP BY kind ORDER BY kind LIMIT 3) AS t JOIN customer ON c_id = t.m
+/*
+plan, result at tromso
+fragment 1 at bergen: reads table customer
+    SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
+    because customer is there
+    → edge 1 to tromso (~150000 rows, 4.6 MiB)
+fragment 2 at oslo: reads table events
+    SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind
+    → edge 2 to tromso (~100 rows, 3.1 KiB)
+fragment 3 at bergen: reads table events
+    SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind
+    → edge 2 to tromso (~500 rows, 15.6 KiB)
+fragment 4 at tromso: reads edge 1 from bergen; table events; edge 2 from oslo, bergen
+    SELECT /*+ BROADCAST(`customer`) */ c_name, t.kind FROM (SELECT part_0 AS `kind`, max(part_1) AS m FROM (SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY part_0 LIMIT 3) AS t JOIN edge_1 AS customer ON c_id = t.m
+    because the links take ~0.39 s, ~0.58 s at bergen
+    → edge 3 to tromso (~150000 rows, 6.9 MiB)
+finish at tromso: gather edge 3 from tromso
+*/

@@ -12,6 +12,7 @@ Five shapes, tried in this order:
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
@@ -95,11 +96,12 @@ def _add_improved(
     scans = {scan.node_name: scan for scan in query.tables}
     found: list[AtSite] = []
     bounded: list[AtSite] = []
+    always, capacity = site.rules.aggregates_always, partial(capacity_of, site.topology)
     if site.rules.has("aggregates"):
-        always, capacity = site.rules.aggregates_always, partial(capacity_of, site.topology)
-        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity)
+        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity, site.rules.has("topn"))
     if site.rules.has("topn"):
-        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator)
+        hosted = Counter(member for each in found for member in each.rows)
+        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator, hosted, capacity)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
     # Of partial rows nobody knows the values: the result is that of the query as it was written.
     if partials:

@@ -18,6 +18,7 @@ from skerry.plan.known import groups_key
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
 from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.plan.rules.topn import first_distinct, rows_wanted
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
@@ -73,10 +74,12 @@ def at_sites(
     estimator: Estimator,
     is_forced: bool = False,
     capacity: Callable[[str], float] = lambda _: math.inf,
+    is_bounded: bool = False,
 ) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables.
 
     `capacity`: so many groupings a member has room for. The table of another comes as it is, from all its parts.
+    `is_bounded`: of SELECT DISTINCT with a limit first rows are enough (rule `topn`).
     """
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
@@ -93,7 +96,11 @@ def at_sites(
             continue
         group = merge.partial.args.get("group")
         keys = group.expressions if group is not None else ()
+        if is_bounded:
+            merge = first_distinct(block, merge)
         rows = _group_rows(block, keys, merge.partial, scans, parts, estimator)
+        if merge.partial.args.get("limit") is not None:
+            rows = {member: min(count, rows_wanted(select) or 0) for member, count in rows.items()}
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
         has_room = all(hosted[member] < capacity(member) for member in rows)
         if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):

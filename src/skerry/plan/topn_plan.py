@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -52,19 +53,31 @@ def _is_spelt_alike(table: TableRef, parts: Sequence[TablePart]) -> bool:
     return all([column.name for column in part.columns] == spelt for part in parts)
 
 
-def bounded_at_sites(query: Query, parts: PartsOf, estimator: Estimator) -> tuple[Query, list[AtSite]]:
-    """The query over the first rows of parts, wherever that pays, and what they are."""
+def bounded_at_sites(
+    query: Query, parts: PartsOf, estimator: Estimator, hosted: Counter[str], capacity: Callable[[str], float]
+) -> tuple[Query, list[AtSite]]:
+    """The query over the first rows of parts, wherever that pays, and what they are.
+
+    `hosted`: what members host already, of the `capacity` that they have.
+    """
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = strewn({name: parts[name] for name in scans})
-    root = query.tree.copy()
+    root, hosted = query.tree.copy(), hosted.copy()
     found: list[AtSite] = []
-    for operand, cut in bounded_operands(query, root, parts, estimator):
+
+    def take(cut: AtSite | None) -> bool:
+        if cut is None or any(hosted[member] >= capacity(member) for member in cut.rows):
+            return False
+        hosted.update(cut.rows.keys())
         found.append(cut)
-        operand.replace(cut.merge.final)
+        return True
+
+    for operand, cut in bounded_operands(query, root, parts, estimator):
+        if take(cut):
+            operand.replace(cut.merge.final)
     for select in list(root.find_all(exp.Select)) if sizes else ():
         bounded = _cut(select, scans, parts, sizes, estimator) if rows_wanted(select) is not None else None
-        if bounded is not None:
-            found.append(bounded)
+        if bounded is not None and take(bounded):
             root = replaced(root, select, bounded.merge.final)
     return _over(query, root, found), found
 
