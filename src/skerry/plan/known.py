@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
-from skerry.plan.observed import at_least, digest, distinct_of, normal, scan_key
+from skerry.plan.observed import at_least, digest, distinct_of, scan_key, texts_of
 from skerry.plan.rules.joined import Conjunct, Joined
 from skerry.sql.dialect import render
-from skerry.sql.push import split, unqualified
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 def mention_keys(mention: Mention) -> tuple[str, ...]:
     """The rows of each part that pass the mention's conditions."""
-    filters = [unqualified(condition.filter) for condition in mention.conditions]
+    filters = [condition.filter for condition in mention.conditions]
     if mention.block is None and not mention.reads:
         return tuple(scan_key(part.member, part.table, part.files_version, filters) for part in mention.parts)
-    texts = sorted(normal(each) for condition in filters for each in split(condition))
+    texts = sorted(text for condition in filters for text in texts_of(condition))
     if mention.block is not None:
         of = "joined" if isinstance(mention.block, Joined) else _block_text(mention.block)
         return (_name("block", of, *mention.reads, "where", *texts),)

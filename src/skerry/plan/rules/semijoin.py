@@ -79,6 +79,8 @@ class Reducer:
         self._estimator = estimator
         self._scans: dict[str, Estimate] = {}
         self._grown: dict[str, Node] = {}
+        # Shares of parts, key columns, and whether any reduced rows have been seen.
+        self._asked: dict[str, tuple[list[float], list[str], bool]] = {}
         self._known_shares: dict[str, dict[str, float]] = {}
 
     def plain(self, mention: Mention) -> Node:
@@ -142,10 +144,17 @@ class Reducer:
         if not observed:
             return estimate
         mention = node.mention
-        held = self._shares(mention)
-        shares = [held[part.member] for part in mention.parts]
+        asked = self._asked.get(mention.name)
+        if asked is None:
+            held = self._shares(mention)
+            columns = {own.lower() for pairs in mention.arcs.values() for own, _ in pairs}
+            shares = [held[part.member] for part in mention.parts]
+            asked = self._asked[mention.name] = shares, sorted(columns), observed.has_least(mention.known)
+        shares, keys, was_reduced = asked
+        if (node.children or node.ranges) and not was_reduced:
+            return estimate
         estimate = self._estimator.resize(estimate, observed.rows(node.known, shares, estimate.rows), whole)
-        for column in {own.lower() for pairs in mention.arcs.values() for own, _ in pairs}:
+        for column in keys:
             values = observed.seen([distinct_of(key, column) if key else "" for key in node.known], shares)
             if values is not None and column in estimate.columns:
                 known = msgspec.structs.replace(estimate.columns[column], ndv=max(1.0, values))
