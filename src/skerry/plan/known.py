@@ -70,7 +70,9 @@ def _whole(node: Node) -> str:
     return digest(node.known) if all(node.known) else ""
 
 
-def sent_keys(node: Node, part: TablePart, columns: Sequence[str], *, is_distinct: bool) -> tuple[str, ...]:
+def sent_keys(
+    node: Node, part: TablePart, columns: Sequence[str], planned: Sequence[str], *, is_distinct: bool
+) -> tuple[str, ...]:
     """Under which names the size of a fragment of the node is to be remembered."""
     index = node.mention.parts.index(part)
     own, plain = node.known[index], node.mention.known[index]
@@ -79,12 +81,19 @@ def sent_keys(node: Node, part: TablePart, columns: Sequence[str], *, is_distinc
     found = [at_least(own) if is_distinct else own]
     if is_distinct and len(columns) == 1:
         found.append(distinct_of(own, columns[0]))
+    if planned:
+        found.append(width_key(plain, planned))
     if own != plain:
         found.append(at_least(plain))
     if node.mention.join_key:
         is_join = not is_distinct and own == plain and not _is_reduced_from_outside(node.mention)
         found.append(node.mention.join_key if is_join else at_least(node.mention.join_key))
     return tuple(found)
+
+
+def width_key(key: str, columns: Sequence[str]) -> str:
+    """Rows with what is sent of them where the plan takes these columns to be."""
+    return f"{key} with {' '.join(sorted(columns)).lower()}"
 
 
 def _is_reduced_from_outside(group: Mention) -> bool:

@@ -51,7 +51,9 @@ class Observed:
             if size is None:
                 continue
             for name in plan.known_by.get(fragment.id, ()):
-                self._put(name, size)
+                # The first size stays: files of one version do not change, and plans must not go to and fro.
+                if name.startswith(_LEAST) or self._get(name) is None:
+                    self._put(name, size)
             if not key or self._get(key) == size:  # nothing new: most queries have run before
                 continue
             self._put(key, size)
