@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from tests.plans.plan_runner import Runner
 
+from metamorphic.in_duckdb import Runner
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.table import ColumnStats, PartStats, TablePart
 from skerry.catalog.topology import Topology

@@ -6,11 +6,12 @@ from random import Random
 
 import pytest
 
+from metamorphic.in_duckdb import Runner
 from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
 from skerry.plan.rules import NO_RULES, Rules
 from tests.plans.plan_cases import CATALOG, LIMITS, bound, planned
-from tests.plans.plan_runner import Runner, made_up
+from tests.plans.plan_rows import made_up
 from tests.plans.test_plans_executed import site
 
 # Their orders leave nothing open but rows that are equal.
