@@ -32,7 +32,7 @@ def as_markdown(sent: Megabytes, more: Megabytes) -> list[str]:
 def _saved(more: Mapping[str, Sequence[float]], plain: float) -> str:
     totals = sorted(((sum(megabytes), rule) for rule, megabytes in more.items()), reverse=True)
     told = [f"`{rule}` {_number(total)}" for total, rule in totals if abs(total) >= TOLD_SHARE * plain]
-    return ", ".join(told) or "none: another rule does what one that is off would"
+    return ", ".join(told) or "no rule alone"
 
 
 def _number(megabytes: float) -> str:

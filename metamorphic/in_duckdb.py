@@ -41,7 +41,7 @@ class Runner:
         return Counter(self.rows(plan, tables))
 
     def rows(self, plan: Plan, tables: Tables) -> list[tuple[Any, ...]]:
-        """The rows of the result, in its order."""
+        """The rows of the result in its order, if it has one."""
         edges: dict[int, list[pa.Table]] = {}
         for fragment in plan.fragments:
             edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
@@ -93,7 +93,7 @@ def _together(answers: list[pa.Table]) -> pa.Table:
 def _finished(plan: Plan, answers: list[pa.Table]) -> list[tuple[Any, ...]]:
     """What the initiator makes of what its senders gave (member/result.py)."""
     finish, schema = plan.finish, answers[0].schema
-    if not finish.aggregate and not finish.keys and not finish.offset and finish.limit is None:
+    if not (finish.keys or finish.offset or finish.aggregate) and finish.limit is None:
         return list(zip(*(column.to_pylist() for column in _together(answers).columns), strict=True))
     inputs: list[Input] = [_Batches(each.rename_columns(schema.names).cast(schema)) for each in answers]
     rows: Input = Merge(inputs, finish.keys, schema, 4, 1 << 20) if finish.keys else Gather(inputs)

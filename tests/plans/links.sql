@@ -57,26 +57,45 @@ fragment 2 at tromso: reads edge 1 from oslo; table lineitem
 finish at bergen: gather edge 2 from tromso
 */
 
--- case: a dear link is passed by, though more has to travel
+-- case: rows go round a dear link
 -- rules: filters
 -- at: bergen
 -- links:
 --   - {between: [oslo, bergen], mbit: 100}
 --   - {between: [bergen, tromso], mbit: 100}
+--   - {from: oslo, to: tromso, mbit: 120, usd_per_gb: 50}
+--   - {from: tromso, to: oslo, mbit: 10}
+SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price > o_total
+/*
+plan, result at bergen
+fragment 1 at oslo: reads table orders
+    SELECT orders.`o_id`, orders.`o_total`, orders.`o_note` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso, by way of bergen, zstd (~1500000 rows, 68.7 MiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    SELECT max(o_note) AS m FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order AND l_price > o_total
+    because the links take ~12 s, ~17 s at bergen
+    → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
+finish at bergen: gather edge 2 from tromso
+*/
+
+-- case: where there is no way round it more rows travel the other way
+-- rules: filters
+-- links:
 --   - {from: oslo, to: tromso, mbit: 100, usd_per_gb: 50}
 --   - {from: tromso, to: oslo, mbit: 100}
 SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price > o_total
 /*
-plan, result at bergen
+plan, result at oslo
 fragment 1 at tromso: reads table lineitem
     SELECT lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
     → edge 1 to oslo, zstd (~6000000 rows, 137.3 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     SELECT max(o_note) AS m FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order AND l_price > o_total
-    because the links take ~12 s, ~12 s at tromso
-    → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
-finish at bergen: gather edge 2 from oslo
+    because the links take ~12 s, ~5.8 s and $3.60 at tromso
+    → edge 2 to oslo, through the driver (~1 rows, 16 B)
+finish at oslo: gather edge 2 from oslo
 */
 
 -- case: a relay passes rows on

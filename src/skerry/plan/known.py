@@ -31,14 +31,19 @@ def mention_keys(mention: Mention) -> tuple[str, ...]:
         return tuple(scan_key(part.member, part.table, part.files_version, filters) for part in mention.parts)
     texts = sorted(normal(each) for condition in filters for each in split(condition))
     if mention.block is not None:
-        of = "joined" if isinstance(mention.block, Joined) else mention.block.text
+        of = "joined" if isinstance(mention.block, Joined) else _block_text(mention.block)
         return (_name("block", of, *mention.reads, "where", *texts),)
     return tuple(_name(table_text(part), *mention.reads, "where", *texts) for part in mention.parts)
 
 
 def block_key(block: Block, parts_of: Mapping[str, Sequence[TablePart]]) -> str:
     """A query in FROM, before conditions on its rows."""
-    return _name("block", block.text, *reads(block.names, parts_of), "where")
+    return _name("block", _block_text(block), *reads(block.names, parts_of), "where")
+
+
+def _block_text(block: Block) -> str:
+    """Wherever it is answered."""
+    return block.text.replace(f" at {block.member} as ", " as ")
 
 
 def reads(names: Iterable[str], parts_of: Mapping[str, Sequence[TablePart]]) -> tuple[str, ...]:

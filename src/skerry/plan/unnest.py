@@ -18,7 +18,7 @@ def put_in_from(
     rules: Rules,
     tried: set[tuple[str, ...]],
     name: str,
-    travels: Callable[[Sequence[str]], bool],
+    travels: Callable[[Sequence[str]], bool] = lambda names: True,
 ) -> bool:
     """Puts the first subquery that was not tried in FROM, as `name`; the tree is changed only if there is one.
 
