@@ -21,7 +21,7 @@ def cost_text(cost_s: float, seconds: float) -> str:
         return "for ever"
     usd = (cost_s - seconds) / S_PER_USD
     money = "" if usd < 1e-9 else f" and ${usd:.2f}" if usd >= 0.01 else " and less than $0.01"
-    return f"~{seconds:.2g} s{money}"
+    return (f"~{seconds:.2g} s" if seconds < 100 else f"~{seconds:.0f} s") + money
 
 
 def seconds_of(

@@ -55,7 +55,7 @@ def test_the_reason_tells_seconds_and_dollars_apart() -> None:
     free, dear = (planned(sql, "oslo", links % price, NO_KEYS).fragments[-1].reason for price in (0, 100))
     assert free == "the links take ~0.038 s, ~1.2 s at bergen"
     assert dear == "the links take ~0.038 s and $0.48, ~1.2 s and $14.40 at bergen"
-    assert cost_text(15.25, 15.0) == "~15 s and less than $0.01"
+    assert cost_text(150.25, 150.0) == "~150 s and less than $0.01"
     assert cost_text(math.inf, math.inf) == "for ever"
 
 
