@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -15,7 +14,7 @@ from skerry.plan.fragment import Plan
 from skerry.plan.grouping import Block, rows_of
 from skerry.plan.partial_cost import PartsOf, pays
 from skerry.plan.partial_plan import AtSite, replaced, strewn
-from skerry.plan.place import Costs
+from skerry.plan.place import Costs, Rooms
 from skerry.plan.rules.topn import rows_wanted, top_rows
 from skerry.plan.site import Site
 from skerry.plan.topn_sets import bounded_operands
@@ -54,30 +53,22 @@ def _is_spelt_alike(table: TableRef, parts: Sequence[TablePart]) -> bool:
 
 
 def bounded_at_sites(
-    query: Query, parts: PartsOf, estimator: Estimator, hosted: Counter[str], capacity: Callable[[str], float]
+    query: Query, parts: PartsOf, estimator: Estimator, rooms: Rooms | None = None
 ) -> tuple[Query, list[AtSite]]:
-    """The query over the first rows of parts, wherever that pays, and what they are.
-
-    `hosted`: what members host already, of the `capacity` that they have.
-    """
+    """The query over the first rows of parts, wherever that pays and members have room, and what they are."""
+    rooms = rooms or Rooms()
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = strewn({name: parts[name] for name in scans})
-    root, hosted = query.tree.copy(), hosted.copy()
+    root = query.tree.copy()
     found: list[AtSite] = []
-
-    def take(cut: AtSite | None) -> bool:
-        if cut is None or any(hosted[member] >= capacity(member) for member in cut.rows):
-            return False
-        hosted.update(cut.rows.keys())
-        found.append(cut)
-        return True
-
     for operand, cut in bounded_operands(query, root, parts, estimator):
-        if take(cut):
+        if rooms.take(cut.rows.keys()):
+            found.append(cut)
             operand.replace(cut.merge.final)
     for select in list(root.find_all(exp.Select)) if sizes else ():
         bounded = _cut(select, scans, parts, sizes, estimator) if rows_wanted(select) is not None else None
-        if bounded is not None and take(bounded):
+        if bounded is not None and rooms.take(bounded.rows.keys()):
+            found.append(bounded)
             root = replaced(root, select, bounded.merge.final)
     return _over(query, root, found), found
 
