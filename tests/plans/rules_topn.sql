@@ -397,12 +397,15 @@ SELECT c_name, t.k FROM (SELECT DISTINCT kind AS k, id FROM events ORDER BY 2, k
 /*
 plan, result at tromso
 fragment 1 at oslo: reads table events
+    scan, aggregate, sort, limit
     SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
     → edge 1 to bergen (~4 rows, 128 B)
 fragment 2 at tromso: reads table events
+    scan, aggregate, sort, limit
     SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
     → edge 1 to bergen (~4 rows, 128 B)
 fragment 3 at bergen: reads table customer; table events; edge 1 from oslo, tromso
+    scan, join, union, aggregate, distinct, sort, limit
     SELECT c_name, t.k FROM (SELECT DISTINCT part_0 AS k, part_1 AS `id` FROM ((SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4) UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN customer AS customer ON c_id = t.id
     because the links take ~0.0036 s, ~0.39 s at tromso
     → edge 2 to tromso (~50 rows, 2.3 KiB)
@@ -416,16 +419,20 @@ SELECT c_name, t.kind FROM (SELECT kind, max(id) AS m FROM events GROUP BY kind 
 /*
 plan, result at tromso
 fragment 1 at bergen: reads table customer
+    scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
     → edge 1 to tromso (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table events
+    scan, aggregate
     SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind
     → edge 2 to tromso (~100 rows, 3.1 KiB)
 fragment 3 at bergen: reads table events
+    scan, aggregate
     SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind
     → edge 2 to tromso (~500 rows, 15.6 KiB)
 fragment 4 at tromso: reads edge 1 from bergen; table events; edge 2 from oslo, bergen
+    scan, join, union, aggregate, sort, limit
     SELECT /*+ BROADCAST(`customer`) */ c_name, t.kind FROM (SELECT part_0 AS `kind`, max(part_1) AS m FROM (SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY part_0 LIMIT 3) AS t JOIN edge_1 AS customer ON c_id = t.m
     because the links take ~0.39 s, ~0.58 s at bergen
     → edge 3 to tromso (~150000 rows, 6.9 MiB)
