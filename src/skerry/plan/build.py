@@ -174,7 +174,8 @@ class Builder:
 
     def _add_scan(self, source: Source, part: TablePart, edge: int, receiver: str) -> None:
         if source.shipment is not None:
-            add_reduced(self, source.shipment.node, part, source.columns, Output(edge, receiver), is_keys=False)
+            sent, output = source.shipment, Output(edge, receiver)
+            add_reduced(self, sent.node, part, source.columns, output, is_keys=False, planned=sent.columns)
             return
         leaves: list[Leaf] = []
         if source.partial is not None:

@@ -313,6 +313,8 @@ class _From:
         self._estimates: dict[tuple[str, ...], Estimate] = {}
         self._sizes: dict[tuple[str, ...], float] = {}
         self._texts: dict[frozenset[str], tuple[str, ...]] | None = None
+        self._ends: list[list[tuple[str, str]]] = []
+        self._plain: dict[str, str] = {}
 
     def choose(self, names: tuple[str, ...]) -> None:
         """The tables that are bits from now on."""
@@ -373,19 +375,25 @@ class _From:
 
     def join_key(self, names: Sequence[str]) -> str:
         """The name of these tables joined with nothing else."""
-        mentions = [(self.joinable.mentions[name].alias.name.lower(), self.joinable.mentions[name]) for name in names]
-        plain = (f"{alias}={','.join(each.known)}" if all(each.known) else "" for alias, each in mentions)
-        return join_key(sorted(plain), self.on(names))
+        for name in names:
+            if name not in self._plain:
+                mention = self.joinable.mentions[name]
+                is_known = all(mention.known)
+                self._plain[name] = f"{mention.alias.name.lower()}={','.join(mention.known)}" if is_known else ""
+        return join_key(sorted(self._plain[name] for name in names), self.on(names))
 
     def on(self, names: Sequence[str]) -> list[str]:
         """What joins these tables, as text."""
         if self._texts is None:
             self._texts = conjunct_texts(self.joinable.conjuncts)
+            aliases = {name: each.alias.name.lower() for name, each in self.joinable.mentions.items()}
+            self._ends = [[(end[0], f"{aliases[end[0]]}.{end[1]}") for end in group] for group in self.joinable.equal]
         within = set(names)
         found = [text for of, texts in self._texts.items() if of <= within for text in texts]
-        for group in self.joinable.equal:
-            ends = [f"{self.joinable.mentions[name].alias.name}.{column}" for name, column in group if name in within]
-            found += [" = ".join(ends).lower()] if len(ends) > 1 else []
+        for group in self._ends:
+            ends = [text for name, text in group if name in within]
+            if len(ends) > 1:
+                found.append(" = ".join(ends))
         return sorted(found)
 
     def _join(self, left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]]) -> Estimate:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from skerry.catalog.table import TablePart
-from skerry.plan.observed import at_least, digest, distinct_of, normal, scan_key
+from skerry.plan.observed import at_least, digest, distinct_of, scan_key, texts_of
 from skerry.plan.rules.joined import Conjunct, Joined
 from skerry.sql.dialect import render
-from skerry.sql.push import split, unqualified
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 def mention_keys(mention: Mention) -> tuple[str, ...]:
     """The rows of each part that pass the mention's conditions."""
-    filters = [unqualified(condition.filter) for condition in mention.conditions]
+    filters = [condition.filter for condition in mention.conditions]
     if mention.block is None and not mention.reads:
         return tuple(scan_key(part.member, part.table, part.files_version, filters) for part in mention.parts)
-    texts = sorted(normal(each) for condition in filters for each in split(condition))
+    texts = sorted(text for condition in filters for text in texts_of(condition))
     if mention.block is not None:
         of = "joined" if isinstance(mention.block, Joined) else _block_text(mention.block)
         return (_name("block", of, *mention.reads, "where", *texts),)
@@ -71,7 +70,9 @@ def _whole(node: Node) -> str:
     return digest(node.known) if all(node.known) else ""
 
 
-def sent_keys(node: Node, part: TablePart, columns: Sequence[str], *, is_distinct: bool) -> tuple[str, ...]:
+def sent_keys(
+    node: Node, part: TablePart, columns: Sequence[str], planned: Sequence[str], *, is_distinct: bool
+) -> tuple[str, ...]:
     """Under which names the size of a fragment of the node is to be remembered."""
     index = node.mention.parts.index(part)
     own, plain = node.known[index], node.mention.known[index]
@@ -80,12 +81,19 @@ def sent_keys(node: Node, part: TablePart, columns: Sequence[str], *, is_distinc
     found = [at_least(own) if is_distinct else own]
     if is_distinct and len(columns) == 1:
         found.append(distinct_of(own, columns[0]))
+    if planned:
+        found.append(width_key(plain, planned))
     if own != plain:
         found.append(at_least(plain))
     if node.mention.join_key:
         is_join = not is_distinct and own == plain and not _is_reduced_from_outside(node.mention)
         found.append(node.mention.join_key if is_join else at_least(node.mention.join_key))
     return tuple(found)
+
+
+def width_key(key: str, columns: Sequence[str]) -> str:
+    """Rows with what is sent of them where the plan takes these columns to be."""
+    return f"{key} with {' '.join(sorted(columns)).lower()}"
 
 
 def _is_reduced_from_outside(group: Mention) -> bool:

@@ -23,6 +23,7 @@ from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import block_key, mention_keys, reads
+from skerry.plan.observed import texts_of
 from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.apart import spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
@@ -133,6 +134,10 @@ class Mentions:
             known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
         self._share()
+        if estimator.observed:
+            for mention in self.all.values():
+                for condition in mention.conditions:
+                    texts_of(condition.filter)  # copies know it then
         self._size(estimator)
 
     def _share(self) -> None:

@@ -19,6 +19,7 @@ from skerry.sql.push import split
 # The version of the files of a table at a member; None when nobody knows it.
 VersionOf = Callable[[str, str], int | None]
 _LEAST = ">"
+_TEXTS = "conjuncts"
 _PLAIN = frozenset(("expressions", "from_", "where", "hint"))
 
 
@@ -50,7 +51,9 @@ class Observed:
             if size is None:
                 continue
             for name in plan.known_by.get(fragment.id, ()):
-                self._put(name, size)
+                # The first size stays: files of one version do not change, and plans must not go to and fro.
+                if name.startswith(_LEAST) or self._get(name) is None:
+                    self._put(name, size)
             if not key or self._get(key) == size:  # nothing new: most queries have run before
                 continue
             self._put(key, size)
@@ -80,8 +83,11 @@ class Observed:
         seen = self.seen(keys, shares)
         if seen is not None:
             return seen
-        least = [self._get(at_least(key)) for key in keys if key]
-        return max(guessed, float(sum(size.rows for size in least if size is not None)))
+        least = 0
+        for key in keys:
+            size = self._get(_LEAST + key)
+            least += size.rows if size is not None else 0
+        return max(guessed, float(least))
 
     def seen(self, keys: Sequence[str], shares: Sequence[float]) -> float | None:
         """Parts that were not sent are taken to be like those that were."""
@@ -91,6 +97,10 @@ class Observed:
             if size is not None:
                 rows, known = rows + size.rows, known + share
         return rows / known if known > 0 else None
+
+    def has_least(self, keys: Iterable[str]) -> bool:
+        """Has anything been seen of what is left of these rows?"""
+        return any(_LEAST + key in self._sizes for key in keys)
 
     def size(self, key: str) -> Size | None:
         return self._get(key) if key else None
@@ -163,7 +173,7 @@ def _key(
 
 def scan_key(member: str, table: str, files_version: int, filters: Iterable[exp.Expr]) -> str:
     """The rows of one part that pass these conditions, whichever columns of them are wanted."""
-    texts = [normal(each) for condition in filters for each in split(condition)]
+    texts = [text for condition in filters for text in texts_of(condition)]
     if any(":" in text for text in texts):  # a parameter, or a text that might be taken for one
         return ""
     return digest(["scan", member, table.lower(), str(files_version), *sorted(texts)])
@@ -186,6 +196,14 @@ def _is_scan(tree: exp.Select) -> bool:
     said = {key for key, value in tree.args.items() if value not in (None, [], False)}
     columns = all(isinstance(each.unalias(), exp.Column) for each in tree.expressions)
     return said <= _PLAIN and columns and isinstance(tree.args["from_"].this, exp.Table)
+
+
+def texts_of(condition: exp.Expr) -> list[str]:
+    """Its conjuncts; kept with it and its copies, as the same is asked many times while a query is planned."""
+    known: list[str] | None = condition.meta.get(_TEXTS)
+    if known is None:
+        known = condition.meta[_TEXTS] = [normal(each) for each in split(condition)]
+    return known
 
 
 def normal(condition: exp.Expr) -> str:

@@ -51,9 +51,16 @@ def signature(node: Node) -> str:
 
 
 def add_reduced(
-    builder: Builder, node: Node, part: TablePart, columns: Sequence[Column], output: Output, *, is_keys: bool
+    builder: Builder,
+    node: Node,
+    part: TablePart,
+    columns: Sequence[Column],
+    output: Output,
+    *,
+    is_keys: bool,
+    planned: Sequence[str] = (),
 ) -> None:
-    """The fragment at the part's member."""
+    """The fragment at the part's member. `planned`: the columns that it was taken to send when the plan was chosen."""
     leaves: list[Leaf] = []
     tree = reduced_select(builder, node, part, columns, leaves)
     if is_keys or node.mention.is_set:
@@ -66,7 +73,7 @@ def add_reduced(
     width = width_of(estimate, [name for name in names if name not in node.mention.computed]) + row_bytes(made)
     size_bytes = int(rows * share * width)
     reason = _reason(node, is_keys)
-    known = sent_keys(node, part, names, is_distinct=is_keys or node.mention.is_set)
+    known = sent_keys(node, part, names, planned, is_distinct=is_keys or node.mention.is_set)
     builder.add(
         part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason, known
     )

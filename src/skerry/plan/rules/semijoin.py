@@ -16,7 +16,7 @@ from functools import cached_property
 import msgspec
 
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.plan.known import node_keys
+from skerry.plan.known import node_keys, width_key
 from skerry.plan.mentions import Mention, Pairs
 from skerry.plan.observed import distinct_of
 from skerry.plan.place import Costs
@@ -27,6 +27,8 @@ from skerry.sql.push import unqualified
 JOB_S = 0.005
 # One that is looked up in place costs a little work, and a table that is read once more.
 LOOK_UP_S, _ROW_S = 0.0002, 2e-9
+# So many rows tell how wide they are; Arrow's buffers are rounded up.
+_ROWS_TELLING = 16
 # A tree of reductions has at most so many levels and mentions; a query with more mentions than that has no trees.
 _DEPTH, _NODES_MAX, _MENTIONS_MAX = 4, 10, 40
 
@@ -79,6 +81,9 @@ class Reducer:
         self._estimator = estimator
         self._scans: dict[str, Estimate] = {}
         self._grown: dict[str, Node] = {}
+        # Shares of parts, key columns, and whether any reduced rows have been seen.
+        self._asked: dict[str, tuple[list[float], list[str], bool]] = {}
+        self._widths: dict[tuple[str, tuple[str, ...]], float | None] = {}
         self._known_shares: dict[str, dict[str, float]] = {}
 
     def plain(self, mention: Mention) -> Node:
@@ -93,7 +98,7 @@ class Reducer:
             trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
             ranged = [self._ranged(tree, receiver, columns) for tree in trees]
             node = min(ranged, key=lambda each: self.cost_s(each, receiver, columns))
-        width = width_of(node.estimate, columns)
+        width = self._width(node, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
@@ -102,7 +107,7 @@ class Reducer:
     def _is_worth(self, mention: Mention, receiver: str, columns: Sequence[str]) -> bool:
         """Do its rows cost more than the least that a reduction does?"""
         plain = self.plain(mention)
-        size_bytes = sent_rows(plain, columns) * width_of(plain.estimate, columns)
+        size_bytes = sent_rows(plain, columns) * self._width(plain, columns)
         shares = [(member, share) for member, share in self._shares(mention).items() if member != receiver]
         empty_s = sum(self._costs.ship_s(member, receiver, 0.0) for member, _ in shares)
         rows_s = sum(self._costs.ship_s(member, receiver, size_bytes * share) for member, share in shares)
@@ -136,16 +141,39 @@ class Reducer:
             found = self._scans[mention.name] = self._as_seen(Node(mention, (), found), found)
         return found
 
+    def _width(self, node: Node, columns: Sequence[str]) -> float:
+        """Bytes of these columns of a row, or of what was sent in their place."""
+        observed, mention = self._estimator.observed, node.mention
+        if not observed:
+            return width_of(node.estimate, columns)
+        key = mention.name, tuple(columns)
+        if key not in self._widths:
+            sizes = [observed.size(width_key(each, columns)) for each in mention.known if each]
+            rows = sum(size.rows for size in sizes if size is not None)
+            size_bytes = sum(size.size_bytes for size in sizes if size is not None)
+            self._widths[key] = size_bytes / rows if rows >= _ROWS_TELLING else None
+        seen = self._widths[key]
+        return seen if seen is not None else width_of(node.estimate, columns)
+
     def _as_seen(self, node: Node, whole: Estimate) -> Estimate:
         """With the rows, and the values of keys, that were seen when the same was sent."""
         observed, estimate = self._estimator.observed, node.estimate
         if not observed:
             return estimate
         mention = node.mention
-        held = self._shares(mention)
-        shares = [held[part.member] for part in mention.parts]
+        asked = self._asked.get(mention.name)
+        if asked is None:
+            held = self._shares(mention)
+            columns = {own.lower() for pairs in mention.arcs.values() for own, _ in pairs}
+            if mention.is_set and len(mention.scan.columns) == 1:
+                columns.add(mention.scan.columns[0].lower())
+            shares = [held[part.member] for part in mention.parts]
+            asked = self._asked[mention.name] = shares, sorted(columns), observed.has_least(mention.known)
+        shares, keys, was_reduced = asked
+        if (node.children or node.ranges) and not was_reduced:
+            return estimate
         estimate = self._estimator.resize(estimate, observed.rows(node.known, shares, estimate.rows), whole)
-        for column in {own.lower() for pairs in mention.arcs.values() for own, _ in pairs}:
+        for column in keys:
             values = observed.seen([distinct_of(key, column) if key else "" for key in node.known], shares)
             if values is not None and column in estimate.columns:
                 known = msgspec.structs.replace(estimate.columns[column], ndv=max(1.0, values))
@@ -237,7 +265,7 @@ class Reducer:
     # --- its cost ----------------------------------------------------------------------------------
     def cost_s(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
-        size_bytes = sent_rows(node, columns) * width_of(node.estimate, columns)
+        size_bytes = sent_rows(node, columns) * self._width(node, columns)
         total_s = 0.0
         for member, share in self._shares(node.mention).items():
             if member != receiver:
