@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ALL, CHEAPEST, INITIATOR, TABLES = "all rules", "(a) cheapest root", "(b) root at initiator", "(c) whole tables"
-# Less than this share of what the query sends without any rule is not told.
-TOLD_SHARE = 0.01
+# Less than this is not told, nor less than this share of what the query sends without any rule.
+TOLD_MB, TOLD_SHARE = 0.0005, 0.01
 
 # Megabytes by query, then by side or by rule, of each initiator.
 Megabytes = Mapping[str, Mapping[str, Sequence[float]]]
@@ -31,7 +31,7 @@ def as_markdown(sent: Megabytes, more: Megabytes) -> list[str]:
 
 def _saved(more: Mapping[str, Sequence[float]], plain: float) -> str:
     totals = sorted(((sum(megabytes), rule) for rule, megabytes in more.items()), reverse=True)
-    told = [f"`{rule}` {_number(total)}" for total, rule in totals if abs(total) >= TOLD_SHARE * plain]
+    told = [f"`{rule}` {_number(total)}" for total, rule in totals if abs(total) >= max(TOLD_MB, TOLD_SHARE * plain)]
     return ", ".join(told) or "no rule alone"
 
 
