@@ -35,6 +35,7 @@ class Runner:
     def __init__(self) -> None:
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 1")
+        self._held: dict[int, tuple[str, pa.Table]] = {}  # the sites' tables, by identity
 
     def run(self, plan: Plan, tables: Tables) -> Counter[tuple[Any, ...]]:
         """The rows of the result, in no order."""
@@ -49,17 +50,27 @@ class Runner:
         return [tuple(_comparable(value) for value in row) for row in found]
 
     def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:
+        sql, received = _in_duckdb(fragment.sql), []
         for leaf in fragment.leaves:
             match leaf:
                 case TableLeaf(placeholder, table):
-                    self._put(placeholder, tables[fragment.member, table])
+                    sql = sql.replace(placeholder, self._hold(tables[fragment.member, table]))
                 case EdgeLeaf(placeholder, edge, columns, _):
                     self._put(placeholder, _together(edges[edge]).rename_columns([each.name for each in columns]))
+                    received.append(placeholder)
         try:
-            return self._connection.execute(_in_duckdb(fragment.sql)).to_arrow_table()
+            return self._connection.execute(sql).to_arrow_table()
         finally:
-            for leaf in fragment.leaves:
-                self._connection.execute(f"DROP TABLE {leaf.placeholder}")
+            for placeholder in received:
+                self._connection.execute(f"DROP TABLE {placeholder}")
+
+    def _hold(self, table: pa.Table) -> str:
+        """Its name in DuckDB; a site's table is read by many plans."""
+        if id(table) not in self._held:
+            name = f"held_{len(self._held)}"
+            self._put(name, table)
+            self._held[id(table)] = name, table
+        return self._held[id(table)][0]
 
     def _put(self, name: str, table: pa.Table) -> None:
         """As a table of its own: DuckDB 1.5 fails on some plans over Arrow's."""

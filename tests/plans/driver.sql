@@ -3,14 +3,17 @@ SELECT count(*) AS n, max(amount) AS most FROM events
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `amount` FROM events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `amount` FROM events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    scan, union, aggregate
     SELECT count(*) AS n, max(amount) AS most FROM (SELECT `amount` FROM events UNION ALL SELECT `amount` FROM edge_1) AS events
-    → edge 2 to oslo, through the driver (~1 rows, 32 B)
+    → edge 2 to oslo, through the driver (~1 row, 32 B)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -19,8 +22,9 @@ SELECT sum(o_total) AS total FROM orders HAVING sum(o_total) > 10
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table orders
+    scan, filter, aggregate
     SELECT sum(o_total) AS total FROM orders AS orders HAVING sum(o_total) > 10
-    → edge 1 to oslo, through the driver (~1 rows, 16 B)
+    → edge 1 to oslo, through the driver (~1 row, 16 B)
 finish at oslo: gather edge 1 from oslo
 */
 
@@ -29,9 +33,11 @@ SELECT c_name, o_id FROM orders JOIN customer ON o_cust = c_id LIMIT 20
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan
     SELECT `c_id`, `c_name` FROM customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, join, limit
     SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LIMIT 20
     → edge 2 to oslo, through the driver (~20 rows, 640 B)
 finish at oslo: gather edge 2 from oslo
@@ -42,9 +48,11 @@ SELECT * FROM orders JOIN customer ON o_cust = c_id LIMIT 20
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan
     SELECT `c_id`, `c_name`, `c_nation` FROM customer
     → edge 1 to oslo (~150000 rows, 5.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, join, limit
     SELECT /*+ BROADCAST(`customer`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LIMIT 20
     → edge 2 to oslo, through the driver (~20 rows, 1.9 KiB)
 finish at oslo: gather edge 2 from oslo
@@ -55,9 +63,11 @@ SELECT c_name, o_id FROM orders JOIN customer ON o_cust = c_id LIMIT 5000
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan
     SELECT `c_id`, `c_name` FROM customer
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, join, limit
     SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LIMIT 5000
     → edge 2 to oslo (~5000 rows, 156.2 KiB)
 finish at oslo: gather edge 2 from oslo
@@ -68,6 +78,7 @@ SELECT sum(o_total) OVER (PARTITION BY o_cust) AS running FROM orders
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table orders
+    scan, aggregate, window
     SELECT sum(o_total) OVER (PARTITION BY o_cust) AS running FROM orders AS orders
     → edge 1 to oslo (~1500000 rows, 22.9 MiB)
 finish at oslo: gather edge 1 from oslo
@@ -79,6 +90,7 @@ SELECT n_name, count(*) AS n FROM nation GROUP BY n_name ORDER BY n_name
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan, aggregate, sort
     SELECT n_name, count(*) AS n FROM nation AS nation GROUP BY n_name ORDER BY n_name
     → edge 1 to bergen, in order, through the driver (~2 rows, 100 B)
 finish at bergen: gather edge 1 from bergen
@@ -90,6 +102,7 @@ SELECT a.n_name, b.n_name AS other FROM nation a FULL JOIN nation b ON a.n_id = 
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan, filter, join
     SELECT a.n_name, b.n_name AS other FROM nation AS a FULL JOIN nation AS b ON a.n_id = b.n_id WHERE a.n_id < 5
     → edge 1 to bergen, through the driver (~50 rows, 1.6 KiB)
 finish at bergen: gather edge 1 from bergen
@@ -101,6 +114,7 @@ SELECT a.n_name FROM nation a CROSS JOIN nation b CROSS JOIN nation c
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan, join
     SELECT a.n_name FROM nation AS a CROSS JOIN nation AS b CROSS JOIN nation AS c
     → edge 1 to bergen (~15625 rows, 244.1 KiB)
 finish at bergen: gather edge 1 from bergen
@@ -112,6 +126,7 @@ SELECT explode(sequence(1, 1000000)) AS i, n_name FROM nation
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan
     SELECT explode(sequence(1, 1000000)) AS i, n_name FROM nation AS nation
     → edge 1 to bergen (~25 rows, 1000 B)
 finish at bergen: gather edge 1 from bergen
@@ -123,6 +138,7 @@ SELECT n_name, count(*) AS n FROM nation GROUP BY CUBE (n_name)
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan, aggregate
     SELECT n_name, count(*) AS n FROM nation AS nation GROUP BY CUBE (n_name)
     → edge 1 to bergen (~2 rows, 100 B)
 finish at bergen: gather edge 1 from bergen
@@ -134,6 +150,7 @@ SELECT n_name FROM (SELECT n_name FROM nation UNION ALL SELECT n_name FROM natio
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan, union
     SELECT n_name FROM (SELECT n_name FROM nation AS nation UNION ALL SELECT n_name FROM nation AS nation) AS twice
     → edge 1 to bergen (~50 rows, 1.2 KiB)
 finish at bergen: gather edge 1 from bergen
@@ -145,9 +162,11 @@ SELECT n_name, s_id FROM nation JOIN bergen.sales ON n_id = s_id JOIN oslo.event
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `id` FROM events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table nation; table sales; edge 1 from oslo
+    scan, join
     SELECT /*+ BROADCAST(`events`) */ n_name, s_id FROM nation AS nation JOIN sales AS sales ON n_id = s_id JOIN edge_1 AS events ON id = n_id
     → edge 2 to oslo (~2500 rows, 78.1 KiB)
 finish at oslo: gather edge 2 from bergen
@@ -159,6 +178,7 @@ SELECT n_name, n_id, count(*) AS n FROM nation GROUP BY n_name, n_id WITH ROLLUP
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan, aggregate
     SELECT n_name, n_id, count(*) AS n FROM nation AS nation GROUP BY n_name, n_id WITH ROLLUP
     → edge 1 to bergen (~6 rows, 275 B)
 finish at bergen: gather edge 1 from bergen
@@ -170,6 +190,7 @@ SELECT repeat(n_name, 1000000) AS wide FROM nation
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table nation
+    scan
     SELECT repeat(n_name, 1000000) AS wide FROM nation AS nation
     → edge 1 to bergen (~25 rows, 400 B)
 finish at bergen: gather edge 1 from bergen

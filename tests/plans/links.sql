@@ -7,13 +7,15 @@ SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table orders
+    scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
     → edge 1 to tromso (~1500000 rows, 11.4 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    scan, join, aggregate
     SELECT count(*) AS n FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_cust = l_qty
-    because the links take ~0.22 s, ~1.9e+03 s at oslo
-    → edge 2 to oslo, through the driver, zstd (~1 rows, 16 B)
+    because the links take ~0.22 s, ~1920 s at oslo
+    → edge 2 to oslo, through the driver, zstd (~1 row, 16 B)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -26,13 +28,15 @@ SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty
 /*
 plan, result at oslo
 fragment 1 at tromso: reads table lineitem
+    scan
     SELECT lineitem.`l_qty` FROM lineitem AS lineitem
     because lineitem is there
     → edge 1 to oslo (~6000000 rows, 22.9 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
+    scan, join, aggregate
     SELECT count(*) AS n FROM orders AS orders JOIN edge_1 AS lineitem ON o_cust = l_qty
-    because the links take ~0.19 s, ~9.6e+02 s at tromso
-    → edge 2 to oslo, through the driver (~1 rows, 16 B)
+    because the links take ~0.19 s, ~960 s at tromso
+    → edge 2 to oslo, through the driver (~1 row, 16 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -47,13 +51,15 @@ SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price 
 /*
 plan, result at bergen
 fragment 1 at oslo: reads table orders
+    scan
     SELECT orders.`o_id`, orders.`o_total`, orders.`o_note` FROM orders AS orders
     because orders is there
     → edge 1 to tromso, zstd (~1500000 rows, 68.7 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    scan, join, aggregate
     SELECT max(o_note) AS m FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order AND l_price > o_total
     because the links take ~5.8 s, ~12 s at oslo
-    → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
+    → edge 2 to bergen, through the driver, zstd (~1 row, 16 B)
 finish at bergen: gather edge 2 from tromso
 */
 
@@ -69,13 +75,15 @@ SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price 
 /*
 plan, result at bergen
 fragment 1 at oslo: reads table orders
+    scan
     SELECT orders.`o_id`, orders.`o_total`, orders.`o_note` FROM orders AS orders
     because orders is there
     → edge 1 to tromso, by way of bergen, zstd (~1500000 rows, 68.7 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    scan, join, aggregate
     SELECT max(o_note) AS m FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order AND l_price > o_total
     because the links take ~12 s, ~17 s at bergen
-    → edge 2 to bergen, through the driver, zstd (~1 rows, 16 B)
+    → edge 2 to bergen, through the driver, zstd (~1 row, 16 B)
 finish at bergen: gather edge 2 from tromso
 */
 
@@ -88,13 +96,15 @@ SELECT max(o_note) AS m FROM orders JOIN lineitem ON o_id = l_order AND l_price 
 /*
 plan, result at oslo
 fragment 1 at tromso: reads table lineitem
+    scan
     SELECT lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
     → edge 1 to oslo, zstd (~6000000 rows, 137.3 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
+    scan, join, aggregate
     SELECT max(o_note) AS m FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order AND l_price > o_total
     because the links take ~12 s, ~5.8 s and $3.60 at tromso
-    → edge 2 to oslo, through the driver (~1 rows, 16 B)
+    → edge 2 to oslo, through the driver (~1 row, 16 B)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -107,14 +117,17 @@ SELECT o_note, l_qty FROM orders JOIN lineitem ON o_id = l_order WHERE o_total =
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table orders
+    scan, filter, distinct
     SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_total = 3
     because orders is there; its keys spare other rows the way
     → edge 2 to tromso, by way of front, zstd (~14342 rows, 112.1 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from oslo
+    scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
     because lineitem is there; rows without an equal in orders stay
     → edge 1 to oslo, by way of front, zstd (~143426 rows, 1.6 MiB)
 fragment 3 at oslo: reads table orders; edge 1 from tromso
+    scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`) */ o_note, l_qty FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order WHERE o_total = 3
     because the links take ~0.17 s, ~0.38 s at tromso
     → edge 3 to oslo (~150000 rows, 4.0 MiB)
@@ -132,10 +145,12 @@ SELECT l_qty FROM orders JOIN lineitem ON o_id = l_order WHERE o_total = 3
 /*
 plan, result at tromso
 fragment 1 at oslo: reads table orders
+    scan, filter
     SELECT orders.`o_id` FROM orders AS orders WHERE o_total = 3
     because orders is there
     → edge 1 to tromso, by way of bergen, zstd (~15000 rows, 117.2 KiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    scan, join
     SELECT /*+ BROADCAST(`orders`) */ l_qty FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order
     because the links take ~0.019 s, ~5.8 s at bergen
     → edge 2 to tromso (~150000 rows, 585.9 KiB)
@@ -152,14 +167,17 @@ SELECT c_name, o_total FROM customer JOIN orders ON o_cust = c_id WHERE c_nation
 /*
 plan, result at front
 fragment 1 at bergen: reads table customer
+    scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there; its keys spare other rows the way
     → edge 2 to oslo, zstd (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
+    scan, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_cust`, orders.`o_total` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id`
     because orders is there; rows without an equal in customer stay
     → edge 1 to bergen, zstd (~14342 rows, 336.2 KiB)
 fragment 3 at bergen: reads table customer; edge 1 from oslo
+    scan, filter, join
     SELECT /*+ BROADCAST(`orders`) */ c_name, o_total FROM customer AS customer JOIN edge_1 AS orders ON o_cust = c_id WHERE c_nation = 3
     because the links take ~0.52 s, ~0.53 s at oslo
     → edge 3 to front, zstd (~15000 rows, 585.9 KiB)
@@ -176,13 +194,15 @@ SELECT count(*) AS n FROM orders JOIN customer ON o_cust = c_id
 /*
 plan, result at tromso
 fragment 1 at bergen: reads table customer
+    scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
     → edge 1 to oslo, zstd (~150000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, join, aggregate
     SELECT /*+ BROADCAST(`customer`) */ count(*) AS n FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.97 s, ~9.6 s at bergen
-    → edge 2 to tromso, through the driver, by way of bergen, zstd (~1 rows, 16 B)
+    → edge 2 to tromso, through the driver, by way of bergen, zstd (~1 row, 16 B)
 finish at tromso: gather edge 2 from oslo
 */
 
@@ -197,13 +217,15 @@ SELECT count(*) AS n FROM orders JOIN customer ON o_cust = c_id
 /*
 plan, result at tromso
 fragment 1 at oslo: reads table orders
+    scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
     → edge 1 to bergen, zstd (~1500000 rows, 11.4 MiB)
 fragment 2 at bergen: reads edge 1 from oslo; table customer
+    scan, join, aggregate
     SELECT count(*) AS n FROM edge_1 AS orders JOIN customer AS customer ON o_cust = c_id
     because all its rows pass bergen on their way to tromso
-    → edge 2 to tromso, through the driver, zstd (~1 rows, 16 B)
+    → edge 2 to tromso, through the driver, zstd (~1 row, 16 B)
 finish at tromso: gather edge 2 from bergen
 */
 
@@ -217,14 +239,17 @@ SELECT c_name, l_qty FROM customer JOIN lineitem ON l_order = c_id
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
     → edge 1 to oslo, zstd (~150000 rows, 4.6 MiB)
 fragment 2 at tromso: reads table lineitem
+    scan
     SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
     because lineitem is there
     → edge 2 to oslo (~6000000 rows, 68.7 MiB)
 fragment 3 at oslo: reads edge 1 from bergen; edge 2 from tromso
+    scan, join
     SELECT /*+ BROADCAST(`customer`) */ c_name, l_qty FROM edge_1 AS customer JOIN edge_2 AS lineitem ON l_order = c_id
     because all its rows pass oslo on their way to oslo
     → edge 3 to oslo (~1500000 rows, 40.1 MiB)
@@ -241,14 +266,17 @@ SELECT c_id, l_qty FROM customer, lineitem WHERE l_order = c_id AND c_name = 'x'
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys spare other rows the way
     → edge 2 to tromso, zstd (~1434 rows, 11.2 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
+    scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
     because lineitem is there; rows without an equal in customer stay
     → edge 1 to bergen, zstd (~14342 rows, 168.1 KiB)
 fragment 3 at bergen: reads table customer; edge 1 from tromso
+    scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`) */ c_id, l_qty FROM customer AS customer, edge_1 AS lineitem WHERE l_order = c_id AND c_name = 'x'
     because all its rows pass bergen on their way to oslo
     → edge 3 to oslo, zstd (~15000 rows, 175.8 KiB)
@@ -266,18 +294,22 @@ SELECT c_id, l_qty FROM customer, lineitem WHERE l_order = c_id AND c_name = 'x'
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
     → edge 1 to oslo, zstd (~1500 rows, 11.7 KiB)
 fragment 2 at bergen: reads table customer
+    scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys spare other rows the way
     → edge 3 to tromso, zstd (~1434 rows, 11.2 KiB)
 fragment 3 at tromso: reads table lineitem; edge 3 from bergen
+    scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
     because lineitem is there; rows without an equal in customer stay
     → edge 2 to oslo, by way of bergen, zstd (~14342 rows, 168.1 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
+    scan, filter, join
     SELECT /*+ BROADCAST(`customer`, `lineitem`) */ c_id, l_qty FROM edge_1 AS customer, edge_2 AS lineitem WHERE l_order = c_id
     because all its rows pass oslo on their way to oslo; bergen would be chosen, but there is no room at bergen
     → edge 4 to oslo (~15000 rows, 175.8 KiB)
@@ -295,14 +327,17 @@ SELECT o_id, l_price FROM lineitem, orders, customer WHERE l_order = o_id AND o_
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there
     → edge 2 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
+    scan, filter, join
     SELECT joined_0.`o_id` FROM (SELECT /*+ BROADCAST(`customer`) */ orders.`o_id` AS `o_id` FROM orders AS orders, edge_2 AS customer WHERE orders.`o_cust` = customer.`c_id` AND orders.`o_total` = 7) AS joined_0
     because orders, customer are joined there before they travel
     → edge 1 to tromso, by way of front, zstd (~150 rows, 1.2 KiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
+    scan, filter, join
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, l_price FROM lineitem AS lineitem, edge_1 AS joined_0 WHERE l_order = o_id
     because the links take ~0.52 s and less than $0.01, ~0.58 s and less than $0.01 at oslo
     → edge 3 to oslo, by way of front, zstd (~1500 rows, 35.2 KiB)
@@ -320,22 +355,27 @@ SELECT o_id, l_price FROM lineitem, orders, customer WHERE l_order = o_id AND o_
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
+    scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there; its keys spare other rows the way
     → edge 3 to oslo, by way of front, zstd (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 3 from bergen
+    scan, filter, join, distinct
     SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
     because orders is there; rows without an equal in customer stay; its keys spare other rows the way
     → edge 2 to tromso, by way of front, zstd (~143 rows, 1.1 KiB)
 fragment 3 at tromso: reads table lineitem; edge 2 from oslo
+    scan, join
     SELECT /*+ BROADCAST(key_2) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_2 ON lineitem.`l_order` = key_2.`o_id`
     because lineitem is there; rows without an equal in orders stay
     → edge 1 to oslo, by way of front, zstd (~1433 rows, 33.6 KiB)
 fragment 4 at bergen: reads table customer
+    scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there
     → edge 4 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
 fragment 5 at oslo: reads edge 1 from tromso; table orders; edge 4 from bergen
+    scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id, l_price FROM edge_1 AS lineitem, orders AS orders, edge_4 AS customer WHERE l_order = o_id AND o_cust = c_id AND o_total = 7
     because the links take ~0.58 s and less than $0.01, ~0.62 s and less than $0.01 at tromso
     → edge 5 to oslo (~1500 rows, 35.2 KiB)
@@ -352,14 +392,17 @@ SELECT o_note, l_price FROM orders JOIN lineitem ON o_cust = l_qty
 /*
 plan, result at bergen
 fragment 1 at oslo: reads table orders
+    scan
     SELECT orders.`o_cust`, orders.`o_note` FROM orders AS orders
     because orders is there
     → edge 1 to bergen (~1500000 rows, 45.8 MiB)
 fragment 2 at tromso: reads table lineitem
+    scan
     SELECT lineitem.`l_qty`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
     → edge 2 to bergen (~6000000 rows, 114.4 MiB)
 fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
+    scan, join
     SELECT o_note, l_price FROM edge_1 AS orders JOIN edge_2 AS lineitem ON o_cust = l_qty
     because the links take ~1.3 s, ~5.6 s at tromso
     → edge 3 to bergen (~15000000 rows, 572.2 MiB)
@@ -379,16 +422,19 @@ SELECT count(*) AS n FROM orders JOIN lineitem ON o_cust = l_qty AND l_price > o
 /*
 plan, result at front
 fragment 1 at oslo: reads table orders
+    scan
     SELECT orders.`o_cust`, orders.`o_total` FROM orders AS orders
     because orders is there
     → edge 1 to bergen (~1500000 rows, 34.3 MiB)
 fragment 2 at tromso: reads table lineitem
+    scan
     SELECT lineitem.`l_qty`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
     → edge 2 to bergen (~6000000 rows, 114.4 MiB)
 fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
+    scan, join, aggregate
     SELECT count(*) AS n FROM edge_1 AS orders JOIN edge_2 AS lineitem ON o_cust = l_qty AND l_price > o_total
-    because the links take ~1.3 s, ~2.9e+02 s at tromso
-    → edge 3 to front, through the driver, zstd (~1 rows, 16 B)
+    because the links take ~1.3 s, ~288 s at tromso
+    → edge 3 to front, through the driver, zstd (~1 row, 16 B)
 finish at front: gather edge 3 from bergen
 */

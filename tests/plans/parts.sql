@@ -3,12 +3,15 @@ SELECT id, amount FROM events WHERE kind = 'click'
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, filter
     SELECT id, amount FROM events AS events WHERE kind = 'click'
     → edge 1 to oslo (~10 rows, 160 B)
 fragment 2 at bergen: reads table events
+    scan, filter
     SELECT id, amount FROM events AS events WHERE kind = 'click'
     → edge 1 to oslo (~50 rows, 800 B)
 fragment 3 at tromso: reads table events
+    scan, filter
     SELECT id, amount FROM events AS events WHERE kind = 'click'
     → edge 1 to oslo (~30 rows, 480 B)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
@@ -20,12 +23,15 @@ SELECT * FROM events
 /*
 plan, result at front
 fragment 1 at oslo: reads table events
+    scan
     SELECT * FROM events AS events
     → edge 1 to front (~1000 rows, 140.6 KiB)
 fragment 2 at bergen: reads table events
+    scan
     SELECT * FROM events AS events
     → edge 1 to front (~5000 rows, 703.1 KiB)
 fragment 3 at tromso: reads table events
+    scan
     SELECT * FROM events AS events
     → edge 1 to front (~3000 rows, 421.9 KiB)
 finish at front: gather edge 1 from oslo, bergen, tromso
@@ -36,12 +42,15 @@ SELECT id, ts FROM events ORDER BY ts DESC, id
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, sort
     SELECT id, ts FROM events AS events SORT BY ts DESC, id
     → edge 1 to oslo, lanes merged in order (~1000 rows, 15.6 KiB)
 fragment 2 at bergen: reads table events
+    scan, sort
     SELECT id, ts FROM events AS events SORT BY ts DESC, id
     → edge 1 to oslo, lanes merged in order (~5000 rows, 78.1 KiB)
 fragment 3 at tromso: reads table events
+    scan, sort
     SELECT id, ts FROM events AS events SORT BY ts DESC, id
     → edge 1 to oslo, lanes merged in order (~3000 rows, 46.9 KiB)
 finish at oslo: merge edge 1 from oslo, bergen, tromso
@@ -52,12 +61,15 @@ SELECT * FROM events ORDER BY ts
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, sort
     SELECT * FROM events AS events SORT BY ts
     → edge 1 to oslo, lanes merged in order (~1000 rows, 140.6 KiB)
 fragment 2 at bergen: reads table events
+    scan, sort
     SELECT * FROM events AS events SORT BY ts
     → edge 1 to oslo, lanes merged in order (~5000 rows, 703.1 KiB)
 fragment 3 at tromso: reads table events
+    scan, sort
     SELECT * FROM events AS events SORT BY ts
     → edge 1 to oslo, lanes merged in order (~3000 rows, 421.9 KiB)
 finish at oslo: merge edge 1 from oslo, bergen, tromso
@@ -68,12 +80,15 @@ SELECT id FROM events LIMIT 10
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 10
     → edge 1 to oslo, through the driver (~10 rows, 80 B)
 fragment 2 at bergen: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 10
     → edge 1 to oslo, through the driver (~10 rows, 80 B)
 fragment 3 at tromso: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 10
     → edge 1 to oslo, through the driver (~10 rows, 80 B)
 finish at oslo: gather, limit 10 edge 1 from oslo, bergen, tromso
@@ -84,12 +99,15 @@ SELECT id, amount FROM events ORDER BY amount DESC LIMIT 10
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, sort, limit
     SELECT id, amount FROM events AS events ORDER BY amount DESC LIMIT 10
     → edge 1 to oslo, in order, through the driver (~10 rows, 160 B)
 fragment 2 at bergen: reads table events
+    scan, sort, limit
     SELECT id, amount FROM events AS events ORDER BY amount DESC LIMIT 10
     → edge 1 to oslo, in order, through the driver (~10 rows, 160 B)
 fragment 3 at tromso: reads table events
+    scan, sort, limit
     SELECT id, amount FROM events AS events ORDER BY amount DESC LIMIT 10
     → edge 1 to oslo, in order, through the driver (~10 rows, 160 B)
 finish at oslo: merge, limit 10 edge 1 from oslo, bergen, tromso
@@ -100,12 +118,15 @@ SELECT id, amount FROM events ORDER BY amount LIMIT 10 OFFSET 5
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, sort, limit
     SELECT id, amount FROM events AS events ORDER BY amount LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 240 B)
 fragment 2 at bergen: reads table events
+    scan, sort, limit
     SELECT id, amount FROM events AS events ORDER BY amount LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 240 B)
 fragment 3 at tromso: reads table events
+    scan, sort, limit
     SELECT id, amount FROM events AS events ORDER BY amount LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 240 B)
 finish at oslo: merge, offset 5, limit 10 edge 1 from oslo, bergen, tromso
@@ -116,12 +137,15 @@ SELECT id FROM events ORDER BY id OFFSET 5
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, sort
     SELECT id FROM events AS events SORT BY id
     → edge 1 to oslo, lanes merged in order (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
+    scan, sort
     SELECT id FROM events AS events SORT BY id
     → edge 1 to oslo, lanes merged in order (~5000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
+    scan, sort
     SELECT id FROM events AS events SORT BY id
     → edge 1 to oslo, lanes merged in order (~3000 rows, 23.4 KiB)
 finish at oslo: merge, offset 5 edge 1 from oslo, bergen, tromso
@@ -132,12 +156,15 @@ SELECT id FROM events OFFSET 5
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT id FROM events AS events
     → edge 1 to oslo (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
+    scan
     SELECT id FROM events AS events
     → edge 1 to oslo (~5000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
+    scan
     SELECT id FROM events AS events
     → edge 1 to oslo (~3000 rows, 23.4 KiB)
 finish at oslo: gather, offset 5 edge 1 from oslo, bergen, tromso
@@ -149,12 +176,15 @@ SELECT id FROM events ORDER BY id LIMIT ?
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `id` FROM events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `id` FROM events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ORDER BY id LIMIT :p0
     → edge 2 to oslo, in order (~9000 rows, 70.3 KiB)
 finish at oslo: gather edge 2 from bergen
@@ -165,12 +195,15 @@ SELECT id FROM events LIMIT 2147483647 OFFSET 10
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `id` FROM events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `id` FROM events
     → edge 1 to bergen (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    scan, union, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events LIMIT 2147483647 OFFSET 10
     → edge 2 to oslo (~9000 rows, 70.3 KiB)
 finish at oslo: gather edge 2 from bergen
@@ -181,12 +214,15 @@ SELECT id FROM events ORDER BY id LIMIT ALL
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, sort
     SELECT id FROM events AS events SORT BY id
     → edge 1 to oslo, lanes merged in order (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
+    scan, sort
     SELECT id FROM events AS events SORT BY id
     → edge 1 to oslo, lanes merged in order (~5000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
+    scan, sort
     SELECT id FROM events AS events SORT BY id
     → edge 1 to oslo, lanes merged in order (~3000 rows, 23.4 KiB)
 finish at oslo: merge edge 1 from oslo, bergen, tromso
@@ -197,12 +233,15 @@ SELECT id FROM events LIMIT 0
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 0
     → edge 1 to oslo, through the driver (~0 rows, 0 B)
 fragment 2 at bergen: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 0
     → edge 1 to oslo, through the driver (~0 rows, 0 B)
 fragment 3 at tromso: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 0
     → edge 1 to oslo, through the driver (~0 rows, 0 B)
 finish at oslo: gather, limit 0 edge 1 from oslo, bergen, tromso
@@ -213,12 +252,15 @@ SELECT id FROM events LIMIT 100000
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 100000
     → edge 1 to oslo (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 100000
     → edge 1 to oslo (~5000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
+    scan, limit
     SELECT id FROM events AS events LIMIT 100000
     → edge 1 to oslo (~3000 rows, 23.4 KiB)
 finish at oslo: gather, limit 100000 edge 1 from oslo, bergen, tromso
@@ -229,12 +271,15 @@ SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan, filter
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
     → edge 1 to oslo (~1000 rows, 31.2 KiB)
 fragment 2 at bergen: reads table events
+    scan, filter
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
     → edge 1 to oslo (~5000 rows, 156.2 KiB)
 fragment 3 at tromso: reads table events
+    scan, filter
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
     → edge 1 to oslo (~3000 rows, 93.8 KiB)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
@@ -245,12 +290,15 @@ SELECT kind, count(*) AS n FROM events GROUP BY kind
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `kind` FROM events
     → edge 1 to bergen (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `kind` FROM events
     → edge 1 to bergen (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    scan, union, aggregate
     SELECT kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind
     → edge 2 to oslo (~500 rows, 19.5 KiB)
 finish at oslo: gather edge 2 from bergen
@@ -261,12 +309,15 @@ SELECT DISTINCT kind FROM events
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `kind` FROM events
     → edge 1 to bergen (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `kind` FROM events
     → edge 1 to bergen (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
+    scan, union, distinct
     SELECT DISTINCT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events
     → edge 2 to oslo (~500 rows, 11.7 KiB)
 finish at oslo: gather edge 2 from bergen
@@ -278,12 +329,15 @@ SELECT c_name, sum(amount) AS total FROM events JOIN customer ON id = c_id GROUP
 /*
 plan, result at bergen
 fragment 1 at oslo: reads table events
+    scan
     SELECT `id`, `amount` FROM events
     → edge 1 to bergen (~1000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `id`, `amount` FROM events
     → edge 1 to bergen (~3000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso; table customer
+    scan, join, union, aggregate
     SELECT /*+ BROADCAST(`events`) */ c_name, sum(amount) AS total FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events JOIN customer AS customer ON id = c_id GROUP BY c_name
     → edge 2 to bergen (~15000 rows, 585.9 KiB)
 finish at bergen: gather edge 2 from bergen
@@ -294,9 +348,11 @@ SELECT o_id, s_price FROM orders JOIN sales ON s_cust = o_cust
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table sales
+    scan
     SELECT `s_cust`, `s_price` FROM sales
     → edge 1 to oslo (~1000 rows, 15.6 KiB)
 fragment 2 at oslo: reads table orders; table sales; edge 1 from bergen
+    scan, join, union
     SELECT o_id, s_price FROM orders AS orders JOIN (SELECT `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_cust`, `s_price` FROM edge_1) AS sales ON s_cust = o_cust
     → edge 2 to oslo (~15000300 rows, 228.9 MiB)
 finish at oslo: gather edge 2 from oslo
@@ -307,17 +363,21 @@ SELECT count(*) AS n FROM oslo.events AS a JOIN events AS b ON a.id = b.id
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table events
+    scan
     SELECT `id` FROM events
     → edge 1 to bergen (~1000 rows, 7.8 KiB)
 fragment 2 at oslo: reads table events
+    scan
     SELECT `id` FROM events
     → edge 2 to bergen (~1000 rows, 7.8 KiB)
 fragment 3 at tromso: reads table events
+    scan
     SELECT `id` FROM events
     → edge 2 to bergen (~3000 rows, 23.4 KiB)
 fragment 4 at bergen: reads edge 1 from oslo; table events; edge 2 from oslo, tromso
+    scan, join, union, aggregate
     SELECT /*+ BROADCAST(`a`, `b`) */ count(*) AS n FROM edge_1 AS a JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_2) AS b ON a.id = b.id
-    → edge 3 to oslo, through the driver (~1 rows, 16 B)
+    → edge 3 to oslo, through the driver (~1 row, 16 B)
 finish at oslo: gather edge 3 from bergen
 */
 
@@ -327,9 +387,11 @@ SELECT * FROM mixed
 /*
 plan, result at bergen
 fragment 1 at tromso: reads table mixed
+    scan
     SELECT `Id`, `note` FROM mixed
     → edge 1 to bergen (~10 rows, 320 B)
 fragment 2 at bergen: reads table Mixed; edge 1 from tromso
+    scan, union
     SELECT * FROM (SELECT `Id`, `note` FROM Mixed UNION ALL SELECT `Id`, `note` FROM edge_1) AS mixed
     → edge 2 to bergen (~20 rows, 640 B)
 finish at bergen: gather edge 2 from bergen
@@ -340,12 +402,15 @@ SELECT o_id FROM orders WHERE o_total > (SELECT avg(d) FROM events AS e(a, b, c,
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table events
+    scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
     → edge 1 to oslo (~5000 rows, 703.1 KiB)
 fragment 2 at tromso: reads table events
+    scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
     → edge 1 to oslo (~3000 rows, 421.9 KiB)
 fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
+    scan, filter, union, aggregate
     SELECT o_id FROM orders AS orders WHERE o_total > (SELECT avg(d) FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS e(a, b, c, d, t, p) WHERE a = o_cust)
     → edge 2 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo

@@ -5,14 +5,17 @@ SELECT c_name FROM customer WHERE NOT EXISTS (SELECT * FROM lineitem WHERE l_ord
 /*
 plan, result at bergen
 fragment 1 at tromso: reads table lineitem
+    scan, filter, distinct
     SELECT DISTINCT lineitem.`l_order` FROM lineitem AS lineitem WHERE l_qty > 4
     because lineitem is there
     → edge 1 to bergen (~589595 rows, 4.5 MiB)
 fragment 2 at oslo: reads table orders
+    scan, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders
     because orders is there
     → edge 2 to bergen (~150000 rows, 1.1 MiB)
 fragment 3 at bergen: reads table customer; edge 1 from tromso; edge 2 from oslo
+    scan, filter
     SELECT c_name FROM customer AS customer WHERE NOT EXISTS (SELECT * FROM edge_1 AS lineitem WHERE l_order = c_id) AND EXISTS (SELECT 1 FROM edge_2 AS orders WHERE o_cust = c_id)
     because the links take ~0.48 s, ~0.56 s at tromso
     → edge 3 to bergen (~37500 rows, 878.9 KiB)
@@ -26,18 +29,22 @@ SELECT c_name FROM customer WHERE c_id IN (SELECT o_cust FROM orders) AND c_id N
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table customer
+    scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
     → edge 1 to oslo (~150000 rows, 4.6 MiB)
 fragment 2 at tromso: reads table lineitem
+    scan
     SELECT lineitem.`l_order` FROM lineitem AS lineitem
     because lineitem is there
     → edge 2 to oslo (~6000000 rows, 45.8 MiB)
 fragment 3 at bergen: reads table sales
+    scan
     SELECT sales.`s_cust` FROM sales AS sales
     because sales is there
     → edge 3 to oslo (~1000 rows, 7.8 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; table orders; edge 2 from tromso; table sales; edge 3 from bergen
+    scan, filter, union, aggregate
     SELECT c_name FROM edge_1 AS customer WHERE c_id IN (SELECT o_cust FROM orders AS orders) AND c_id NOT IN (SELECT l_order FROM edge_2 AS lineitem GROUP BY l_order HAVING count(*) > 3) AND EXISTS (SELECT count(*) FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_3) AS sales WHERE s_cust = c_id)
     because the links take ~4.3 s, ~33 s at tromso
     → edge 4 to bergen (~18750 rows, 439.5 KiB)
@@ -51,10 +58,12 @@ SELECT c_name FROM customer WHERE c_nation = 3 AND c_name = 'x' AND NOT EXISTS (
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table customer
+    scan, filter
     SELECT customer.`c_id`, customer.`c_name`, customer.`c_nation` FROM customer AS customer WHERE c_nation = 3 AND c_name = 'x'
     because customer is there
     → edge 1 to oslo (~15 rows, 540 B)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
+    scan, filter
     SELECT c_name FROM edge_1 AS customer WHERE NOT EXISTS (SELECT * FROM orders AS orders WHERE o_cust = c_id AND o_total > c_nation)
     because the links take ~0.0023 s, ~0.008 s at bergen
     → edge 2 to bergen (~7 rows, 180 B)
@@ -68,14 +77,17 @@ SELECT c_id FROM customer EXCEPT SELECT o_cust FROM orders UNION SELECT s_cust F
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table customer
+    scan, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer
     because customer is there
     → edge 1 to oslo (~15000 rows, 117.2 KiB)
 fragment 2 at bergen: reads table sales
+    scan, distinct
     SELECT DISTINCT sales.`s_cust` FROM sales AS sales
     because sales is there
     → edge 2 to oslo (~99 rows, 799 B)
 fragment 3 at oslo: reads edge 1 from bergen; table orders; table sales; edge 2 from bergen
+    scan, union
     SELECT c_id FROM edge_1 AS customer EXCEPT SELECT o_cust FROM orders AS orders UNION SELECT s_cust FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_2) AS sales
     because the links take ~3.2 s, ~3.3 s at bergen
     → edge 3 to bergen (~5015000 rows, 38.3 MiB)
@@ -89,14 +101,17 @@ SELECT l_order FROM lineitem INTERSECT ALL SELECT c_nation FROM customer UNION (
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table customer
+    scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
     → edge 1 to tromso (~150000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders
+    scan, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders
     because orders is there
     → edge 2 to tromso (~150000 rows, 1.1 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
+    scan, union
     SELECT l_order FROM lineitem AS lineitem INTERSECT ALL SELECT c_nation FROM edge_1 AS customer UNION (SELECT c_id FROM edge_1 AS customer UNION ALL SELECT o_cust FROM edge_2 AS orders)
     because the links take ~0.35 s, ~3.9 s at bergen
     → edge 3 to bergen (~165000 rows, 1.3 MiB)
@@ -110,22 +125,27 @@ SELECT c_id FROM customer UNION SELECT o_cust + 1 FROM orders JOIN events ON o_i
 /*
 plan, result at bergen
 fragment 1 at bergen: reads table events
+    scan, distinct
     SELECT DISTINCT events.`id` FROM events AS events
     because events is there
     → edge 1 to oslo (~277 rows, 2.2 KiB)
 fragment 2 at tromso: reads table events
+    scan, distinct
     SELECT DISTINCT events.`id` FROM events AS events
     because events is there
     → edge 1 to oslo (~166 rows, 1.3 KiB)
 fragment 3 at bergen: reads table customer
+    scan, distinct
     SELECT DISTINCT arm_0.`c_id` FROM (SELECT c_id FROM customer AS customer) AS arm_0
     because its tables are there
     → edge 2 to oslo (~15000 rows, 117.2 KiB)
 fragment 4 at tromso: reads table lineitem
+    scan, aggregate, distinct
     SELECT DISTINCT arm_1.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem GROUP BY l_order) AS arm_1(arm_c0)
     because its tables are there
     → edge 3 to oslo (~600000 rows, 4.6 MiB)
 fragment 5 at oslo: reads table orders; table events; edge 1 from bergen, tromso; edge 2 from bergen; edge 3 from tromso
+    scan, join, union
     SELECT * FROM edge_2 AS arm_0 UNION SELECT /*+ BROADCAST(`events`) */ o_cust + 1 FROM orders AS orders JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON o_id = id INTERSECT SELECT * FROM edge_3 AS arm_1
     because the links take ~0.47 s, ~2 s at tromso
     → edge 4 to bergen (~105000 rows, 820.3 KiB)

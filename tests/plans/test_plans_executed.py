@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Iterable
+from functools import cache
 from random import Random
 
 import duckdb
@@ -159,12 +160,19 @@ STATEMENTS = [
 JOINS = [" ".join(text.split()) for text in MORE.split(";")]
 
 
-def site(mbit: float, initiator: str, rules: Rules) -> Site:
+SITES = ("oslo", "bergen", "tromso")
+
+
+@cache
+def topology(mbit: float) -> Topology:
     """The fixtures' members with links of that speed."""
     text = (FOLDER / "topology.yaml").read_text()
-    names = ("oslo", "bergen", "tromso")
-    links = "".join(f"  - {{between: [{a}, {b}], mbit: {mbit}}}\n" for a in names for b in names if a < b)
-    return Site(initiator, names, rules, Topology(parse(f"{text}\nlinks:\n{links}")))
+    links = "".join(f"  - {{between: [{a}, {b}], mbit: {mbit}}}\n" for a in SITES for b in SITES if a < b)
+    return Topology(parse(f"{text}\nlinks:\n{links}"))
+
+
+def site(mbit: float, initiator: str, rules: Rules) -> Site:
+    return Site(initiator, SITES, rules, topology(mbit))
 
 
 def variants() -> list[Site]:
@@ -207,7 +215,8 @@ def same_rows(plain: Plan, plans: Iterable[Plan], runner: Runner) -> None:
 def test_rules_change_no_answer(sql: str, runner: Runner) -> None:
     query = bound(sql)
     plain = make_plan(query, CATALOG, site(100.0, "oslo", NO_RULES), LIMITS)
-    sites = [*VARIANTS, *(JOINING if len(query.tables) > 2 else ())]
+    # Of many statements alike, half are planned in one half of the ways and half in the other.
+    sites = [*VARIANTS[len(sql) % 2 :: 2], *(JOINING if len(query.tables) > 2 else ())]
     plans = [case.plan for case in RULED if case.sql == sql]
     plans += [make_plan(query, CATALOG, each, LIMITS) for each in sites]
     same_rows(plain, {plan.plan_id: plan for plan in plans}.values(), runner)

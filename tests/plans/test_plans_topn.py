@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 import pytest
 
 from metamorphic.in_duckdb import Runner
+from skerry.catalog.topology import Topology
+from skerry.config import parse
 from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
 from skerry.plan.rules import NO_RULES, Rules
-from tests.plans.plan_cases import CATALOG, LIMITS, bound, planned
+from skerry.plan.site import Site
+from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound, planned
 from tests.plans.plan_rows import made_up
 from tests.plans.test_plans_executed import site
 
@@ -49,6 +53,9 @@ SELECT id + 1 FROM events UNION ALL SELECT count(*) FROM orders ORDER BY 1 LIMIT
 BOUNDED = [" ".join(text.split()) for text in STATEMENTS.strip().replace("\n    ", " ").split("\n")]
 # Bounded without the rule, not at all, or not at every part, for what that costs or how a column is named.
 OTHERS = """
+SELECT c_id, k FROM (SELECT DISTINCT kind k, id % 3 r FROM events ORDER BY 2, k DESC LIMIT 3), customer WHERE c_id = r
+SELECT c_id FROM customer WHERE c_id IN (SELECT DISTINCT id FROM events, nation WHERE id = n_id ORDER BY id LIMIT 3)
+SELECT DISTINCT kind, id FROM events JOIN nation ON id = n_id ORDER BY kind || 'x', id LIMIT 4 OFFSET 1
 SELECT s_id, id, n_name FROM nation, sales, events WHERE n_id = s_cust AND s_id = id ORDER BY 3, 2, 1 LIMIT 6
 SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id, n_name
 SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id, n_name LIMIT ALL
@@ -148,3 +155,17 @@ def test_rows_that_are_of_no_part_alone_are_not_bounded(sql: str) -> None:
     plan = planned(sql, rules="topn")
     assert sum("LIMIT" in each.sql for each in plan.fragments) <= 1, plan.fragments
     assert plan.finish.limit is None
+
+
+def test_a_member_bounds_no_more_than_it_has_room_for() -> None:
+    query = bound(
+        "SELECT a.id, b.s_id FROM (SELECT id FROM events ORDER BY id LIMIT 3) AS a JOIN"
+        " (SELECT s_id FROM sales ORDER BY s_id LIMIT 3) AS b ON a.id = b.s_id"
+    )
+    bounded = []
+    for capacity in (1, 2):
+        text = re.sub(r"(    address: h:\d)", rf"\1\n    capacity: {capacity}", (FOLDER / "topology.yaml").read_text())
+        where = Site("oslo", ("oslo", "bergen", "tromso"), Rules(frozenset({"topn"})), Topology(parse(text)))
+        sent = [each.sql for each in make_plan(query, CATALOG, where, LIMITS).fragments[:-1]]
+        bounded.append({key for key in ("id", "s_id") if any(f"ORDER BY {key} LIMIT" in sql for sql in sent)})
+    assert bounded == [{"id"}, {"id", "s_id"}]

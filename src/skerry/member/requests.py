@@ -288,7 +288,7 @@ class Requests:
             member.topology.budgets,
             is_traced,
         )
-        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
+        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name, has_operators=False))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         member.initiate(initiated)
         reach("execute sent")

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 import msgspec
 import xxhash
@@ -29,7 +28,7 @@ from skerry.plan.improve import add_improved
 from skerry.plan.known import result_key
 from skerry.plan.mentions import result_size
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
-from skerry.plan.place import bottom_up_places, bottom_up_reason, capacity_of, fewest_arriving, with_ways
+from skerry.plan.place import Rooms, bottom_up_places, bottom_up_reason, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.rules.topn import LIMIT_MAX
 from skerry.plan.site import Site
@@ -93,13 +92,14 @@ def _add_improved(
     """A plan by the rules; answers whether rule `topn` is in it."""
     whole, estimator = query, site.estimator
     scans = {scan.node_name: scan for scan in query.tables}
+    rooms = Rooms(site.topology)
     found: list[AtSite] = []
     bounded: list[AtSite] = []
     if site.rules.has("aggregates"):
-        always, capacity = site.rules.aggregates_always, partial(capacity_of, site.topology)
-        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, capacity)
+        always, is_bounded = site.rules.aggregates_always, site.rules.has("topn")
+        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, rooms, is_bounded)
     if site.rules.has("topn"):
-        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator)
+        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator, rooms)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
     # Of partial rows nobody knows the values: the result is that of the query as it was written.
     if partials:

@@ -58,25 +58,31 @@ def size_text(size_bytes: float) -> str:
     return f"{size_bytes:.0f} {_UNITS[unit]}" if unit == 0 else f"{size_bytes:.1f} {_UNITS[unit]}"
 
 
+def counted(rows: int) -> str:
+    """1 → "1 row"."""
+    return f"{rows} row{'' if rows == 1 else 's'}"
+
+
 # --- as dictionaries -------------------------------------------------------------------------------
 def describe(
-    plan: Plan, initiator: str, topology: Topology | None = None, actual: Actual | None = None, refused: str = ""
+    plan: Plan,
+    initiator: str,
+    topology: Topology | None = None,
+    actual: Actual | None = None,
+    refused: str = "",
+    *,
+    has_operators: bool = True,
 ) -> dict[str, Any]:
-    """The plan as JSON has it (docs/sql.md). `refused`: the egress rule that it would break."""
-    found = _described(plan, initiator, topology, actual, refused)
-    for fragment, told in zip(plan.fragments, found["fragments"], strict=True):
-        told["operators"] = operators(fragment.sql)
-    return found
+    """The plan as JSON has it (docs/sql.md). `refused`: the egress rule that it would break.
 
-
-def _described(
-    plan: Plan, initiator: str, topology: Topology | None, actual: Actual | None, refused: str
-) -> dict[str, Any]:
-    """The same without operators: every query is written down as text, and their parsing takes time."""
+    Operators are read from the text of fragments, which takes time: who needs none can go without.
+    """
     found: dict[str, Any] = {"plan_id": plan.plan_id, "initiator": initiator}
     if topology is not None:
         found |= _topology(topology)
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
+    for fragment, told in zip(plan.fragments, found["fragments"], strict=True):
+        told["operators"] = operators(fragment.sql) if has_operators else []
     if plan.left_out:
         found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
     steps = finish_steps(plan)
@@ -185,10 +191,16 @@ def finish_steps(plan: Plan) -> list[str]:
 
 # --- as text ---------------------------------------------------------------------------------------
 def explain(
-    plan: Plan, initiator: str, topology: Topology | None = None, actual: Actual | None = None, refused: str = ""
+    plan: Plan,
+    initiator: str,
+    topology: Topology | None = None,
+    actual: Actual | None = None,
+    refused: str = "",
+    *,
+    has_operators: bool = True,
 ) -> list[str]:
     """Lines for people; fragments in the order in which their rows flow."""
-    found = _described(plan, initiator, topology, actual, refused)
+    found = describe(plan, initiator, topology, actual, refused, has_operators=has_operators)
     lines = [f"plan {plan.plan_id[:12]}, result at {initiator}"]
     for fragment in found["fragments"]:
         lines += _fragment_lines(fragment)
@@ -199,9 +211,9 @@ def explain(
     lines.append(f"finish at {initiator}: {steps} edge {finish['edge']} from {', '.join(finish['from'])}")
     for link in found.get("links_used", ()):
         size, stalled = size_text(link["bytes"]), f", {link['stalled_s']:.3f} s without credit"
-        lines.append(f"link {link['from']} → {link['to']}: {link['rows']} rows, {size} sent{stalled}")
+        lines.append(f"link {link['from']} → {link['to']}: {counted(link['rows'])}, {size} sent{stalled}")
     if actual is not None:
-        lines.append(f"result: {actual.rows} rows in {actual.seconds:.3f} s")
+        lines.append(f"result: {counted(actual.rows)} in {actual.seconds:.3f} s")
     if refused:
         lines.append(f"refused: {refused}")
     return lines
@@ -214,6 +226,7 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     ]
     lines = [
         f"fragment {fragment['id']} at {fragment['member']}: reads {'; '.join(reads) or 'nothing'}",
+        *([f"    {', '.join(fragment['operators'])}"] if fragment["operators"] else []),
         f"    {fragment['sql']}",
     ]
     if "reason" in fragment:
@@ -226,7 +239,7 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     codecs = [codec for codec in output.get("codecs", ()) if codec != "none"]
     if codecs:
         how += f", {'/'.join(dict.fromkeys(codecs))}"
-    estimate = f" (~{fragment['estimated']['rows']} rows, {size_text(fragment['estimated']['bytes'])})"
+    estimate = f" (~{counted(fragment['estimated']['rows'])}, {size_text(fragment['estimated']['bytes'])})"
     lines.append(f"    → edge {output['edge']} to {output['to']}{how}{estimate}")
     if "actual" in fragment:
         lines.append(f"      {_actual_text(fragment['actual'])}")
@@ -236,4 +249,4 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
 def _actual_text(actual: Mapping[str, Any]) -> str:
     jobs = actual["spark_jobs"]
     which = f", Spark job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}" if jobs else ""
-    return f"in fact {actual['rows']} rows, {size_text(actual['bytes'])}, {actual['seconds']:.3f} s{which}"
+    return f"in fact {counted(actual['rows'])}, {size_text(actual['bytes'])}, {actual['seconds']:.3f} s{which}"

@@ -9,6 +9,7 @@ from skerry.catalog.topology import S_PER_USD
 from skerry.plan.build import Source
 from skerry.plan.mentions import Mention
 from skerry.plan.place import Costs
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Reducer, Shipment
 from skerry.plan.site import Site
@@ -20,7 +21,7 @@ def cost_text(cost_s: float, seconds: float) -> str:
         return "for ever"
     usd = (cost_s - seconds) / S_PER_USD
     money = "" if usd < 1e-9 else f" and ${usd:.2f}" if usd >= 0.01 else " and less than $0.01"
-    return f"~{seconds:.2g} s{money}"
+    return (f"~{seconds:.2g} s" if seconds < 100 else f"~{seconds:.0f} s") + money
 
 
 def seconds_of(
@@ -37,11 +38,12 @@ def seconds_of(
         return cost_s
     costs = Costs(site.topology, s_per_usd=0.0)
     reducer = Reducer(mentions, costs, site.estimator)
-    return (
+    found_s = (
         sum(_shipment_s(reducer, each, root) for each in shipments)
         + costs.ship_s(root, site.initiator, result_bytes)
         + partials_s(partials, root, costs)
     )
+    return min(found_s, cost_s)
 
 
 def partials_s(partials: Sequence[Source], receiver: str, costs: Costs) -> float:
@@ -56,6 +58,9 @@ def partials_s(partials: Sequence[Source], receiver: str, costs: Costs) -> float
 def _shipment_s(reducer: Reducer, shipment: Shipment, receiver: str) -> float:
     block = shipment.node.mention.block
     found_s = reducer.cost_s(shipment.node, receiver, shipment.columns)
+    if isinstance(block, Apart):
+        # About: a column that only its own conditions name is not sent.
+        found_s += sum(reducer.cost_s(each, block.member, each.mention.scan.columns) for each in block.inputs)
     if isinstance(block, Joined):
         found_s += sum(_shipment_s(reducer, each.shipment, block.member) for each in block.inputs)
     return found_s

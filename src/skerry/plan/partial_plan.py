@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -17,7 +15,9 @@ from skerry.plan.grouping import Block, block_of
 from skerry.plan.known import groups_key
 from skerry.plan.partial_cost import PartsOf, group_rows, pays
 from skerry.plan.partials import sketch_bytes
+from skerry.plan.place import Rooms
 from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
+from skerry.plan.rules.topn import first_distinct, rows_wanted
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
@@ -72,11 +72,13 @@ def at_sites(
     shape: Shape,
     estimator: Estimator,
     is_forced: bool = False,
-    capacity: Callable[[str], float] = lambda _: math.inf,
+    rooms: Rooms | None = None,
+    is_bounded: bool = False,
 ) -> tuple[Query, list[AtSite]]:
     """The query over partial rows, wherever that pays, and what they are; scans without them stay its tables.
 
-    `capacity`: so many groupings a member has room for. The table of another comes as it is, from all its parts.
+    Where a member has no room for it, the table comes as it is, from all its parts. `is_bounded`: of SELECT DISTINCT
+    with a limit first rows are enough (rule `topn`).
     """
     scans = {scan.node_name: scan for scan in query.tables}
     tables = {name: scan.table for name, scan in scans.items()}
@@ -85,7 +87,7 @@ def at_sites(
         return query, []
     root = query.tree.copy()
     found: list[AtSite] = []
-    hosted: Counter[str] = Counter()
+    rooms = rooms or Rooms()
     for select in list(root.find_all(exp.Select)):
         block = block_of(select, tables, sizes)
         merge = site_merge(block, tables, shape if select is root else None) if block is not None else None
@@ -93,11 +95,14 @@ def at_sites(
             continue
         group = merge.partial.args.get("group")
         keys = group.expressions if group is not None else ()
+        if is_bounded:
+            merge = first_distinct(block, merge)
         rows = _group_rows(block, keys, merge.partial, scans, parts, estimator)
+        if merge.partial.args.get("limit") is not None:
+            rows = {member: min(count, rows_wanted(select) or 0) for member, count in rows.items()}
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
-        has_room = all(hosted[member] < capacity(member) for member in rows)
-        if is_forced or (has_room and pays(block, rows, width_bytes, scans, parts, estimator)):
-            hosted.update(rows.keys())
+        is_worth = is_forced or pays(block, rows, width_bytes, scans, parts, estimator)
+        if is_worth and rooms.take(rows.keys(), is_forced):
             found.append(AtSite(merge, rows, width_bytes))
             root = replaced(root, select, merge.final)
     gone = {name for each in found for name in (each.merge.scan, *each.merge.others)}

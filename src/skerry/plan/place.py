@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from skerry.catalog.topology import ROUTE_BYTES, S_PER_USD, Topology, byte_s
 from skerry.errors import ConfigError
@@ -126,6 +127,21 @@ def capacity_of(topology: Topology | None, member: str) -> float:
     if topology is None or member not in topology.graph:
         return math.inf
     return float(topology.graph.nodes[member]["capacity"])
+
+
+class Rooms:
+    """What members have room for, as it is given away. Without a topology there is no end of it."""
+
+    def __init__(self, topology: Topology | None = None) -> None:
+        self._topology = topology
+        self._hosted: Counter[str] = Counter()
+
+    def take(self, members: Collection[str], is_forced: bool = False) -> bool:
+        """Room for a fragment at each of these, if all of them have it, or have to."""
+        has_room = all(self._hosted[member] < capacity_of(self._topology, member) for member in members)
+        if has_room or is_forced:
+            self._hosted.update(members)
+        return has_room or is_forced
 
 
 def fewest_arriving(held_bytes: Mapping[str, int], members: Sequence[str]) -> str:

@@ -14,7 +14,7 @@ from skerry.plan.fragment import Plan
 from skerry.plan.grouping import Block, rows_of
 from skerry.plan.partial_cost import PartsOf, pays
 from skerry.plan.partial_plan import AtSite, replaced, strewn
-from skerry.plan.place import Costs
+from skerry.plan.place import Costs, Rooms
 from skerry.plan.rules.topn import rows_wanted, top_rows
 from skerry.plan.site import Site
 from skerry.plan.topn_sets import bounded_operands
@@ -52,18 +52,22 @@ def _is_spelt_alike(table: TableRef, parts: Sequence[TablePart]) -> bool:
     return all([column.name for column in part.columns] == spelt for part in parts)
 
 
-def bounded_at_sites(query: Query, parts: PartsOf, estimator: Estimator) -> tuple[Query, list[AtSite]]:
-    """The query over the first rows of parts, wherever that pays, and what they are."""
+def bounded_at_sites(
+    query: Query, parts: PartsOf, estimator: Estimator, rooms: Rooms | None = None
+) -> tuple[Query, list[AtSite]]:
+    """The query over the first rows of parts, wherever that pays and members have room, and what they are."""
+    rooms = rooms or Rooms()
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = strewn({name: parts[name] for name in scans})
     root = query.tree.copy()
     found: list[AtSite] = []
     for operand, cut in bounded_operands(query, root, parts, estimator):
-        found.append(cut)
-        operand.replace(cut.merge.final)
+        if rooms.take(cut.rows.keys()):
+            found.append(cut)
+            operand.replace(cut.merge.final)
     for select in list(root.find_all(exp.Select)) if sizes else ():
         bounded = _cut(select, scans, parts, sizes, estimator) if rows_wanted(select) is not None else None
-        if bounded is not None:
+        if bounded is not None and rooms.take(bounded.rows.keys()):
             found.append(bounded)
             root = replaced(root, select, bounded.merge.final)
     return _over(query, root, found), found

@@ -628,8 +628,8 @@ SELECT c_name, place, third, before, total, share FROM (SELECT o_custkey, o_orde
     percent_rank() OVER (PARTITION BY o_custkey ORDER BY o_orderkey) AS share FROM orders) AS t
   JOIN customer ON o_custkey = c_custkey WHERE place <= 2 AND c_nationkey = 3;
 
--- name: rules_cte_limit_twice | ordered: no | for: a WITH query with a limit is one computation, whichever rows it takes
-WITH t(k) AS (SELECT o_custkey FROM orders GROUP BY o_custkey LIMIT 20)
+-- name: rules_cte_limit_twice | ordered: no | for: a WITH query with a limit is one computation, and travels once
+WITH t(k) AS (SELECT o_custkey FROM orders GROUP BY o_custkey ORDER BY o_custkey LIMIT 20)
 SELECT count(*) AS pairs FROM t AS a JOIN t AS b ON a.k = b.k JOIN customer ON c_custkey = a.k;
 
 -- name: rules_cte_nested | ordered: no | for: WITH in WITH, and a name that two of them give

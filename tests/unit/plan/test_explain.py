@@ -50,6 +50,24 @@ def test_text_tells_the_way_and_what_happened() -> None:
     assert lines[-1] == "result: 20 rows in 1.500 s"
 
 
+def test_text_tells_the_operators_of_each_fragment() -> None:
+    lines = explain(planned(SQL), "oslo")
+    firsts = [index for index, line in enumerate(lines) if line.startswith("fragment ")]
+    assert [lines[index + 1] for index in firsts] == ["    scan", "    scan, join, aggregate"]
+    without = explain(planned(SQL), "oslo", has_operators=False)
+    assert [line for line in lines if line not in without] == ["    scan", "    scan, join, aggregate"]
+
+
+def test_one_row_is_no_rows() -> None:
+    plan = planned("SELECT count(*) AS n FROM orders")
+    run = Actual({1: Ran(1, 8, 0.5)}, (LinkUse("oslo", "bergen", 8, 1, 0.0),), 1, 0.5)
+    lines = explain(plan, "bergen", actual=run)
+    assert "    → edge 1 to oslo, through the driver (~1 row, 16 B)" in lines
+    assert "      in fact 1 row, 8 B, 0.500 s" in lines
+    assert "link oslo → bergen: 1 row, 8 B sent, 0.000 s without credit" in lines
+    assert lines[-1] == "result: 1 row in 0.500 s"
+
+
 def test_the_reason_and_the_refusal_are_told() -> None:
     plan = planned(SQL)
     first = msgspec.structs.replace(plan.fragments[0], reason="customer is there")

@@ -55,7 +55,7 @@ def test_the_reason_tells_seconds_and_dollars_apart() -> None:
     free, dear = (planned(sql, "oslo", links % price, NO_KEYS).fragments[-1].reason for price in (0, 100))
     assert free == "the links take ~0.038 s, ~1.2 s at bergen"
     assert dear == "the links take ~0.038 s and $0.48, ~1.2 s and $14.40 at bergen"
-    assert cost_text(15.25, 15.0) == "~15 s and less than $0.01"
+    assert cost_text(150.25, 150.0) == "~150 s and less than $0.01"
     assert cost_text(math.inf, math.inf) == "for ever"
 
 
@@ -266,6 +266,11 @@ def test_groups_of_a_full_member_are_made_at_the_root() -> None:
     at_oslo = Rules(root_at="oslo")
     assert hosts(planned(sql, "oslo", SLOW, at_oslo), "bergen") == 2
     assert hosts(planned(sql, "oslo", SLOW, at_oslo, "bergen"), "bergen") == 1
+    first = " UNION ALL ".join(f"(SELECT id FROM {table} ORDER BY id LIMIT 3)" for table in ("events", "logs"))
+    both = f"SELECT o_id FROM orders WHERE o_id IN (SELECT id FROM ({first}) AS x)"
+    for capacity, bounded in (("", 2), ("bergen", 1)):
+        plan = planned(both, "oslo", SLOW, at_oslo, capacity)
+        assert sum("LIMIT 3" in each.sql for each in plan.fragments if each.member == "bergen") == bounded
     # Where rows may not leave groups have to, room or not.
     forced = planned(sql, "oslo", SLOW, Rules(aggregates_always=True, root_at="oslo"), "bergen")
     assert hosts(forced, "bergen") == 2

@@ -9,6 +9,7 @@ stays as it was written; the table below it has fewer rows.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -117,6 +118,37 @@ def _merge(block: Block, wanted: int, items: Sequence[_Item], order: Sequence[_K
     if ordered:
         final.set("order", exp.Order(expressions=[each.copy() for each in ordered]))
     return SiteMerge(block.scan, block.others, partial, columns, final)
+
+
+def first_distinct(block: Block, merge: SiteMerge) -> SiteMerge:
+    """Of SELECT DISTINCT with a limit, each part sends its first rows: what is cut off differs from n others.
+
+    Groups with aggregates stay: where the order leaves groups open, one could be cut at some parts and not at others.
+    """
+    wanted, final = rows_wanted(block.select), merge.final
+    if wanted is None or not block.select.args.get("distinct") or not isinstance(final, exp.Select):
+        return merge
+    order = final.args.get("order")
+    keys: list[exp.Expr] = []
+    for ordered in order.expressions if order is not None else ():
+        value = _of_partial(ordered.this, final, {column.name for column in merge.columns})
+        if value is None:
+            return merge
+        keys.append(_ordered(ordered, value.copy()))
+    partial = merge.partial.copy()
+    _bound(partial, keys, wanted)
+    return dataclasses.replace(merge, partial=partial)
+
+
+def _of_partial(key: exp.Expr, final: exp.Select, known: set[str]) -> exp.Expr | None:
+    """What a sort key above partial rows stands for, over their columns."""
+    named = [item for item in final.expressions if item.alias_or_name.lower() == key.name.lower()]
+    if isinstance(key, exp.Literal) and not key.is_string and 1 <= int(key.this) <= len(final.expressions):
+        key = final.expressions[int(key.this) - 1].unalias()
+    elif isinstance(key, exp.Column) and key.name not in known and len(named) == 1:
+        key = named[0].unalias()
+    columns = [column.name for column in key.find_all(exp.Column)]
+    return key if columns and known.issuperset(columns) else None
 
 
 def _prefix(block: Block) -> str:
