@@ -24,7 +24,7 @@ def is_set(scope: Scope) -> bool:
     if any(value not in (None, [], False) and key not in _PLAIN for key, value in select.args.items()):
         return False
     # Each of two rows that are alike has its own chance to pass a condition that differs from call to call.
-    if not all(is_deterministic(node) for node in select.walk()):
+    if not is_deterministic(select):
         return False
     return not any(
         isinstance(node, exp.Window) or is_aggregate(node) or is_generator(node)
