@@ -16,7 +16,7 @@ fragment 2 at bergen: reads table nation
     → edge 3 to oslo (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 2 from bergen; edge 3 from bergen
     scan, join, aggregate
-    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS s FROM (SELECT /*+ BROADCAST(`customer`, `nation`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id JOIN edge_3 AS nation ON n_id = c_nation GROUP BY c_nation) AS d
+    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS `s` FROM (SELECT /*+ BROADCAST(`customer`, `nation`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id JOIN edge_3 AS nation ON n_id = c_nation GROUP BY c_nation) AS d
     because a query over bergen and oslo is answered there: ~2 rows travel instead of ~1500025
     → edge 1 to tromso (~2 rows, 40 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo
@@ -40,7 +40,7 @@ fragment 1 at bergen: reads table customer
     → edge 2 to oslo (~50000 rows, 390.6 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join, aggregate
-    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS s FROM (SELECT /*+ BROADCAST(`customer`) */ o_cust AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY o_cust) AS d WHERE d.s > 100 AND d.k < 500
+    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS `s` FROM (SELECT /*+ BROADCAST(`customer`) */ o_cust AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY o_cust) AS d WHERE d.s > 100 AND d.k < 500
     because a query over bergen and oslo is answered there: ~1638 rows travel instead of ~197399
     → edge 1 to tromso (~1637 rows, 38.4 KiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
@@ -64,7 +64,7 @@ fragment 1 at bergen: reads table customer
     → edge 2 to oslo (~1500 rows, 11.7 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join, aggregate
-    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS answer_1_1 FROM (SELECT /*+ BROADCAST(`customer`) */ avg(o_total) FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id) AS answer_1(answer_1_1)
+    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS `answer_1_1` FROM (SELECT /*+ BROADCAST(`customer`) */ avg(o_total) FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id) AS answer_1(answer_1_1)
     because a query over bergen and oslo is answered there: ~1 rows travel instead of ~15843; the subquery is answered once
     → edge 1 to tromso (~1 row, 16 B)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
@@ -112,7 +112,7 @@ fragment 1 at bergen: reads table customer
     → edge 2 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join, aggregate
-    SELECT a.`k`, CAST(a.`m` AS DECIMAL(15, 2)) AS m FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, max(o_total) AS m FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation) AS a
+    SELECT a.`k`, CAST(a.`m` AS DECIMAL(15, 2)) AS `m` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, max(o_total) AS m FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation) AS a
     because a query over bergen and oslo is answered there: ~15000 rows travel instead of ~1650000
     → edge 1 to tromso (~15000 rows, 293.0 KiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
@@ -136,7 +136,7 @@ fragment 1 at bergen: reads table customer
     → edge 2 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join, aggregate
-    SELECT a.`k`, CAST(a.`m` AS DECIMAL(15, 2)) AS m FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, max(o_total) AS m FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation) AS a
+    SELECT a.`k`, CAST(a.`m` AS DECIMAL(15, 2)) AS `m` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, max(o_total) AS m FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation) AS a
     because a query over bergen and oslo is answered there: ~15000 rows travel instead of ~1650000
     → edge 1 to tromso (~15000 rows, 293.0 KiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
@@ -362,7 +362,7 @@ fragment 1 at bergen: reads table customer
     → edge 2 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join, aggregate, sort, limit
-    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS s FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation ORDER BY s DESC, k LIMIT 3) AS d WHERE d.s > 1
+    SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS `s` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation ORDER BY s DESC, k LIMIT 3) AS d WHERE d.s > 1
     because a query over bergen and oslo is answered there: ~1 rows travel instead of ~1650000
     → edge 1 to tromso (~1 row, 20 B)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo

@@ -62,6 +62,12 @@ SELECT u.k, n_name FROM (SELECT o_cust AS k FROM orders WHERE o_total < 9 UNION 
 SELECT s_cust AS k FROM sales UNION SELECT id FROM events EXCEPT SELECT c_id FROM customer JOIN nation ON c_nation =
     n_id;
 SELECT c_id FROM customer WHERE c_id IN (SELECT o_cust FROM orders UNION ALL SELECT l_order FROM lineitem);
+SELECT d.`a b`, d.`select` FROM (SELECT max(o_total) AS `a b`, min(o_total) AS `select`, o_cust FROM orders GROUP BY
+    o_cust) AS d JOIN customer ON c_id = d.o_cust;
+SELECT count(*) AS n FROM (SELECT id FROM events UNION ALL SELECT c_id FROM customer) AS u LIMIT 1;
+SELECT c_id, d.m FROM customer, (SELECT max(id) AS m FROM (SELECT id FROM events UNION ALL SELECT o_id FROM orders) AS u
+    LIMIT 1) AS d;
+SELECT sum(id) OVER () AS r FROM (SELECT id FROM events UNION ALL SELECT c_id FROM customer) AS u LIMIT 1;
 SELECT o_id, c_name, n_name FROM orders, customer, nation WHERE o_cust = c_id AND c_nation = n_id AND n_name =
     'NORWAY';
 SELECT c_name, count(*) AS n FROM customer, orders, lineitem WHERE c_id = o_cust AND l_order = o_id AND l_qty

@@ -246,7 +246,9 @@ def _sent(mention: Mention, column: Column) -> exp.Expr:
             return own
         # Sail gives some quotients and averages other sizes, and a receiver reads the sizes that it was told.
         value = cast(own, column.type)
-    return exp.Alias(this=value, alias=exp.Identifier(this=column.name, quoted=False))
+    # A block's column may have any name; those of computed ones are ours.
+    is_ours = column.name in mention.computed
+    return exp.Alias(this=value, alias=exp.Identifier(this=column.name, quoted=not is_ours))
 
 
 def _column(table: exp.Identifier, name: str) -> exp.Column:

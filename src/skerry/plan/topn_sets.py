@@ -20,12 +20,16 @@ from skerry.plan.partial_cost import PartsOf, scan_bytes
 from skerry.plan.partial_plan import AtSite
 from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.topn import rows_wanted, top_rows
+from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.shape import result_shape
 from skerry.sql.statement import Query, Scan
 
 _ENDS = ("order", "limit", "offset")
-# Of these the greater of two is the greater in the type that both have in a union.
-_NUMBERS = frozenset("tinyint smallint int bigint float double".split())
+# Of these the greater of two is the greater in the type that both have in a union. Not of whole numbers that a float or
+# a double rounds: two that differ would be alike there, and the next key would decide.
+_NUMBERS = tuple(
+    frozenset(types.split()) for types in ("tinyint smallint int bigint", "tinyint smallint int double", "float double")
+)
 
 
 @dataclass(frozen=True)
@@ -80,10 +84,19 @@ def _below(select: exp.Select) -> exp.Expr | None:
         return None
     if any(union.args.get(key) for key in _ENDS):
         return None
-    named = [*select.expressions, *(key.this for key in order.expressions)] if order is not None else []
+    if order is None:
+        return union if all(_is_of_one_row(item) for item in select.expressions) else None
+    named = [*select.expressions, *(key.this for key in order.expressions)]
     # A number, or ALL, is of the list, whose places are others; a name of three parts may be a field's.
     is_plain = all(isinstance(item, exp.Star) or _is_column(item, source) for item in named)
     return union if is_plain else None
+
+
+def _is_of_one_row(item: exp.Expr) -> bool:
+    """Is it computed of each row by itself, once? An aggregate or a window is of all rows, not of the first."""
+    return not any(
+        isinstance(node, exp.Query | exp.Window) or is_aggregate(node) or is_generator(node) for node in item.walk()
+    )
 
 
 def _is_column(node: exp.Expr, source: exp.Expr) -> bool:
@@ -127,7 +140,7 @@ def _is_ordered_alike(
     types = [outputs.types(operand) for operand in operands]
     for key in keys:
         found = {each[key.index] if each is not None and key.index < len(each) else None for each in types}
-        if None in found or (len(found) > 1 and not found <= _NUMBERS):
+        if None in found or (len(found) > 1 and not any(found <= each for each in _NUMBERS)):
             return False
     return True
 
