@@ -36,16 +36,16 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup lint ## lint, then every test
-	$(PYTEST) -n auto -m "not spark and not sail" $(ARGS)
+	$(PYTEST) -n auto -m "not spark and not sail and not slow" $(ARGS)
 	@$(MAKE) --no-print-directory --jobs=2 test-spark test-rest
 
 # Side by side, since they wait much: tests that share one Spark; then Sail's, which get on with no Spark in one process,
-# and those that start members as processes. What the second lane says is shown at its end.
+# with slow ones that need neither, and those that start members as processes. What the second lane says is shown at its end.
 test-spark:
 	$(PYTEST) -m "spark and not sail and not e2e" $(ARGS)
 
 test-rest:
-	@mkdir -p build; { status=0; $(PYTEST) -m "sail" $(ARGS) || status=$$?; $(PYTEST) -m "spark and e2e and not sail" $(ARGS) || status=$$?; } > build/rest.log 2>&1; cat build/rest.log; exit $$status
+	@mkdir -p build; { status=0; $(PYTEST) -m "sail or (slow and not spark)" $(ARGS) || status=$$?; $(PYTEST) -m "spark and e2e and not sail" $(ARGS) || status=$$?; } > build/rest.log 2>&1; cat build/rest.log; exit $$status
 
 lint: setup ## ruff and mypy --strict
 	$(BIN)/ruff check

@@ -22,6 +22,8 @@ from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, Case, all_cases, bound, planned, read_cases
 from tests.plans.plan_rows import made_up
 
+pytestmark = pytest.mark.slow
+
 # Every plan that is written down is run, but for those with parameters, and those that choose among rows.
 CHOOSING = re.compile(r"LIMIT|any_value\(")
 CASES = [case for case in all_cases() if not CHOOSING.search(case.sql) and "parameters" not in case.header]

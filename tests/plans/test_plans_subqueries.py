@@ -17,6 +17,8 @@ from skerry.sql.statement import Query, render
 from tests.plans.plan_cases import CATALOG, LIMITS, bound
 from tests.plans.plan_rows import made_up
 
+pytestmark = pytest.mark.slow
+
 SITE = Site("oslo", ("oslo", "bergen", "tromso"), NO_RULES)
 # Two with many rows, one with no nations and no line items.
 TABLES = [made_up(Random(seed)) for seed in (92, 151, 3)]

@@ -18,6 +18,8 @@ from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound, planned
 from tests.plans.plan_rows import made_up
 from tests.plans.test_plans_executed import site
 
+pytestmark = pytest.mark.slow
+
 # Their orders leave nothing open but rows that are equal.
 STATEMENTS = """
 SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id, n_name LIMIT 3

@@ -58,6 +58,8 @@ from skerry.wire.session import Identity, make_hello
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from tests.unit.member.member_samples import ARROW, PATIENCE, SCHEMA, entry_of, execute_of, plan_of, rows_of, sealed
 
+pytestmark = pytest.mark.slow
+
 SIZE_BYTES = len(entry_of([(0, "x")]).body)
 # Every batch is a quarter of the first credit, so every one is granted; four fit before the Execute.
 # The member's own clock ticks too: periods are so long that only the rows' events let one pass.
