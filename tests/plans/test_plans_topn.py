@@ -175,8 +175,13 @@ def test_a_member_bounds_no_more_than_it_has_room_for() -> None:
 
 def test_whole_numbers_that_a_double_rounds_are_not_cut() -> None:
     """Two that are alike as doubles are told apart by the next key, so the operand's own first row may be another."""
-    rounded = "SELECT s_price AS x, s_id AS y FROM sales UNION ALL SELECT o_id, o_cust FROM orders ORDER BY x, y LIMIT 2"
-    kept = "SELECT s_price AS x, s_id AS y FROM sales UNION ALL SELECT l_qty, l_order FROM lineitem ORDER BY x, y LIMIT 2"
+    rounded = (
+        "SELECT s_price AS x, s_id AS y FROM sales UNION ALL SELECT o_id, o_cust FROM orders ORDER BY x, y LIMIT 2"
+    )
+    kept = (
+        "SELECT s_price AS x, s_id AS y FROM sales UNION ALL SELECT l_qty, l_order FROM lineitem ORDER BY x, y LIMIT 2"
+    )
     for sql, is_cut in ((rounded, False), (kept, True)):
         plan = make_plan(bound(sql), CATALOG, site(0.001, "bergen", Rules()), LIMITS)
-        assert any("LIMIT 2" in each.sql for each in plan.fragments if each.member == "oslo") is is_cut
+        bounds = sum(each.sql.count("LIMIT 2") for each in plan.fragments)
+        assert (bounds > 1) is is_cut, "the union's own bound is one"
