@@ -89,6 +89,8 @@ class OneWay:
             while data := await reader.read(65536):
                 while to in self.stopped:
                     await asyncio.sleep(0.01)
+                if writer.transport.is_closing():  # the other way has ended; uvloop would not write
+                    break
                 writer.write(data)
                 link[to] += len(data)
                 await writer.drain()
