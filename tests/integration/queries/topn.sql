@@ -67,6 +67,9 @@ SELECT id, kind FROM events UNION ALL SELECT o_orderkey, o_comment FROM orders U
 ORDER BY kind DESC, id LIMIT 20 OFFSET 3
 
 -- name: union_numbers | for: whole numbers and doubles have one order | ordered: yes
+SELECT value FROM events UNION ALL SELECT CAST(n_nationkey AS INT) FROM nation ORDER BY 1 DESC NULLS LAST LIMIT 60
+
+-- name: union_rounded | for: whole numbers that a double may round are ordered above | ordered: yes
 SELECT value FROM events UNION ALL SELECT o_custkey FROM orders UNION ALL SELECT n_nationkey FROM nation ORDER BY 1 DESC NULLS LAST LIMIT 60
 
 -- name: union_below | for: the order stands above it | ordered: yes
