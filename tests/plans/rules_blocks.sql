@@ -408,12 +408,12 @@ SELECT o_cust FROM orders WHERE o_total = 1 EXCEPT (SELECT c_id FROM customer WH
 plan, result at oslo
 fragment 1 at bergen: reads table customer; table nation
     scan, filter, union, aggregate
-    SELECT arm_1.`arm_c0` FROM (SELECT c_id FROM customer AS customer WHERE c_nation = 3 INTERSECT SELECT max(n_id) FROM nation AS nation) AS arm_1(arm_c0)
+    SELECT arm_0.`arm_c0` FROM (SELECT c_id FROM customer AS customer WHERE c_nation = 3 INTERSECT SELECT max(n_id) FROM nation AS nation) AS arm_0(arm_c0)
     because its tables are there
     → edge 1 to oslo (~1 row, 8 B)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, union
-    SELECT o_cust FROM orders AS orders WHERE o_total = 1 EXCEPT SELECT * FROM edge_1 AS arm_1
+    SELECT o_cust FROM orders AS orders WHERE o_total = 1 EXCEPT SELECT * FROM edge_1 AS arm_0
     because the links take ~0.0011 s, ~0.021 s at bergen
     → edge 2 to oslo (~14342 rows, 112.1 KiB)
 finish at oslo: gather edge 2 from oslo

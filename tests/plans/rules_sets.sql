@@ -124,29 +124,29 @@ finish at bergen: gather edge 3 from tromso
 SELECT c_id FROM customer UNION SELECT o_cust + 1 FROM orders JOIN events ON o_id = id INTERSECT SELECT count(*) FROM lineitem GROUP BY l_order
 /*
 plan, result at bergen
-fragment 1 at bergen: reads table events
+fragment 1 at bergen: reads table customer
+    scan, distinct
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer
+    because customer is there
+    → edge 1 to oslo (~15000 rows, 117.2 KiB)
+fragment 2 at bergen: reads table events
     scan, distinct
     SELECT DISTINCT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo (~277 rows, 2.2 KiB)
-fragment 2 at tromso: reads table events
+    → edge 2 to oslo (~277 rows, 2.2 KiB)
+fragment 3 at tromso: reads table events
     scan, distinct
     SELECT DISTINCT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo (~166 rows, 1.3 KiB)
-fragment 3 at bergen: reads table customer
-    scan, distinct
-    SELECT DISTINCT arm_0.`c_id` FROM (SELECT c_id FROM customer AS customer) AS arm_0
-    because its tables are there
-    → edge 2 to oslo (~15000 rows, 117.2 KiB)
+    → edge 2 to oslo (~166 rows, 1.3 KiB)
 fragment 4 at tromso: reads table lineitem
     scan, aggregate, distinct
-    SELECT DISTINCT arm_1.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem GROUP BY l_order) AS arm_1(arm_c0)
+    SELECT DISTINCT arm_0.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem GROUP BY l_order) AS arm_0(arm_c0)
     because its tables are there
     → edge 3 to oslo (~600000 rows, 4.6 MiB)
-fragment 5 at oslo: reads table orders; table events; edge 1 from bergen, tromso; edge 2 from bergen; edge 3 from tromso
+fragment 5 at oslo: reads edge 1 from bergen; table orders; table events; edge 2 from bergen, tromso; edge 3 from tromso
     scan, join, union
-    SELECT * FROM edge_2 AS arm_0 UNION SELECT /*+ BROADCAST(`events`) */ o_cust + 1 FROM orders AS orders JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON o_id = id INTERSECT SELECT * FROM edge_3 AS arm_1
+    SELECT c_id FROM edge_1 AS customer UNION SELECT /*+ BROADCAST(`events`) */ o_cust + 1 FROM orders AS orders JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_2) AS events ON o_id = id INTERSECT SELECT * FROM edge_3 AS arm_0
     because the links take ~0.47 s, ~2 s at tromso
     → edge 4 to bergen (~105000 rows, 820.3 KiB)
 finish at bergen: gather edge 4 from oslo

@@ -23,6 +23,7 @@ from skerry.sql.statement import render
 _ARM = "arm"
 # Arms of a query; each is another relation to be placed, and where there are more none is cut.
 _ARMS_MAX = 24
+_SCAN = {"expressions", "from_", "where", "said_all"}
 _ORDERS = ("order", "sort", "cluster", "distribute")
 
 
@@ -84,11 +85,21 @@ def _arms(tree: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> Iterato
         while stack:
             node, is_first = stack.pop()
             if node is not operation and _is_home(node, holders) and _bare(node) is not None:
-                yield node, is_first
+                if not _is_scan(node):
+                    yield node, is_first
             elif isinstance(node, exp.SetOperation) and not node.args.get("by_name") and not node.args.get("with_"):
                 stack += [(node.args["expression"], False), (node.this, is_first)]
             elif isinstance(node, exp.Subquery) and isinstance(_bare(node), exp.SetOperation):
                 stack.append((node.this, is_first))
+
+
+def _is_scan(arm: exp.Expr) -> bool:
+    """Is it no more than columns and a condition of one table, which the table's own rows come with anyway?"""
+    query = _bare(arm)
+    if not isinstance(query, exp.Select) or {key for key, value in query.args.items() if value} - _SCAN:
+        return False
+    items = [item.unalias() for item in query.expressions]
+    return isinstance(query.args["from_"].this, exp.Table) and all(isinstance(item, exp.Column) for item in items)
 
 
 def _in_brackets(operation: exp.Expr) -> bool:
