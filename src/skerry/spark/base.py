@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from skerry.catalog.table import Column
 from skerry.errors import SiteError, SkerryError, SqlError
 from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
-from skerry.spark.failures import SPARK_ERRORS, translate
+from skerry.spark.failures import SPARK_ERRORS, first_words, translate
 from skerry.spark.literals import to_literal
 from skerry.spark.settings import SparkSettings, core_count
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
@@ -132,8 +132,8 @@ class SessionEngine(ABC):
         try:
             frame = self._spark().range(0, self.cores, 1, self.cores)
             frame.selectExpr("id + 1 AS n").mapInArrow(_pass_through, "n bigint").toArrow()
-        except SPARK_ERRORS as error:
-            log.info("warm-up ended early: %s", translate(error, {}).message)
+        except (SkerryError, *SPARK_ERRORS) as error:  # e.g. of a member that is stopped at once: no trace for that
+            log.info("warm-up ended early: %s", first_words(error))
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:

@@ -68,6 +68,11 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
     return SiteError(f"Spark failed: {message}")
 
 
+def first_words(error: BaseException) -> str:
+    """What went wrong, for a log that needs no more."""
+    return _clean(_sentences(_text(error)), {})
+
+
 def _text(error: BaseException) -> str:
     if isinstance(error, RpcError) or type(error).__name__ == "SparkConnectGrpcException":
         details = re.search(r'details = "(.*?)"\n', str(error), re.DOTALL)

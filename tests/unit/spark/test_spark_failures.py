@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
 from skerry.errors import Overloaded, SiteError, SkerryError, SqlError
-from skerry.spark.failures import translate
+from skerry.spark.failures import first_words, translate
+from skerry.spark.session import ClassicEngine
+from skerry.spark.settings import SparkSettings
 
 DIVISION = (
     "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead. "
@@ -78,3 +81,13 @@ def test_memory_has_a_suggestion() -> None:
     error = translate(PySparkException("Job aborted: java.lang.OutOfMemoryError: Java heap space\n\tat a.b.c"), {})
     assert type(error) is SiteError
     assert "spark.driver.memory" in error.suggestion
+
+
+def test_a_warm_up_of_a_spark_that_is_stopped_says_so_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        ClassicEngine(SparkSettings()).warm_up()
+    (line,) = caplog.records
+    assert line.getMessage() == "warm-up ended early: this member's Spark is not running"
+    assert line.exc_info is None
+    failed = Py4JError("An error occurred while calling o1.getResult.\n\tat org.x.y\n\tat a.b.c")
+    assert first_words(failed) == "An error occurred while calling o1.getResult."
