@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Protocol
 
@@ -25,8 +25,6 @@ log = logging.getLogger("skerry.catalog")
 
 # A table that changes faster than its statistics can be gathered goes without, until it changes again.
 _GATHER_AGAIN = 3
-# Columns of one Spark job: its sketches of 256 make a plan that takes Spark a minute.
-_COLUMNS_AT_ONCE = 32
 _CANCEL_AGAIN_S = 0.05
 
 
@@ -59,7 +57,7 @@ def found_in(result: JobResult, columns: Sequence[Column], source: str) -> Found
 
 
 class Gathering:
-    """`current` gives the newest snapshot of a table; `on_stats` is called when more is known than before."""
+    """`current` gives the newest snapshot of a table; `on_stats` is called when some of them have been seen to."""
 
     def __init__(
         self,
@@ -99,39 +97,43 @@ class Gathering:
         snapshot = self._current(name)
         if self._done.get(name) == snapshot.files.version:
             return False
-        return snapshot.files.format == "parquet" or any(self._to_scan(snapshot))
+        return snapshot.files.format == "parquet" or bool(self._to_scan(snapshot))
 
-    def _to_scan(self, snapshot: Snapshot) -> Iterator[Sequence[Column]]:
-        """Columns that Spark is to look at together; none of a table that is too large."""
+    def _to_scan(self, snapshot: Snapshot) -> Sequence[Column]:
+        """The columns that Spark is to look at; none of a table that is too large."""
         part, limits = snapshot.part, self._limits
         if not limits.stats_scan_bytes or part.size_bytes > limits.stats_scan_bytes:
-            return
+            return ()
         is_analyzed = part.stats is not None and part.stats.source == ANALYZED
         known = {column.name for column in part.stats.columns} if part.stats is not None and is_analyzed else set()
-        columns = [column for column in part.columns[: limits.stats_columns] if column.name not in known]
-        for first in range(0, len(columns), _COLUMNS_AT_ONCE):
-            yield columns[first : first + _COLUMNS_AT_ONCE]
+        return [column for column in part.columns[: limits.stats_columns] if column.name not in known]
 
     async def _gather(self, name: str) -> None:
-        is_over = True
+        is_over = False
         try:
-            for _ in range(_GATHER_AGAIN):
-                is_parquet = self._current(name).files.format == "parquet"
-                is_found = await (self._read(name) if is_parquet else self._scan(name))
-                if is_found is None:
-                    is_over = False
-                if is_found is not False:
-                    break
+            is_over = await self._see_to(name)
         except SkerryError:
+            is_over = True
             raise
         except Exception:
             # Files of others may hold what nobody thought of; queries do without.
+            is_over = True
             log.exception("table %s: no statistics", name)
         finally:
             self._under_way.discard(name)
             if is_over:
                 self._done[name] = self._current(name).files.version
+                self._is_news = True
             self._tell()
+
+    async def _see_to(self, name: str) -> bool:
+        """False when it is to be tried again with the same files."""
+        for _ in range(_GATHER_AGAIN):
+            is_parquet = self._current(name).files.format == "parquet"
+            is_found = await (self._read(name) if is_parquet else self._scan(name))
+            if is_found is not False:
+                return bool(is_found)
+        return True
 
     def _tell(self) -> None:
         """Once for many tables; what waits for queries to end is not waited for."""
@@ -144,12 +146,7 @@ class Gathering:
         async with self._turn:
             files = self._current(name).files
             stats = await self._workers.run(gather, files.files, files.columns, self._limits)
-            return self._learned(name, files, stats)
-
-    def _learned(self, name: str, files: TableFiles, stats: PartStats, rows: int | None = None) -> bool:
-        is_learned = self._learn(name, files.version, stats, rows)
-        self._is_news |= is_learned
-        return is_learned
+            return self._learn(name, files.version, stats)
 
     # --- by Spark --------------------------------------------------------------------------------
     async def _scan(self, name: str) -> bool | None:
@@ -162,8 +159,14 @@ class Gathering:
                 return None
             left_s -= clock.now() - since
             async with self._turn:
-                if self._lull.is_now:  # others may have had their turn first
-                    return await self._scan_now(name)
+                if not self._lull.is_now:  # others have had their turn first
+                    continue
+                snapshot = self._current(name)
+                columns = self._to_scan(snapshot)
+                if not columns:
+                    return True
+                found = await self._run(snapshot, columns)
+                return self._learn(name, snapshot.files.version, found.stats, found.rows)
 
     async def _wait(self, name: str, wait_s: float) -> bool:
         self._waiting.add(name)
@@ -173,16 +176,7 @@ class Gathering:
         finally:
             self._waiting.discard(name)
 
-    async def _scan_now(self, name: str) -> bool:
-        snapshot = self._current(name)
-        deadline = clock.now() + self._limits.stats_scan_s
-        for columns in self._to_scan(snapshot):
-            found = await self._run(snapshot, columns, deadline)
-            if not self._learned(name, snapshot.files, found.stats, found.rows):
-                return False
-        return True
-
-    async def _run(self, snapshot: Snapshot, columns: Sequence[Column], deadline: float) -> Found:
+    async def _run(self, snapshot: Snapshot, columns: Sequence[Column]) -> Found:
         assert self._engine is not None, "lite members have no tables"
         files, part = snapshot.files, snapshot.part
         job = Job(
@@ -197,7 +191,7 @@ class Gathering:
         )
         work = asyncio.ensure_future(self._jobs.run(self._engine.run, job, lambda schema: None))
         try:
-            await asyncio.wait({work}, timeout=max(0.0, deadline - clock.now()))
+            await asyncio.wait({work}, timeout=self._limits.stats_scan_s)
             is_late = not work.done()
         finally:  # the time is up, or the member stops
             await self._end(job.tag, work)
