@@ -215,15 +215,16 @@ def test_a_busy_member_waits(sail_sites: Sites) -> None:
             sail_sites.members[site]["tables"][name] = {"format": "parquet", "path": f"ticks/{site}/{name}"}
     cluster = sail_sites.start()
     try:
-        told(cluster, "oslo", "oslo", "t_csv")
         oslo = cluster.members["oslo"]
+        told(cluster, "oslo", "oslo", "t_csv")
+        wait_until(lambda: not oslo.tables._gathering._under_way, "the first statistics")
         with cluster.connect("bergen") as connection:
             cursor = connection.cursor().execute(slow_query("oslo"), detach=True)
             wait_until(lambda: oslo.participants, "the query")
             write(sail_sites.root / "oslo" / "t_csv", "csv", "b", rows(5000, 4))
             assert cluster.call(oslo.tables.snapshot("t_csv")).part.stats is None
             wait_until(lambda: oslo.tables._gathering._waiting == {"t_csv"}, "waiting")
-            assert not [name for name in sail_sites.engine.leftovers() if "statistics" in name]
+            assert not [name for name in sail_sites.engine.leftovers() if "oslo-statistics" in name]
             assert oslo.participants
             cursor.cancel()
         wait_until(lambda: not oslo.participants, "the query's end")
