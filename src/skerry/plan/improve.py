@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -23,10 +24,12 @@ from skerry.plan.reduce import signature
 from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules import Rules
 from skerry.plan.rules.arms import put_arms
+from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import JOB_S, Reducer, Shipment
 from skerry.plan.rules.subqueries import is_below
+from skerry.plan.rules.subtrees import JOINED, put_subtree
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
 from skerry.plan.unnest import put_in_from
@@ -34,6 +37,9 @@ from skerry.sql.statement import Query
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
+# Likewise subtrees of FROM. Sizes of joins are guessed more roughly than those of tables, by so much of the cost.
+_SUBTREES_MAX = 6
+_ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
 
 
@@ -68,6 +74,14 @@ class _Draft:
         """Would the rest cost less, by more than an answer costs, if these mentions did not come to it?"""
         others = {name: each for name, each in self.shipments.items() if not self._is_of(name, names)}
         return total_s(self.shipments) - total_s(others) > JOB_S
+
+    def answer_s(self, name: str) -> float:
+        """What it costs to send the answer of the query in FROM that is called so; infinite if it does not travel."""
+        for each, shipment in self.shipments.items():
+            mention = self.mentions.all[each]
+            if mention.alias.name == name and self.root not in mention.members:
+                return shipment.cost_s
+        return math.inf
 
     def _is_of(self, name: str, names: Sequence[str]) -> bool:
         block = self.mentions.all[name].block
@@ -106,24 +120,29 @@ def _best_draft(
     if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
         other = _draft(query, tree, kept, site, partials, best.result)
         best = other if _is_better(other, best) else best
+    tried: set[tuple[str, ...]] = set()
+    prefix = free_prefix(best.tree, "subtree_")
+    for number in range(1, _SUBTREES_MAX + 1) if site.rules.has("subtrees") else ():
+        tree, name = best.tree.copy(), f"{prefix}{number}"
+        if not put_subtree(read_scopes(tree, scans), holders, tried, name):
+            break
+        other = _draft(query, tree, kept, site, partials, best.result)
+        best = other if _is_better(other, best, _ROUGH_SHARE * other.answer_s(name)) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
-    tried: set[tuple[str, ...]] = set()
+    tried = set()
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
         tree, name = best.tree.copy(), f"{prefix}{number}"
         if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name, best.travels):
             break
         other = _draft(query, tree, kept, site, partials, best.result)
-        answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
-        is_sent = any(other.root not in mention.members for mention in answers)
-        if is_sent and _is_better(other, best):
-            best = other
+        best = other if other.answer_s(name) < math.inf and _is_better(other, best) else best
     return best
 
 
-def _is_better(other: _Draft, best: _Draft) -> bool:
-    return (other.has_room or not best.has_room) and other.cost_s < best.cost_s - _SAVES_S
+def _is_better(other: _Draft, best: _Draft, doubt_s: float = 0.0) -> bool:
+    return (other.has_room or not best.has_room) and other.cost_s + doubt_s < best.cost_s - _SAVES_S
 
 
 def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
@@ -405,6 +424,9 @@ def _columns_if_sent(mentions: Mapping[str, Mention], tree: exp.Expr, rules: Rul
             for condition in mention.conditions:
                 if condition.stands is not None:
                     own.update(node.name.lower() for node in condition.stands.find_all(exp.Identifier))
+        if mention.source.node.meta.get(ANSWER) == JOINED:
+            # It gives what the rest names, and the rest names all that it asks for.
+            own.update(node.name.lower() for node in mention.source.node.find_all(exp.Identifier))
         columns = [column for column in mention.scan.columns if _stays(column.lower(), own, total)]
         found[name] = tuple(columns) or mention.scan.columns[:1]
     return found

@@ -41,6 +41,9 @@ from skerry.sql.statement import Query, Scan
 # Values of these types are equal at every site when Spark says so at one.
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
+# Rules that put a query in FROM.
+_MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees")
+
 Pairs = tuple[tuple[str, str], ...]
 
 
@@ -114,7 +117,7 @@ class Mentions:
                     mention = Mention(scan, source, scope, kept.of(scan))
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
-        if rules.has("blocks") or rules.has("answers") or rules.has("lookups"):
+        if any(map(rules.has, _MAKE_BLOCKS)):
             self._blocks(rules, barred)
         self.apart: dict[str, Mention] = {}
         if rules.has("apart"):
