@@ -22,6 +22,7 @@ from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapes
 from skerry.plan.reduce import signature
 from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules import Rules
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.prune import KeptParts
@@ -35,6 +36,8 @@ from skerry.sql.statement import Query
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
 _SAVES_S = 1e-5
+# The rules by which members answer or join something before the rest.
+_BEFORE_REST = {"apart", "answers", "blocks", "joined", "lookups"}
 
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
@@ -183,7 +186,8 @@ class _Choice:
             self._reducer,
             self._columns,
             barred,
-            lambda body: _Nested(query, body, kept, site, barred),
+            self._grouping(),
+            lambda block: _Nested(query, block, kept, site, barred),
         )
         self._known = ChainMap(self._mentions, self._aparts.mentions)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
@@ -351,10 +355,12 @@ class _Choice:
 class _Nested:
     """A query in FROM as a query of its own (rule `apart`); queries in it are not looked at likewise."""
 
-    def __init__(self, query: Query, body: exp.Expr, kept: KeptParts, site: Site, barred: Barred) -> None:
-        rules = msgspec.structs.replace(site.rules, on=site.rules.on - {"apart"}, root="anywhere")
+    def __init__(self, query: Query, block: Apart, kept: KeptParts, site: Site, barred: Barred) -> None:
+        # What a full member has no room for is not made there in pieces either.
+        off = _BEFORE_REST if block.home else {"apart"}
+        rules = msgspec.structs.replace(site.rules, on=site.rules.on - off, root="anywhere")
         self._site = msgspec.structs.replace(site, rules=rules)
-        self._tree = body.copy()
+        self._tree = block.body.copy()
         names = tables_in(self._tree)
         own = tuple(scan for scan in query.tables if scan.node_name in names)
         query = dataclasses.replace(query, tree=self._tree, tables=own)
