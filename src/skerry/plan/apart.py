@@ -1,7 +1,7 @@
 """Rule `apart` at work: queries in FROM over several sites are answered at one of the members if that costs less.
 
 A query over one site that has no room for it is answered at the first member with room that its rows pass on their way
-to the rest, by either strategy.
+to the rest, by either strategy. Strategy `cost` may find that it costs less to answer it with the rest.
 """
 
 from __future__ import annotations
@@ -118,11 +118,13 @@ class Aparts:
         self._chosen: dict[str, list[Answer]] = {}
 
     def at(self, root: str, shipments_of: Callable[[Sequence[Answer]], dict[str, Shipment]]) -> dict[str, Shipment]:
-        """The shipments to `root`, with those queries answered apart that make them cost less; innermost first."""
+        """The shipments to `root`, with those queries answered apart that make them cost less."""
         chosen: list[Answer] = []
         best = shipments_of(chosen)
         best_s, is_last = total_s(best), True
-        for alike in self._alike.values():
+        for alike in self._in_order(root):
+            if all(any(stands_in(own, each.mention) for each in chosen) for own in alike.mentions):
+                continue
             others = [each for each in chosen if not any(stands_in(each.mention, outer) for outer in alike.mentions)]
             answers = self._answers(alike, root, self._busy(alike, root, best))
             if answers:
@@ -135,6 +137,15 @@ class Aparts:
         # What was joined is remembered by root, as it was asked for last.
         return best if is_last else shipments_of(chosen)
 
+    def _in_order(self, root: str) -> list[_Alike]:
+        """First those that full members pass on, the dearest first: the next may not have room for all of them either.
+
+        The others follow as they are, innermost first.
+        """
+        full = [each for each in self._alike.values() if each.home and self._hosts(each.mentions[0], root)]
+        full.sort(key=lambda each: -each.cost_s(root))
+        return full + [each for each in self._alike.values() if not each.home]
+
     def _busy(self, alike: _Alike, root: str, shipments: Mapping[str, Shipment]) -> Counter[str]:
         """What members host without these queries and what stands in them; joins and keys give way to queries."""
         found = [each for one in once(shipments) for each in answered(one.node, root)]
@@ -142,8 +153,9 @@ class Aparts:
         return blocks_hosted(root, left, self._partials)
 
     def _is_less(self, alike: _Alike, tried_s: float, best_s: float) -> bool:
-        if alike.home and self._site.rules.strategy == "bottom-up":
-            return tried_s <= best_s
+        """By strategy bottom-up a query moves on whatever else that changes: it sends less than it reads."""
+        if alike.home:
+            return self._site.rules.strategy == "bottom-up" or tried_s < best_s - _SAVES_S
         return tried_s < best_s * _ROUGH - _SAVES_S
 
     def take(self, root: str) -> dict[str, Mention]:
@@ -161,12 +173,9 @@ class Aparts:
 
     def _answers(self, alike: _Alike, root: str, busy: Counter[str]) -> list[Answer]:
         """All of them at the member where that costs least, if it is less than to have what they read at the root."""
-        hosts = self._hosts(alike.mentions[0], root)
-        if not hosts:
-            return []
         site, stays_s = self._site, alike.cost_s(root)
         found: dict[str, list[Answer]] = {}
-        for host in hosts:
+        for host in self._hosts(alike.mentions[0], root):
             if host == root or alike.cost_s(host) >= stays_s:
                 continue
             if any(each in self._barred.blocks for own in alike.mentions for each in self._named(own, host)):

@@ -12,7 +12,7 @@ from sqlglot import exp
 from skerry.errors import ConfigError
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
 from skerry.plan.build import Builder, Source
-from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted
+from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
@@ -223,7 +223,7 @@ class _Choice:
         return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
 
     def _fewer(self, full: Sequence[str], root: str, shipments: Mapping[str, Shipment]) -> Barred | None:
-        """What is given up next for room at the full members: the query in FROM that saves least, then their keys."""
+        """What is given up next for room at the full members: the query in FROM, or their keys, that saves least."""
         saved_s: dict[str, float] = {}
         for mention in (each for one in shipments.values() for each in answered(one.node, root)):
             if mention.block is not None and mention.block.member in full:
@@ -231,10 +231,17 @@ class _Choice:
                 is_apart = mention.name in self._aparts.mentions
                 own = shipments[mention.name] if is_apart else self._shipment(mention.name, root)
                 saved_s[mention.name] = inside_s - own.cost_s
-        if saved_s:
-            least = min(saved_s, key=lambda name: (saved_s[name], name))
-            return self._barred.and_block(self._known[least])
-        return self._barred.and_keys(full)
+        keys = keys_hosted(root, [each.node for each in once(shipments)])
+        giving = [member for member in full if keys[member]]
+        least = min(saved_s, key=lambda name: (saved_s[name], name), default=None)
+        # Where keys alone are too many, no query that goes would be enough.
+        if giving and (least is None or crowded(keys, self._site.topology)):
+            return self._barred.and_keys(giving)
+        if least is None:
+            return None
+        if giving and self._reducer.saved_s(root, once(shipments)) < saved_s[least]:
+            return self._barred.and_keys(giving)
+        return self._barred.and_block(self._known[least])
 
     def _room_text(self, wanted: str, full: Sequence[str]) -> str:
         told = list(self._barred.told)
