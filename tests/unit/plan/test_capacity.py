@@ -159,6 +159,18 @@ def test_tables_of_a_join_are_scanned_and_meet_at_the_next_member() -> None:
     assert not any("joined there" in each.reason for each in plan.fragments)
 
 
+def test_queries_that_differ_in_their_member_alone_stay_two() -> None:
+    """Both move to alta; what has room at home is dearer."""
+    of_oslo, of_bergen = (f"(SELECT DISTINCT id FROM {each}.events) AS" for each in ("oslo", "bergen"))
+    own = "(SELECT c_name, max(c_id) AS m FROM customer GROUP BY c_name) AS d ON d.m = l_order"
+    both = f"{of_oslo} b ON b.id = l_qty JOIN {of_bergen} c ON c.id = l_qty"
+    sql = f"SELECT a.n FROM lineitem JOIN {A} JOIN {own} JOIN {both}"
+    rules = Rules(AT_TROMSO[0].on - {"semijoin", "ranges"}, root="initiator")
+    plan = planned(sql, {"oslo": 1, "bergen": 1}, rules, ("oslo", "bergen", "alta", "tromso"))
+    assert places(plan) == {"a": "oslo", "b": "alta", "c": "alta"}
+    assert [each.member for each in plan.fragments].count("alta") == 2
+
+
 def test_rows_of_a_named_root_stay_where_they_are() -> None:
     assert places(planned(TWO, {"oslo": 1}, Rules(root_at="tromso")))["a"] == "tromso"
 
