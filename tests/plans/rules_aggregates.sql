@@ -228,28 +228,20 @@ SELECT (SELECT approx_count_distinct(id) + approx_count_distinct(amount) FROM ev
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
-    SELECT events.`id`, events.`kind`, events.`tags` FROM events AS events
+    SELECT events.`id`, events.`kind`, events.`amount`, events.`tags` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 78.1 KiB)
+    → edge 1 to bergen (~1000 rows, 85.9 KiB)
 fragment 2 at tromso: reads table events
     scan
-    SELECT events.`id`, events.`kind`, events.`tags` FROM events AS events
+    SELECT events.`id`, events.`kind`, events.`amount`, events.`tags` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 234.4 KiB)
-fragment 3 at oslo: reads table events
-    scan, aggregate
-    SELECT id AS part_0, amount AS part_1 FROM events AS events GROUP BY id, amount
-    → edge 2 to bergen (~1000 rows, 15.6 KiB)
-fragment 4 at tromso: reads table events
-    scan, aggregate
-    SELECT id AS part_0, amount AS part_1 FROM events AS events GROUP BY id, amount
-    → edge 2 to bergen (~3000 rows, 46.9 KiB)
-fragment 5 at bergen: reads table events; edge 1 from oslo, tromso; table events; edge 2 from oslo, tromso
+    → edge 1 to bergen (~3000 rows, 257.8 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, filter, union, aggregate
-    SELECT (SELECT approx_count_distinct(part_0) + approx_count_distinct(part_1) FROM (SELECT id AS part_0, amount AS part_1 FROM events AS events GROUP BY id, amount UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows) AS a, (SELECT approx_count_distinct(tags) FROM (SELECT `id`, `kind`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `tags` FROM edge_1) AS events) AS b, (SELECT approx_count_distinct(kind) FILTER (WHERE id > 5) FROM (SELECT `id`, `kind`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `tags` FROM edge_1) AS events) AS c
-    because the links take ~0.039 s, ~0.056 s at tromso
-    → edge 3 to oslo, through the driver (~1 row, 48 B)
-finish at oslo: gather edge 3 from bergen
+    SELECT (SELECT approx_count_distinct(id) + approx_count_distinct(amount) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS a, (SELECT approx_count_distinct(tags) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS b, (SELECT approx_count_distinct(kind) FILTER (WHERE id > 5) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS c
+    because the links take ~0.032 s, ~0.046 s at tromso
+    → edge 2 to oslo, through the driver (~1 row, 48 B)
+finish at oslo: gather edge 2 from bergen
 */
 
 -- case: grouping sets over partial rows of the finest grouping

@@ -16,7 +16,7 @@ from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hoste
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
+from skerry.plan.mentions import Mention, Mentions, alike, free_prefix, read_scopes
 from skerry.plan.money import cost_text, partials_s, seconds_of
 from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
 from skerry.plan.reduce import signature
@@ -407,4 +407,8 @@ def _columns_if_sent(mentions: Mapping[str, Mention], tree: exp.Expr, rules: Rul
                     own.update(node.name.lower() for node in condition.stands.find_all(exp.Identifier))
         columns = [column for column in mention.scan.columns if _stays(column.lower(), own, total)]
         found[name] = tuple(columns) or mention.scan.columns[:1]
+    for same in alike(mentions.values()):
+        # They are likely to travel as one.
+        columns = list(dict.fromkeys(column for mention in same for column in found[mention.name]))
+        found |= {mention.name: tuple(columns) for mention in same}
     return found
