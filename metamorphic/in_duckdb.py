@@ -15,6 +15,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import sqlglot
+from sqlglot import exp
 
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.gather import Gather
@@ -22,11 +23,14 @@ from skerry.exchange.input import END, Input, Polled
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.plan.reading import parse_fragment
+from skerry.sql.dialect import render
 
 # By member and table.
 Tables = Mapping[tuple[str, str], pa.Table]
 
 _HINT = re.compile(r"/\*\+ .*? \*/ ")
+_KEEPS_RIGHT = re.compile(r" (?:RIGHT|FULL)\b.* JOIN ")
 
 
 class Runner:
@@ -119,9 +123,31 @@ def _finished(plan: Plan, answers: list[pa.Table]) -> list[tuple[Any, ...]]:
     return found
 
 
+def _in_brackets(sql: str) -> str:
+    """What stands between commas is a relation by itself; sqlglot would make one chain of joins of all of them."""
+    tree = parse_fragment(sql)
+    if tree is None:
+        return sql
+    for select in list(tree.find_all(exp.Select)):
+        relations: list[tuple[exp.Expr, list[exp.Expr]]] = []
+        for join in select.args.get("joins") or []:
+            if join.args.get("kind") == "COMMA":
+                relations.append((join, []))
+            elif relations:
+                relations[-1][1].append(join)
+        for first, others in relations:
+            if others:
+                first.set("this", exp.Subquery(this=first.this, joins=others))
+        gone = {id(join) for _, others in relations for join in others}
+        if gone:
+            select.set("joins", [join for join in select.args["joins"] if id(join) not in gone])
+    return render(tree)
+
+
 @cache
 def _in_duckdb(sql: str) -> str:
     plain = _HINT.sub("", sql).replace(" SORT BY ", " ORDER BY ")
     plain = plain.replace(" any(", " bool_or(").replace(" every(", " bool_and(")
+    plain = _in_brackets(plain) if _KEEPS_RIGHT.search(plain) else plain
     (text,) = sqlglot.transpile(plain, read="spark", write="duckdb")
     return text

@@ -9,14 +9,18 @@ from metamorphic.grammar import ROWS_MAX, Grammar, Query, Relation, both
 from metamorphic.tables import partners
 
 OUTER = ("LEFT JOIN", "LEFT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+EVERY = ("JOIN", "JOIN", "JOIN", "LEFT JOIN", *OUTER, "RIGHT JOIN", "FULL JOIN")
 
 
 class Joins(Grammar):
-    """One query a seed, of inner joins, with another kind at their end now and then."""
+    """One query a seed: of inner joins, with another kind at their end now and then, or of joins of every kind."""
 
     def query(self) -> Query:
-        """Three tables or more in one FROM, joined by equalities: inner joins may be made in any order, anywhere."""
-        relation = self._inner(self._random.randint(3, 6))
+        """Three tables or more in one FROM, joined by equalities: inner joins may be made in any order, anywhere.
+
+        Others only where that is the same: some of one site before those with another's tables.
+        """
+        relation = self._tables_joined(self._random.randint(3, 6))
         if self._made.chance(0.5):
             counts = Counter(_bare(item.ref) for item in relation.items)
             items = [item.renamed(_bare(item.ref)) if counts[_bare(item.ref)] == 1 else item for item in relation.items]
@@ -28,9 +32,10 @@ class Joins(Grammar):
             return self._ordered(self._windowed(relation, is_top=True))
         return self._ordered(self._plain(relation, 1, is_top=True))
 
-    def _inner(self, count: int) -> Relation:
+    def _tables_joined(self, count: int) -> Relation:
         relation = self._source(self._any_table(), 0)
-        has_commas = self._made.chance(0.6)
+        has_commas = self._made.chance(0.4)
+        has_every = not has_commas and self._made.chance(0.8)
         for number in range(count - 1):
             ways = [(item, other) for item in relation.items if item.origin for other in partners(item.origin)]
             if not ways:
@@ -51,7 +56,8 @@ class Joins(Grammar):
                 wanted = (*relation.conditions, *conditions)
                 relation = Relation(f"{relation.sql}, {right.sql}", items, rows, key, wanted)
             else:
-                how = "JOIN" if number < count - 2 or self._made.chance(0.6) else self._random.choice(OUTER)
+                is_inner = not has_every and (number < count - 2 or self._made.chance(0.6))
+                how = "JOIN" if is_inner else self._random.choice(EVERY if has_every else OUTER)
                 sql = f"{relation.sql} {how} {right.sql} ON {' AND '.join(conditions)}"
                 is_seen = how not in ("LEFT SEMI JOIN", "LEFT ANTI JOIN")
                 relation = Relation(sql, items if is_seen else relation.items, rows, key if is_seen else relation.key)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import msgspec
 from sqlglot import exp
@@ -31,6 +31,8 @@ _STRING = 24
 _NESTED = 48
 # Without statistics a column is taken to have a value for each ten rows.
 _DISTINCT_SHARE = 0.1
+# Who asks for an outer join has rows without a match: of each hundred so many at least.
+_UNMATCHED = 0.05
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint", "date"))
 
 
@@ -153,6 +155,11 @@ class Estimator:
             name: msgspec.structs.replace(column, ndv=max(1.0, min(column.ndv, rows)))
             for name, column in (left.columns | right.columns).items()
         }
+        if kind in ("left", "full"):
+            columns |= self._supplied(right, columns, left.rows - self.semi(left, right, keys).rows, rows)
+        if kind in ("right", "full"):
+            backward = [(b, a) for a, b in keys]
+            columns |= self._supplied(left, columns, right.rows - self.semi(right, left, backward).rows, rows)
         if kind == "inner":
             for a, b in keys:
                 if a in columns and b in columns:
@@ -160,6 +167,14 @@ class Estimator:
                     columns |= {each: msgspec.structs.replace(columns[each], ndv=ndv, nulls=0.0) for each in (a, b)}
         base = max(left.base_rows, right.base_rows, rows)
         return Estimate(rows, columns, base, left.extra_bytes + right.extra_bytes)
+
+    def _supplied(
+        self, side: Estimate, columns: Mapping[str, ColumnEstimate], unmatched: float, rows: float
+    ) -> dict[str, ColumnEstimate]:
+        """The columns of an outer join's other side: NULL in rows that have no match, of which there are some."""
+        share = min(1.0, max(_UNMATCHED, unmatched / max(1.0, rows)))
+        nulls = {name: columns[name].nulls * (1.0 - share) + share for name in side.columns}
+        return {name: msgspec.structs.replace(columns[name], nulls=each) for name, each in nulls.items()}
 
     def semi(self, left: Estimate, right: Estimate, keys: Sequence[tuple[str, str]], is_anti: bool = False) -> Estimate:
         """The rows of `left` whose key is among the right side's (or is not)."""

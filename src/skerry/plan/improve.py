@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,21 +13,24 @@ from sqlglot import exp
 from skerry.errors import ConfigError
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
 from skerry.plan.build import Builder, Source
-from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted
+from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import Mention, Mentions, alike, free_prefix, read_scopes
+from skerry.plan.mentions import MAKE_BLOCKS, Mention, Mentions, alike, free_prefix, read_scopes
 from skerry.plan.money import cost_text, partials_s, seconds_of
 from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
 from skerry.plan.reduce import signature
 from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules import Rules
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.arms import put_arms
+from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import JOB_S, Reducer, Shipment
 from skerry.plan.rules.subqueries import is_below
+from skerry.plan.rules.subtrees import JOINED, put_subtree
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
 from skerry.plan.unnest import put_in_from
@@ -34,7 +38,12 @@ from skerry.sql.statement import Query
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
+# Likewise subtrees of FROM. Sizes of joins are guessed more roughly than those of tables, by so much of the cost.
+_SUBTREES_MAX = 6
+_ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
+# The rules by which members answer or join something before the rest.
+_BEFORE_REST = {*MAKE_BLOCKS, "apart", "joined"}
 
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
@@ -68,6 +77,14 @@ class _Draft:
         """Would the rest cost less, by more than an answer costs, if these mentions did not come to it?"""
         others = {name: each for name, each in self.shipments.items() if not self._is_of(name, names)}
         return total_s(self.shipments) - total_s(others) > JOB_S
+
+    def answer_s(self, name: str) -> float:
+        """What it costs to send the answer of the query in FROM that is called so; infinite if it does not travel."""
+        for each, shipment in self.shipments.items():
+            mention = self.mentions.all[each]
+            if mention.alias.name == name and self.root not in mention.members:
+                return shipment.cost_s
+        return math.inf
 
     def _is_of(self, name: str, names: Sequence[str]) -> bool:
         block = self.mentions.all[name].block
@@ -106,24 +123,29 @@ def _best_draft(
     if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
         other = _draft(query, tree, kept, site, partials, best.result)
         best = other if _is_better(other, best) else best
+    tried: set[tuple[str, ...]] = set()
+    prefix = free_prefix(best.tree, "subtree_")
+    for number in range(1, _SUBTREES_MAX + 1) if site.rules.has("subtrees") else ():
+        tree, name = best.tree.copy(), f"{prefix}{number}"
+        if not put_subtree(read_scopes(tree, scans), holders, tried, name):
+            break
+        other = _draft(query, tree, kept, site, partials, best.result)
+        best = other if _is_better(other, best, _ROUGH_SHARE * other.answer_s(name)) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
-    tried: set[tuple[str, ...]] = set()
+    tried = set()
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
         tree, name = best.tree.copy(), f"{prefix}{number}"
         if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name, best.travels):
             break
         other = _draft(query, tree, kept, site, partials, best.result)
-        answers = [other.mentions.all[each] for each in other.shipments if other.mentions.all[each].alias.name == name]
-        is_sent = any(other.root not in mention.members for mention in answers)
-        if is_sent and _is_better(other, best):
-            best = other
+        best = other if other.answer_s(name) < math.inf and _is_better(other, best) else best
     return best
 
 
-def _is_better(other: _Draft, best: _Draft) -> bool:
-    return (other.has_room or not best.has_room) and other.cost_s < best.cost_s - _SAVES_S
+def _is_better(other: _Draft, best: _Draft, doubt_s: float = 0.0) -> bool:
+    return (other.has_room or not best.has_room) and other.cost_s + doubt_s < best.cost_s - _SAVES_S
 
 
 def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
@@ -183,7 +205,8 @@ class _Choice:
             self._reducer,
             self._columns,
             barred,
-            lambda body: _Nested(query, body, kept, site, barred),
+            self._grouping(),
+            lambda block: _Nested(query, block, kept, site, barred),
         )
         self._known = ChainMap(self._mentions, self._aparts.mentions)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
@@ -219,7 +242,7 @@ class _Choice:
         return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
 
     def _fewer(self, full: Sequence[str], root: str, shipments: Mapping[str, Shipment]) -> Barred | None:
-        """What is given up next for room at the full members: the query in FROM that saves least, then their keys."""
+        """What is given up next for room at the full members: the query in FROM, or their keys, that saves least."""
         saved_s: dict[str, float] = {}
         for mention in (each for one in shipments.values() for each in answered(one.node, root)):
             if mention.block is not None and mention.block.member in full:
@@ -227,10 +250,17 @@ class _Choice:
                 is_apart = mention.name in self._aparts.mentions
                 own = shipments[mention.name] if is_apart else self._shipment(mention.name, root)
                 saved_s[mention.name] = inside_s - own.cost_s
-        if saved_s:
-            least = min(saved_s, key=lambda name: (saved_s[name], name))
-            return self._barred.and_block(self._known[least])
-        return self._barred.and_keys(full)
+        keys = keys_hosted(root, [each.node for each in once(shipments)])
+        giving = [member for member in full if keys[member]]
+        least = min(saved_s, key=lambda name: (saved_s[name], name), default=None)
+        # Where keys alone are too many, no query that goes would be enough.
+        if giving and (least is None or crowded(keys, self._site.topology)):
+            return self._barred.and_keys(giving)
+        if least is None:
+            return None
+        if giving and self._reducer.saved_s(root, once(shipments)) < saved_s[least]:
+            return self._barred.and_keys(giving)
+        return self._barred.and_block(self._known[least])
 
     def _room_text(self, wanted: str, full: Sequence[str]) -> str:
         told = list(self._barred.told)
@@ -351,10 +381,12 @@ class _Choice:
 class _Nested:
     """A query in FROM as a query of its own (rule `apart`); queries in it are not looked at likewise."""
 
-    def __init__(self, query: Query, body: exp.Expr, kept: KeptParts, site: Site, barred: Barred) -> None:
-        rules = msgspec.structs.replace(site.rules, on=site.rules.on - {"apart"}, root="anywhere")
+    def __init__(self, query: Query, block: Apart, kept: KeptParts, site: Site, barred: Barred) -> None:
+        # What a full member has no room for is not made there in pieces either.
+        off = _BEFORE_REST if block.home else {"apart"}
+        rules = msgspec.structs.replace(site.rules, on=site.rules.on - off, root="anywhere")
         self._site = msgspec.structs.replace(site, rules=rules)
-        self._tree = body.copy()
+        self._tree = block.body.copy()
         names = tables_in(self._tree)
         own = tuple(scan for scan in query.tables if scan.node_name in names)
         query = dataclasses.replace(query, tree=self._tree, tables=own)
@@ -405,6 +437,9 @@ def _columns_if_sent(mentions: Mapping[str, Mention], tree: exp.Expr, rules: Rul
             for condition in mention.conditions:
                 if condition.stands is not None:
                     own.update(node.name.lower() for node in condition.stands.find_all(exp.Identifier))
+        if mention.source.node.meta.get(ANSWER) == JOINED:
+            # It gives what the rest names, and the rest names all that it asks for.
+            own.update(node.name.lower() for node in mention.source.node.find_all(exp.Identifier))
         columns = [column for column in mention.scan.columns if _stays(column.lower(), own, total)]
         found[name] = tuple(columns) or mention.scan.columns[:1]
     for same in alike(mentions.values()):

@@ -79,7 +79,7 @@ class Body:
             expressions=items,
             from_=exp.From(this=relations[0]),
             joins=[exp.Join(this=each, kind="COMMA") for each in relations[1:]],
-            where=exp.Where(this=_all(conditions)),
+            where=exp.Where(this=conjunction(conditions)),
         )
 
     def _name(self, end: End) -> str:
@@ -141,7 +141,7 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
         assert isinstance(group.block, Joined)
         for use in joinable.uses:
             if use.end[0] in group.block.names and not is_inside(use.within, group.block.names):
-                _rename(use.node, joinable.mentions[use.end[0]], group, group.block.ends[use.end])
+                rename(use.node, joinable.mentions[use.end[0]].source.alias, group.alias, group.block.ends[use.end])
     select = joinable.scope.select
     joins = inner_joins(select)
     rest = (select.args.get("joins") or [])[len(joins) :]
@@ -162,31 +162,31 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
     # Where outer joins follow there are no commas, which would hide from their ON what stands before.
     inner = [exp.Join(this=each, kind="CROSS" if rest else "COMMA") for each in others]
     if rest and inner and on:
-        inner[-1] = exp.Join(this=others[-1], on=_all(on))
+        inner[-1] = exp.Join(this=others[-1], on=conjunction(on))
     else:
         where = [*on, *where]
     select.set("from_", exp.From(this=first))
     select.set("joins", [*inner, *rest] or None)
-    select.set("where", exp.Where(this=_all(where)) if where else None)
+    select.set("where", exp.Where(this=conjunction(where)) if where else None)
 
 
-def _rename(node: exp.Column, mention: Mention, group: Mention, name: str) -> None:
-    is_qualified = len(node.parts) > 1 and node.parts[0].name.lower() == mention.source.alias
+def rename(node: exp.Column, table: str, alias: exp.Identifier, name: str) -> None:
+    """A column of the relation `table` is the column `name` of the one that `alias` says now."""
+    is_qualified = len(node.parts) > 1 and node.parts[0].name.lower() == table
     is_same = node.parts[-1 if is_qualified else 0].name.lower() == name.lower()
     if is_same and not is_qualified:
         return
     if not is_same and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
         # The column keeps the name that the result has.
         own = node.copy()
-        alias = exp.Alias(this=own, alias=exp.Identifier(this=node.name, quoted=True))
-        node.replace(alias)
+        node.replace(exp.Alias(this=own, alias=exp.Identifier(this=node.name, quoted=True)))
         node = own
     if not is_same:
         node.set("this", exp.Identifier(this=name, quoted=True))
-    node.set("table", group.alias.copy())
+    node.set("table", alias.copy())
 
 
-def _all(conditions: Sequence[exp.Expr]) -> exp.Expr:
+def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr:
     joined: exp.Expr | None = None
     for each in conditions:
         each = exp.Paren(this=each) if isinstance(each, exp.Or) and len(conditions) > 1 else each

@@ -106,6 +106,7 @@ class SparkOracle:
 
     def __init__(self, session: Any) -> None:
         self.session = session.newSession()
+        self._answers: dict[str, pa.Table] = {}
         for name, value in {
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.ansi.enabled": "true",
@@ -129,12 +130,19 @@ class SparkOracle:
         if schema:
             reader = reader.schema(schema)
         reader.load(list(paths)).createOrReplaceTempView(name)
+        self._answers.clear()
 
     def run(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> pa.Table:
         """Spark's own answer to the text."""
         arguments = parameters if isinstance(parameters, Mapping) else list(parameters or ())
         table: pa.Table = self.session.sql(sql, args=arguments or None).toArrow()
         return table
+
+    def answer(self, sql: str) -> pa.Table:
+        """The same, asked once: for tests that compare one text in several ways, over files that do not change."""
+        if sql not in self._answers:
+            self._answers[sql] = self.run(sql)
+        return self._answers[sql]
 
 
 def _tpch() -> duckdb.DuckDBPyConnection:

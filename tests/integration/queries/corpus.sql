@@ -822,3 +822,22 @@ ON d.k = p_size AND d.m < DATE '1993-01-01' WHERE p_partkey < 200;
 -- name: rules_apart_first | ordered: no | for: the first groups of a join at two sites
 SELECT p_partkey, d.k, d.total FROM (SELECT c_nationkey AS k, sum(o_totalprice) AS total FROM orders JOIN customer ON o_custkey = c_custkey GROUP BY c_nationkey ORDER BY total DESC, k LIMIT 3) AS d
 JOIN part ON p_size = d.k;
+
+-- name: rules_subtree_left | ordered: ties n_name | for: what FROM begins with is joined at its site, a condition that asks for NULLs too
+SELECT n_name, count(*) AS n, max(p_name) AS last FROM nation LEFT JOIN customer ON c_nationkey = n_nationkey AND c_acctbal > 9900 JOIN supplier ON s_nationkey = n_nationkey
+JOIN partsupp ON ps_suppkey = s_suppkey LEFT JOIN part ON p_partkey = ps_partkey AND p_size = 7 WHERE c_custkey IS NULL OR c_mktsegment = 'BUILDING' GROUP BY n_name ORDER BY n_name;
+
+-- name: rules_subtree_first | ordered: no | for: a left join and an anti join made before the join that they follow; columns with one name
+SELECT o_orderkey, c.c_name, m.c_name, m.c_acctbal FROM orders AS o JOIN customer AS c ON o.o_custkey = c.c_custkey LEFT JOIN customer AS m ON m.c_custkey = c.c_custkey + 1 AND m.c_acctbal < 0
+LEFT ANTI JOIN nation ON n_nationkey = c.c_nationkey AND n_regionkey < 3 WHERE o_orderkey < 3000;
+
+-- name: rules_subtree_chain | ordered: no | for: two left joins, the second of which asks of the first; rows without either
+SELECT p_partkey, ps_comment, s_name, l_orderkey FROM lineitem RIGHT JOIN part ON l_partkey = p_partkey AND l_quantity > 45 LEFT JOIN partsupp ON ps_partkey = p_partkey AND ps_availqty < 500
+LEFT JOIN supplier ON s_suppkey = ps_suppkey AND s_acctbal > 5000 WHERE p_size = 3;
+
+-- name: rules_subtree_full | ordered: no | for: NULLs, NaN and -0.0 as keys of a full join at one site, joined on with another's rows
+SELECT a.id, b.id, a.s, b.f64, p_partkey FROM nasty AS a FULL JOIN nasty AS b ON a.f64 = b.f64 AND a.id <> b.id LEFT JOIN part ON p_partkey = coalesce(a.i32, b.i32);
+
+-- name: rules_subtree_semi | ordered: no | for: a semi join by a null-safe equality, commas, a subquery that asks for a column of the block
+SELECT count(*), sum(o_totalprice) FROM orders, customer AS c LEFT SEMI JOIN nation AS n ON n.n_nationkey <=> c.c_nationkey AND n.n_name < 'J'
+WHERE o_custkey = c.c_custkey AND EXISTS (SELECT 1 FROM supplier WHERE s_nationkey = c.c_nationkey AND s_acctbal > c_acctbal);

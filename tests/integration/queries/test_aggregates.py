@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 import skerry
@@ -21,8 +20,6 @@ CORPUS = read_corpus(Path(__file__).parent / "aggregates.sql")
 WHOLE = {"not_partial", "correlated_block", "joined_other_way", "joined_with_itself", "by_all_constant", "empty_sets"}
 # And for these, as sketches are longer than the rows of small tables: test_partials.py merges them.
 WHOLE |= {"bitmaps", "bitmaps_of_nothing", "theta_sketches"}
-# Spark's own, asked for once.
-ANSWERS: dict[str, pa.Table] = {}
 
 
 def entries(names: Any = tuple(CORPUS)) -> pytest.MarkDecorator:
@@ -38,9 +35,7 @@ def check(entry: Entry, cluster: LocalCluster, oracle: SparkOracle, rules: str, 
                 oracle.run(entry.oracle)
             return
         found = cursor.execute(entry.sql, planning={"rules": rules}).fetch_arrow_table()
-    if entry.name not in ANSWERS:
-        ANSWERS[entry.name] = oracle.run(entry.oracle)
-    same_table(found, ANSWERS[entry.name], entry.ordered, keys=[int(key) for key in entry.keys])
+    same_table(found, oracle.answer(entry.oracle), entry.ordered, keys=[int(key) for key in entry.keys])
 
 
 @entries()

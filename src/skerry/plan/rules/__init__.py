@@ -20,6 +20,7 @@ NAMES = (
     "semijoin",
     "blocks",
     "joined",
+    "subtrees",
     "apart",
     "aggregates",
     "topn",

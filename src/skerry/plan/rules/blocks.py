@@ -106,7 +106,8 @@ def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_a
             parts = home_of(node.this, holders, is_once=True)
             columns = outputs.of(node.this, node.args.get("alias")) if parts is not None else None
             if parts is not None and columns is not None:
-                held = {name: part.table for name, part in parts.items()}
+                # With their member: two blocks that are answered at a third one are alike if they read the same.
+                held = {name: f"{part.member}.{part.table}" for name, part in parts.items()}
                 member = next(iter(parts.values())).member
                 reason = "; ".join(["its tables are there", *filter(None, [node.meta.get(ANSWER)])])
                 block = Block(source, scope, node.this, held, member, columns, reason)
@@ -123,7 +124,9 @@ def as_part(name: str, block: Block, estimate: Estimate) -> TablePart:
     stats: list[ColumnStats] = []
     for index, column in enumerate(block.columns):
         own = known[index] if known else by_name.get(column.name.lower())
-        stats.append(ColumnStats(column.name, ndv=min(own.ndv, rows) if own is not None else rows))
+        # A guess, so never none or all of them, which would be a proof (refute.py).
+        nulls = (min(int(own.nulls * rows), rows - 1) or None) if own is not None else None
+        stats.append(ColumnStats(column.name, nulls=nulls, ndv=min(own.ndv, rows) if own is not None else rows))
     return TablePart(name, block.member, block.columns, rows, rows * 16 * len(stats), 0, 0, PartStats(tuple(stats)))
 
 

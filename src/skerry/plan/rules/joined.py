@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
@@ -109,12 +109,18 @@ class Joined(Block):
 def joinables(scopes: Scopes, mentions: Mapping[str, Mention]) -> list[Joinable]:
     """Of each FROM with two such tables or more."""
     by_source = {id(each.source): each for each in mentions.values() if each.block is None}
+    inside = scopes_within(scopes)
+    found = (_of_scope(scope, inside[id(scope)], by_source) for scope in scopes.all if len(scope.sources) > 1)
+    return [each for each in found if each is not None]
+
+
+def scopes_within(scopes: Scopes) -> dict[int, list[Scope]]:
+    """By the identity of each scope, those that may look at its columns: itself, and subqueries in it."""
     inside: dict[int, list[Scope]] = {}
     for scope in scopes.all:
         for around in scope.chain():
             inside.setdefault(id(around), []).append(scope)
-    found = (_of_scope(scope, inside[id(scope)], by_source) for scope in scopes.all if len(scope.sources) > 1)
-    return [each for each in found if each is not None]
+    return inside
 
 
 def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention]) -> Joinable | None:
@@ -127,7 +133,7 @@ def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention
         for source in scope.sources
         if id(source) in by_source and id(source.node) in first and not source.renamed and aliases[source.alias] == 1
     }
-    reader = _Reader(scope, inside, mentions)
+    reader = Reader(scope, inside, mentions)
     reader.read()
     kept = {name: each for name, each in mentions.items() if name not in reader.doubtful and _is_plain(each)}
     if len(kept) < 2:
@@ -199,10 +205,20 @@ def _is_plain(mention: Mention) -> bool:
     return all(condition.subquery is None for condition in mention.conditions)
 
 
-class _Reader:
+class Named(Protocol):
+    """A relation of a FROM, and what it is called."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def source(self) -> Source: ...
+
+
+class Reader:
     """Finds every column of the mentions in their scope and in the scopes inside it."""
 
-    def __init__(self, scope: Scope, inside: list[Scope], mentions: Mapping[str, Mention]) -> None:
+    def __init__(self, scope: Scope, inside: list[Scope], mentions: Mapping[str, Named]) -> None:
         self._scope = scope
         self._inside = inside
         self._mentions = mentions
@@ -213,7 +229,9 @@ class _Reader:
         self.doubtful: set[str] = set()
 
     def read(self) -> None:
-        seen: set[int] = set()
+        # A query in FROM sees nothing of what stands beside it.
+        beside = [each.node for each in self._scope.sources if isinstance(each.node, exp.Subquery)]
+        seen = {id(column) for node in beside for column in node.find_all(exp.Column)}
         for scope in self._inside:
             for column in scope.columns:
                 seen.add(id(column))
@@ -303,7 +321,7 @@ class _Reader:
         return clause.arg_key == "expressions" and (clause is column or isinstance(clause, exp.Alias))
 
 
-def _is_of(parts: list[str], mention: Mention) -> bool:
+def _is_of(parts: list[str], mention: Named) -> bool:
     return parts[0] == mention.source.alias or parts[0] in (mention.source.columns or ())
 
 
