@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -53,7 +54,7 @@ def main(arguments: list[str]) -> int:
                     return _replay(small, options.seed)
                 is_wrong = _run(small, range(options.first, options.first + options.queries))
             if options.tpch:
-                is_wrong |= bool(check_all(root / "tpch", options.tpch, engine, print))
+                is_wrong |= bool(check_all(root / "tpch", options.tpch, engine, partial(print, flush=True)))
     finally:
         engine.stop()
     return int(is_wrong)

@@ -34,6 +34,7 @@ def check_all(root: Path, scale: float, engine: Engine, say: Callable[[str], Non
                     except (AssertionError, skerry.Error) as error:
                         wrong.append(f"Q{number} on {name}, {strategy}, asked at {at}: {error}")
                         say(f"WRONG: {wrong[-1]}")
+            say(f"… Q{number} of {len(queries)}, {time.monotonic() - began:.0f} s")
     say(
         f"TPC-H at scale {scale:g}: {runs} runs on {len(found)} clusters, {len(wrong)} wrong,"
         f" {time.monotonic() - began:.0f} s"

@@ -93,6 +93,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stats_files: int = 200
     stats_sample_rows: int = 65_536
     stats_columns: int = 256
+    # of formats without footers Spark reads all rows: of tables so large at most, in so much time, and it waits so long
+    # for a moment without queries
+    stats_scan_bytes: int = 1 * GIB
+    stats_scan_s: float = 120.0
+    stats_lull_s: float = 600.0
 
     @property
     def piece_bytes(self) -> int:

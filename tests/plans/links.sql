@@ -316,6 +316,216 @@ fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
 finish at oslo: gather edge 4 from oslo
 */
 
+-- case: of two queries that a member has no room for one is answered on the way
+-- at: tromso
+-- rules: all
+-- capacity: {oslo: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN (SELECT o_date, max(o_id) AS m FROM orders GROUP BY o_date) AS b ON b.m = l_order
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    scan, aggregate
+    SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
+    because its tables are there
+    → edge 1 to tromso, by way of bergen, zstd (~150000 rows, 1.1 MiB)
+fragment 2 at oslo: reads table orders
+    scan
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 3 to bergen, zstd (~1500000 rows, 11.4 MiB)
+fragment 3 at bergen: reads edge 3 from oslo
+    scan, aggregate
+    SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
+    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
+    because the links take ~27 s, ~71 s at bergen; no room at oslo for a
+    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
+finish at tromso: gather edge 4 from tromso
+*/
+
+-- case: bottom-up too, and a lite member on the way answers nothing
+-- at: tromso
+-- rules: all
+-- strategy: bottom-up
+-- capacity: {oslo: 1}
+-- links:
+--   - {between: [oslo, front], mbit: 10, ms: 5}
+--   - {between: [front, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN (SELECT o_date, max(o_id) AS m FROM orders GROUP BY o_date) AS b ON b.m = l_order
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    scan, aggregate
+    SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
+    because its tables are there
+    → edge 1 to tromso, by way of front, bergen, zstd (~150000 rows, 1.1 MiB)
+fragment 2 at oslo: reads table orders
+    scan
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 3 to bergen, by way of front, zstd (~1500000 rows, 11.4 MiB)
+fragment 3 at bergen: reads edge 3 from oslo
+    scan, aggregate
+    SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
+    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
+    because all its rows pass tromso on their way to tromso; no room at oslo for a
+    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
+finish at tromso: gather edge 4 from tromso
+*/
+
+-- case: what the next member has no room for either goes on to the rest
+-- at: tromso
+-- rules: all
+-- strategy: bottom-up
+-- capacity: {oslo: 1, bergen: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN (SELECT kind, max(id) AS m FROM oslo.events GROUP BY kind) AS b ON b.m = l_order JOIN (SELECT s_cust, max(s_id) AS x FROM oslo.sales GROUP BY s_cust) AS c ON c.s_cust = l_qty
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table events
+    scan
+    SELECT events.`id`, events.`kind` FROM events AS events
+    because events is there
+    → edge 1 to tromso, by way of bergen, zstd (~1000 rows, 31.2 KiB)
+fragment 2 at oslo: reads table sales
+    scan, aggregate
+    SELECT c.`s_cust` FROM (SELECT s_cust, max(s_id) AS x FROM sales AS sales GROUP BY s_cust) AS c
+    because its tables are there
+    → edge 2 to tromso, by way of bergen, zstd (~5000000 rows, 38.1 MiB)
+fragment 3 at oslo: reads table orders
+    scan
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 4 to bergen, zstd (~1500000 rows, 11.4 MiB)
+fragment 4 at bergen: reads edge 4 from oslo
+    scan, aggregate
+    SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_4 AS orders GROUP BY o_cust) AS a
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
+    → edge 3 to tromso, zstd (~150000 rows, 2.3 MiB)
+fragment 5 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo; edge 3 from bergen
+    scan, join, aggregate
+    SELECT /*+ BROADCAST(`a`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_3 AS a ON a.o_cust = l_order JOIN (SELECT kind, max(id) AS m FROM edge_1 AS events GROUP BY kind) AS b ON b.m = l_order JOIN edge_2 AS c ON c.s_cust = l_qty
+    because all its rows pass tromso on their way to tromso; no room at oslo for b; no room at oslo for a
+    → edge 5 to tromso (~6000000 rows, 206.0 MiB)
+finish at tromso: gather edge 5 from tromso
+*/
+
+-- case: a join and its groups are made at the next member
+-- at: tromso
+-- rules: all
+-- strategy: bottom-up
+-- capacity: {bergen: 1}
+-- links:
+--   - {between: [bergen, oslo], mbit: 10, ms: 5}
+--   - {between: [oslo, tromso], mbit: 20}
+SELECT l_qty, a.s, b.m FROM lineitem JOIN (SELECT n_name, sum(c_id) AS s FROM customer JOIN nation ON c_nation = n_id WHERE n_id > 3 GROUP BY n_name) AS a ON a.s = l_order JOIN (SELECT c_name, min(c_id) AS m FROM customer GROUP BY c_name) AS b ON b.m = l_qty
+/*
+plan, result at tromso
+fragment 1 at bergen: reads table customer
+    scan, aggregate
+    SELECT b.`m` FROM (SELECT c_name, min(c_id) AS m FROM customer AS customer GROUP BY c_name) AS b
+    because its tables are there
+    → edge 1 to tromso, by way of oslo, zstd (~15000 rows, 117.2 KiB)
+fragment 2 at bergen: reads table customer; table nation
+    scan, filter, join
+    SELECT /*+ BROADCAST(key_1) */ customer.`c_id`, customer.`c_nation` FROM customer AS customer LEFT SEMI JOIN (SELECT nation.`n_id` FROM nation AS nation WHERE n_id > 3) AS key_1 ON customer.`c_nation` = key_1.`n_id` WHERE (customer.`c_nation` > 3)
+    because customer is there; rows without an equal in nation stay
+    → edge 3 to oslo, zstd (~10 rows, 120 B)
+fragment 3 at bergen: reads table nation
+    scan, filter
+    SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_id > 3
+    because nation is there
+    → edge 4 to oslo, zstd (~8 rows, 233 B)
+fragment 4 at oslo: reads edge 3 from bergen; edge 4 from bergen
+    scan, join, aggregate
+    SELECT a.`s` FROM (SELECT /*+ BROADCAST(`customer`, `nation`) */ n_name, sum(c_id) AS s FROM edge_3 AS customer JOIN edge_4 AS nation ON c_nation = n_id GROUP BY n_name) AS a
+    because no room at bergen for a: answered at oslo, on the way to tromso; ~2 rows travel instead of ~18
+    → edge 2 to tromso, zstd (~2 rows, 16 B)
+fragment 5 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
+    scan, join
+    SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.s, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.s = l_order JOIN edge_1 AS b ON b.m = l_qty
+    because all its rows pass tromso on their way to tromso; no room at bergen for a
+    → edge 5 to tromso (~150000 rows, 4.0 MiB)
+finish at tromso: gather edge 5 from tromso
+*/
+
+-- case: a member beside the way is not asked
+-- at: tromso
+-- rules: all
+-- strategy: bottom-up
+-- capacity: {oslo: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 1000}
+--   - {between: [oslo, tromso], mbit: 20}
+--   - {between: [bergen, tromso], mbit: 1}
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN (SELECT o_date, max(o_id) AS m FROM orders GROUP BY o_date) AS b ON b.m = l_order
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    scan
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso, zstd (~1500000 rows, 11.4 MiB)
+fragment 2 at oslo: reads table orders
+    scan, aggregate
+    SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
+    because its tables are there
+    → edge 2 to tromso, zstd (~150000 rows, 1.1 MiB)
+fragment 3 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo
+    scan, join, aggregate
+    SELECT /*+ BROADCAST(`b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN (SELECT o_cust, count(*) AS n FROM edge_1 AS orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN edge_2 AS b ON b.m = l_order
+    because all its rows pass tromso on their way to tromso; no room at oslo for a
+    → edge 3 to tromso (~1500000 rows, 40.1 MiB)
+finish at tromso: gather edge 3 from tromso
+*/
+
+-- case: answers of subqueries move on likewise
+-- at: tromso
+-- rules: all
+-- strategy: bottom-up
+-- capacity: {oslo: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+SELECT l_order FROM lineitem WHERE l_price > (SELECT avg(o_total) FROM orders) AND l_qty < (SELECT count(DISTINCT s_cust) FROM oslo.sales)
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table sales
+    scan, aggregate
+    SELECT answer_2.`answer_2_1` FROM (SELECT count(DISTINCT s_cust) FROM sales AS sales) AS answer_2(answer_2_1)
+    because its tables are there; the subquery is answered once
+    → edge 1 to tromso, by way of bergen, zstd (~1 row, 8 B)
+fragment 2 at oslo: reads table orders
+    scan
+    SELECT orders.`o_total` FROM orders AS orders
+    because orders is there
+    → edge 3 to bergen, zstd (~1500000 rows, 22.9 MiB)
+fragment 3 at bergen: reads edge 3 from oslo
+    scan, aggregate
+    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS `answer_1_1` FROM (SELECT avg(o_total) FROM edge_3 AS orders) AS answer_1(answer_1_1)
+    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 rows travel instead of ~1500000; the subquery is answered once
+    → edge 2 to tromso, zstd (~1 row, 16 B)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
+    scan, filter
+    SELECT l_order FROM lineitem AS lineitem WHERE l_price > (SELECT answer_1.answer_1_1 FROM edge_2 AS answer_1) AND l_qty < (SELECT answer_2.answer_2_1 FROM edge_1 AS answer_2)
+    because all its rows pass tromso on their way to tromso; no room at oslo for answer_1
+    → edge 4 to tromso (~1500000 rows, 11.4 MiB)
+finish at tromso: gather edge 4 from tromso
+*/
+
 -- case: over the slow links of a star two tables are joined before the third
 -- rules: all
 -- links:

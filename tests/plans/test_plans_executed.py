@@ -6,6 +6,7 @@ import importlib.util
 import re
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
 from random import Random
 
 import duckdb
@@ -19,7 +20,7 @@ from skerry.plan.cut import make_plan
 from skerry.plan.fragment import Plan
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.plan.site import Site
-from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, Case, all_cases, bound, planned, read_cases
+from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, Case, all_cases, bound, linked, planned, read_cases
 from tests.plans.plan_rows import made_up
 
 pytestmark = pytest.mark.slow
@@ -160,6 +161,35 @@ SELECT o_id, d.c_name FROM orders JOIN (SELECT c_name, s_id FROM customer JOIN s
 SELECT k, n FROM (SELECT o_cust AS k, count(*) AS n FROM orders JOIN customer ON o_cust = c_id GROUP BY o_cust) AS d
     WHERE d.n > (SELECT min(l_qty) FROM lineitem JOIN nation ON n_id = l_order)
 """
+# Several queries of one member each, of which it may have room for one.
+CROWDED = """
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust =
+    l_order JOIN (SELECT o_date, max(o_id) AS m FROM orders GROUP BY o_date) AS b ON b.m = l_qty;
+SELECT l_qty, a.n, b.m, c.k FROM lineitem JOIN (SELECT o_cust AS k, count(*) AS n FROM orders GROUP BY o_cust) AS a ON
+    a.k = l_order JOIN (SELECT o_id, max(o_total) AS m FROM orders GROUP BY o_id) AS b ON b.o_id = l_qty LEFT JOIN
+    (SELECT DISTINCT o_cust AS k FROM orders WHERE o_total > 2) AS c ON c.k = l_order AND c.k > 1 WHERE a.n > 0;
+SELECT l_qty, a.s, b.`a b` FROM lineitem, (SELECT c_nation AS k, sum(c_id) AS s FROM customer JOIN nation ON c_nation =
+    n_id GROUP BY c_nation) AS a, (SELECT max(o_total) AS `a b`, avg(o_total) AS v, o_cust FROM orders GROUP BY o_cust)
+    AS b, (SELECT min(o_total) AS w FROM orders) AS e WHERE l_order = a.k AND b.o_cust = l_order AND b.v >= e.w;
+SELECT l_order, d.n, e.n FROM lineitem JOIN (SELECT o_cust AS k, count(*) AS n FROM orders GROUP BY o_cust ORDER BY n
+    DESC, k LIMIT 3) AS d ON d.k = l_order LEFT JOIN (SELECT o_id AS k, row_number() OVER (PARTITION BY o_cust ORDER BY
+    o_id) AS n FROM orders) AS e ON e.k = l_qty AND e.n < 3;
+SELECT l_order, x.n FROM lineitem JOIN (SELECT n, count(*) AS c FROM (SELECT o_cust, count(*) AS n FROM orders GROUP BY
+    o_cust) AS i GROUP BY n) AS x ON x.n = l_qty JOIN (SELECT max(o_cust) AS m FROM orders) AS y ON y.m >= l_order;
+WITH t AS (SELECT o_cust AS k, sum(o_total) AS s FROM orders GROUP BY o_cust) SELECT x.k, y.s, l_qty FROM t AS x JOIN t
+    AS y ON x.k = y.k JOIN lineitem ON l_order = x.k JOIN (SELECT min(o_id) AS m FROM orders) AS z ON z.m <= l_order
+    WHERE y.s > 1;
+SELECT l_order FROM lineitem WHERE l_price > (SELECT avg(o_total) FROM orders WHERE o_id < 5) AND l_order IN (SELECT
+    o_cust FROM orders WHERE o_total > 1) AND l_qty < (SELECT count(*) FROM orders WHERE o_cust = l_order AND o_id > 1);
+SELECT l_order AS k, 'l' AS w FROM lineitem UNION SELECT max(o_cust), 'o' FROM orders WHERE o_total > 2 GROUP BY
+    o_date UNION SELECT max(o_id), 'm' FROM orders GROUP BY o_cust EXCEPT SELECT c_id, 'o' FROM customer;
+SELECT a.k, b.k, l_qty FROM lineitem LEFT JOIN (SELECT DISTINCT id AS k FROM oslo.events) AS a ON a.k = l_order LEFT
+    JOIN (SELECT DISTINCT id AS k FROM bergen.events) AS b ON b.k = l_order JOIN (SELECT max(o_id) AS m FROM orders) AS
+    c ON c.m > l_qty JOIN (SELECT max(c_id) AS m FROM customer) AS d ON d.m > l_qty;
+SELECT kind, n, s FROM (SELECT kind, count(*) AS n FROM oslo.events GROUP BY kind) AS a JOIN (SELECT s_cust, max(s_id)
+    AS s FROM oslo.sales GROUP BY s_cust) AS b ON a.n = b.s_cust JOIN (SELECT count(*) AS c FROM lineitem) AS l ON l.c >
+    a.n WHERE kind IS NOT NULL
+"""
 STATEMENTS = [
     *dict.fromkeys([case.sql for case in RULED] + [" ".join(text.split()) for text in f"{MORE};{SPREAD}".split(";")])
 ]
@@ -226,6 +256,26 @@ def test_rules_change_no_answer(sql: str, runner: Runner) -> None:
     sites = [*VARIANTS, *(JOINING if len(query.tables) > 2 else ())]
     plans = [case.plan for case in RULED if case.sql == sql]
     plans += [make_plan(query, CATALOG, each, LIMITS) for each in sites]
+    same_rows(plain, {plan.plan_id: plan for plan in plans}.values(), runner)
+
+
+def crowded(sql: str) -> list[Plan]:
+    """On a chain, by both strategies, where the first member has room for one query, and the next for one or many."""
+    found: list[Plan] = []
+    for way in (SITES, ("bergen", "front", "oslo", "tromso")):
+        links = [{"between": list(pair), "mbit": 0.01} for pair in pairwise(way)]
+        for capacity in ({"oslo": 1, "bergen": 1}, {way[0]: 1}):
+            rules = Rules(root="initiator"), Rules(strategy="bottom-up")
+            sites = [Site("tromso", SITES, each, linked(links, capacity)) for each in rules]
+            found += [make_plan(bound(sql), CATALOG, each, LIMITS) for each in sites]
+    return found
+
+
+@pytest.mark.parametrize("sql", [" ".join(text.split()) for text in CROWDED.split(";")])
+def test_what_full_members_pass_on_changes_no_answer(sql: str, runner: Runner) -> None:
+    plain = make_plan(bound(sql), CATALOG, site(100.0, "oslo", NO_RULES), LIMITS)
+    plans = crowded(sql)
+    assert any(": answered at " in each.reason for plan in plans for each in plan.fragments)
     same_rows(plain, {plan.plan_id: plan for plan in plans}.values(), runner)
 
 

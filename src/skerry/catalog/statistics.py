@@ -22,6 +22,8 @@ from skerry.limits import Limits
 TEXT_CHARS = 32
 # PartStats.source of what ANALYZE TABLE found.
 ANALYZED = "analyze"
+# And of what a member's own Spark found in the background, the same way.
+SCANNED = "spark"
 _EPOCH_DAY = datetime.date(1970, 1, 1)
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _FLOATING = frozenset(("float", "double"))

@@ -34,7 +34,7 @@ class ColumnStats(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PartStats(msgspec.Struct, frozen=True, array_like=True):
-    """Statistics of the files of one `files_version`. `source`: "footers", "sample" or "analyze"."""
+    """Statistics of the files of one `files_version`. `source`: "footers", "sample", "spark" or "analyze"."""
 
     columns: tuple[ColumnStats, ...]
     source: str = "footers"

@@ -12,6 +12,7 @@ from contextlib import suppress
 import msgspec
 
 from skerry import clock
+from skerry.catalog.statistics import ANALYZED
 from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema, from_code
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
@@ -19,6 +20,7 @@ from skerry.exchange.spool import Spool
 from skerry.ids import ChannelId
 from skerry.limits import Limits
 from skerry.member.faults import Patience, Watch, policy_of
+from skerry.member.gathering import found_in
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
 from skerry.member.outgoing import Outgoing
@@ -29,7 +31,6 @@ from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.member.taskport import TaskPort
-from skerry.plan.analyze import read_found
 from skerry.plan.bound import most_rows
 from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -230,9 +231,9 @@ class Participant:
         """The fragment's row is what ANALYZE TABLE found: of the files that were read, no others."""
         table = self._around.tables.find(fragment.analyzes).name
         read = next((files for files in tables.values() if files.table == table), None)
-        if read is not None and result.table is not None and result.table.num_rows == 1:
-            found = read_found(str(result.table.column(result.table.num_columns - 1)[0].as_py()), read.columns)
-            self._around.tables.analyzed(table, read.version, found)
+        found = found_in(result, read.columns, ANALYZED) if read is not None else None
+        if read is not None and found is not None:
+            self._around.tables.analyzed(table, read.version, found.stats, found.rows)
 
     def _stop_senders(self, fragment: Fragment) -> None:
         """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""

@@ -21,6 +21,7 @@ from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
+from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
 from skerry.member.participant import Participant, Surroundings
@@ -88,8 +89,10 @@ class Member:
         # listings and cancels must not wait behind it.
         self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
         self.catalog = Catalog(config)
+        self._lull = Lull()
+        own = config.member(self.name)
         self.tables = LocalTables(
-            config, config.member(self.name), engine, self.workers, self.own, self._statistics_changed
+            config, own, engine, self.workers, self.jobs, self._lull, self.own, self._statistics_changed
         )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
@@ -291,6 +294,7 @@ class Member:
         )
         participant = Participant(message, surroundings, self._participant_released)
         self.participants[message.query] = participant
+        self._lull.running(len(self.participants))
         log.info("query %s: begun here, fragments %s", message.query, ", ".join(map(str, message.fragments)))
         if self.is_stopping or (self.engine is None and message.fragments):
             why = "is stopping" if self.is_stopping else "has no Spark"
@@ -347,6 +351,7 @@ class Member:
 
     def _participant_released(self, participant: Participant) -> None:
         self.participants.pop(participant.query, None)
+        self._lull.running(len(self.participants))
         self._orphans.forget(participant.query)
         log.info("query %s: ended here", participant.query)
 

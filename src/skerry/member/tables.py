@@ -11,24 +11,19 @@ import xxhash
 
 from skerry.catalog.footers import count_rows
 from skerry.catalog.listing import Listing, list_table
-from skerry.catalog.statistics import ANALYZED, gather
+from skerry.catalog.statistics import ANALYZED
 from skerry.catalog.table import Column, PartStats, TablePart
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
 from skerry.errors import SiteError, SkerryError
+from skerry.member.gathering import Gathering, Snapshot
+from skerry.member.lull import Lull
 from skerry.member.resources import Workers
 from skerry.spark.engine import Engine, TableFiles
 
 log = logging.getLogger("skerry.catalog")
 
-# A table that changes faster than its statistics can be gathered goes without, until it changes again.
-_GATHER_AGAIN = 3
-
-
-class Snapshot(msgspec.Struct, frozen=True):
-    """A table as of one listing."""
-
-    files: TableFiles
-    part: TablePart
+# Where CSV and JSON keep a record that is not as it should be, unless an option or setting names another column.
+_CORRUPT = "_corrupt_record"
 
 
 def schema_version(columns: tuple[Column, ...]) -> int:
@@ -48,6 +43,8 @@ class LocalTables:
         member: MemberConfig,
         engine: Engine | None,
         workers: Workers,
+        jobs: Workers,
+        lull: Lull,
         own: Callable[[Awaitable[None], str], None],
         on_stats: Callable[[], None],
     ) -> None:
@@ -56,11 +53,10 @@ class LocalTables:
         self._engine = engine
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
-        self._own = own
         self._on_stats = on_stats
-        # Tables whose statistics are being gathered, one after the other: queries need the threads more.
-        self._gathering: set[str] = set()
-        self._turn = asyncio.Lock()
+        self._gathering = Gathering(
+            config.limits, engine, workers, jobs, lull, self._known.__getitem__, self._learn_stats, own, on_stats
+        )
         self._locks: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in member.tables}
 
     def find(self, name: str) -> TableConfig:
@@ -77,14 +73,10 @@ class LocalTables:
                 list_table, self._config.data_root, table, self._config.limits.table_files
             )
             known = self._known.get(table.name)
-            if known is not None and known.files.version == listing.version:
-                return known
-            learned = await self._learn(table, listing)
-            self._known[table.name] = learned
-            if table.format == "parquet" and table.name not in self._gathering:
-                self._gathering.add(table.name)
-                self._own(self._gather(table.name), f"statistics of {table.name}")
-            return learned
+            if known is None or known.files.version != listing.version:
+                known = self._known[table.name] = await self._learn(table, listing)
+            self._gathering.begin(table.name)
+            return known
 
     async def all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         """Every table that can be read, and why the others cannot."""
@@ -110,35 +102,23 @@ class LocalTables:
                     raise answer
         return tuple(parts), broken
 
-    def analyzed(self, name: str, files_version: int, stats: PartStats) -> None:
+    def analyzed(self, name: str, files_version: int, stats: PartStats, rows: int) -> None:
         """What somebody found out about that version of the table; other columns stay as they are known."""
-        if self._learn_stats(name, files_version, stats):
+        if self._learn_stats(name, files_version, stats, rows):
             self._on_stats()
 
-    async def _gather(self, name: str) -> None:
-        try:
-            async with self._turn:
-                for _ in range(_GATHER_AGAIN):
-                    files, limits = self._known[name].files, self._config.limits
-                    stats = await self._workers.run(gather, files.files, files.columns, limits)
-                    if self._learn_stats(name, files.version, stats):
-                        break
-        except SkerryError:
-            raise
-        except Exception:
-            # Files of others may hold what nobody thought of; queries do without.
-            log.exception("table %s: no statistics", name)
-        finally:
-            self._gathering.discard(name)
-            # Told once for many tables.
-            if not self._gathering:
-                self._on_stats()
+    def _learn_stats(self, name: str, files_version: int, stats: PartStats, rows: int | None = None) -> bool:
+        """False when the table has changed since. What ANALYZE found stays, whatever others say.
 
-    def _learn_stats(self, name: str, files_version: int, stats: PartStats) -> bool:
-        """False when the table has changed since. What ANALYZE found stays, whatever a sample says."""
+        `rows`: how many were read, all columns at once; None if it was otherwise.
+        """
         known = self._known.get(name)
         if known is None or known.files.version != files_version:
             return False
+        if rows is not None and (rows != known.part.rows or self._hides_rows(known)):
+            stats = PartStats(
+                tuple(msgspec.structs.replace(c, nulls=None, is_exact=False) for c in stats.columns), stats.source
+            )
         if self.find(name).leaves is Leaves.NEVER:  # and neither do its values
             stats = PartStats(
                 tuple(msgspec.structs.replace(c, low=None, high=None) for c in stats.columns), stats.source
@@ -149,6 +129,20 @@ class LocalTables:
         merged = PartStats(tuple(columns.values()), newer.source)
         self._known[name] = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, stats=merged))
         return True
+
+    def _hides_rows(self, known: Snapshot) -> bool:
+        """Whether rows and values depend on the columns that are read: then a look at all of them proves nothing.
+
+        Spark leaves out a record, or marks it, if a column that is read does not fit; a query may read fewer.
+        """
+        if known.files.format not in ("csv", "json"):
+            return False
+        options = {key.lower(): value for key, value in known.files.options.items()}
+        if options.get("mode", "").lower() == "dropmalformed":
+            return True
+        conf = self._member.spark.conf if self._member.spark is not None else {}
+        named = options.get("columnnameofcorruptrecord") or conf.get("spark.sql.columnNameOfCorruptRecord") or _CORRUPT
+        return any(column.name.lower() == named.lower() for column in known.part.columns)
 
     async def _learn(self, table: TableConfig, listing: Listing) -> Snapshot:
         assert self._engine is not None, "lite members have no tables"

@@ -1,4 +1,7 @@
-"""ANALYZE TABLE as a plan: each part is looked at by its own site's Spark, which keeps what it finds."""
+"""ANALYZE TABLE as a plan: each part is looked at by its own site's Spark, which keeps what it finds.
+
+Sites ask their Spark the same of tables whose files tell little by themselves (`member/gathering.py`).
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,21 @@ from skerry.plan.fragment import Finish, Fragment, Output, Plan, TableLeaf
 from skerry.sql.nodes import SparkType
 from skerry.sql.statement import render
 
-_PLACEHOLDER = "skerry_analyzed_part"
+# The table, in the text of `analysis_of`.
+PLACEHOLDER = "skerry_analyzed_part"
 _EDGE = 1
 _COMPARED = frozenset("boolean tinyint smallint int bigint float double string date timestamp timestamp_ntz".split())
 
 
 def analyze_plan(parts: Sequence[TablePart], columns: Sequence[str], initiator: str) -> Plan:
     """One row a part: member, rows, bytes, and what was found of the columns as JSON (all of them if none is named)."""
+    wanted = {name.lower() for name in columns}
     fragments = [
         Fragment(
             id=number,
             member=part.member,
-            sql=render(_select(part, {name.lower() for name in columns})),
-            leaves=(TableLeaf(_PLACEHOLDER, part.table),),
+            sql=analysis_of(part, [column for column in part.columns if not wanted or column.name.lower() in wanted]),
+            leaves=(TableLeaf(PLACEHOLDER, part.table),),
             output=Output(_EDGE, initiator, through_driver=True),
             estimated_rows=1,
             analyzes=part.table,
@@ -43,17 +48,18 @@ def analyze_plan(parts: Sequence[TablePart], columns: Sequence[str], initiator: 
     return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
 
-def _select(part: TablePart, wanted: set[str]) -> exp.Select:
-    chosen = [column for column in part.columns if not wanted or column.name.lower() in wanted]
+def analysis_of(part: TablePart, columns: Sequence[Column]) -> str:
+    """The SELECT whose one row tells of these columns of the part; `read_found` reads the last of its four values."""
     found: list[exp.Expr] = []
-    for column in chosen:
+    for column in columns:
         found += [exp.Literal.string(column.name), _found(column)]
-    return exp.select(
+    select = exp.select(
         exp.alias_(exp.Literal.string(part.member), "member"),
         exp.alias_(_call("count", exp.Star()), "rows"),
         exp.alias_(exp.Cast(this=exp.Literal.number(part.size_bytes), to=SparkType(this="BIGINT")), "bytes"),
         exp.alias_(_call("to_json", _call("named_struct", *found)), "columns"),
-    ).from_(exp.to_table(_PLACEHOLDER))
+    ).from_(exp.to_table(PLACEHOLDER))
+    return render(select)
 
 
 def _found(column: Column) -> exp.Expr:
@@ -62,7 +68,9 @@ def _found(column: Column) -> exp.Expr:
     nulls = exp.Sub(this=_call("count", exp.Star()), expression=_call("count", name))
     asked: dict[str, exp.Expr] = {"nulls": nulls}
     if column.type in _COMPARED or column.type.startswith("decimal"):
-        asked["ndv"] = _call("approx_count_distinct", name.copy())
+        # Sail counts no distinct floats, but their texts.
+        text = exp.Cast(this=name.copy(), to=SparkType(this="STRING"))
+        asked["ndv"] = _call("approx_count_distinct", text if column.type in ("float", "double") else name.copy())
         asked["low"] = exp.Cast(this=_call("min", name.copy()), to=SparkType(this="STRING"))
         asked["high"] = exp.Cast(this=_call("max", name.copy()), to=SparkType(this="STRING"))
     if column.type in ("string", "binary"):
@@ -75,7 +83,7 @@ def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
     return exp.Anonymous(this=name, expressions=list(arguments))
 
 
-def read_found(text: str, columns: Sequence[Column]) -> PartStats:
+def read_found(text: str, columns: Sequence[Column], source: str = ANALYZED) -> PartStats:
     """The JSON of one part as statistics; what cannot be read is unknown."""
     try:
         found = json.loads(text)
@@ -83,7 +91,7 @@ def read_found(text: str, columns: Sequence[Column]) -> PartStats:
         found = {}
     if not isinstance(found, dict):
         found = {}
-    return PartStats(tuple(_column(each, found[each.name]) for each in columns if each.name in found), ANALYZED)
+    return PartStats(tuple(_column(each, found[each.name]) for each in columns if each.name in found), source)
 
 
 def _column(column: Column, found: Any) -> ColumnStats:
@@ -110,8 +118,8 @@ def _value(text: object, column_type: str) -> Any:
         return None
     try:
         match column_type:
-            case "string":
-                return text
+            case "string":  # bytes that are no text were replaced on their way here
+                return text if "\ufffd" not in text else None
             case "boolean":
                 return text == "true"
             case "date":

@@ -1,4 +1,8 @@
-"""Rule `apart` at work: queries in FROM over several sites are answered at one of the members if that costs less."""
+"""Rule `apart` at work: queries in FROM over several sites are answered at one of the members if that costs less.
+
+A query over one site that has no room for it is answered at the first member with room that its rows pass on their way
+to the rest, by either strategy. Strategy `cost` may find that it costs less to answer it with the rest.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +16,10 @@ import msgspec
 from sqlglot import exp
 
 from skerry.plan.build import Builder
-from skerry.plan.capacity import Barred, hosted
+from skerry.plan.capacity import Barred, answered, blocks_hosted, hosted
 from skerry.plan.fragment import Leaf
 from skerry.plan.mentions import Mention
-from skerry.plan.place import capacity_of, cheapest, common_ancestor
+from skerry.plan.place import capacity_of, cheapest, common_ancestor, on_the_way
 from skerry.plan.reduce import signature
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.blocks import as_scan
@@ -38,18 +42,17 @@ class Nested(Protocol):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Answer:
-    """A query that is answered at its block's member. `hosted`: fragments for that; the shipment counts what comes."""
+    """A query that is answered at its block's member; the shipment counts what comes there too."""
 
     mention: Mention
     shipment: Shipment
-    hosted: Counter[str]
     stays_rows: float
 
 
 class _Alike:
     """Mentions of queries that are written alike, and what it takes to answer one of them."""
 
-    def __init__(self, make: Callable[[exp.Expr], Nested]) -> None:
+    def __init__(self, make: Callable[[Apart], Nested]) -> None:
         self._make = make
         self._nested: Nested | None = None
         self._costs_s: dict[str, float] = {}
@@ -58,8 +61,13 @@ class _Alike:
     @property
     def nested(self) -> Nested:
         if self._nested is None:
-            self._nested = self._make(_block(self.mentions[0]).body)
+            self._nested = self._make(_block(self.mentions[0]))
         return self._nested
+
+    @property
+    def home(self) -> str:
+        """The member without room, of a query over one site."""
+        return _block(self.mentions[0]).home
 
     def cost_s(self, member: str) -> float:
         """Of all that the query reads at the member."""
@@ -74,14 +82,15 @@ class _Alike:
     def read(self, block: Apart, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
         """Queries that are alike are read once, but for those with conditions of their own."""
         is_first = block.body is _block(self.mentions[0]).body and self._nested is not None
-        nested = self.nested if is_first else self._make(block.body)
+        nested = self.nested if is_first else self._make(block)
         if is_first:
             self._nested = None
         return nested.read(builder, member, leaves)
 
 
 class Aparts:
-    """`blocks` are the mentions of such queries, `members` those that hold each scan's rows."""
+    """`blocks` are the mentions of such queries, `members` those that hold each scan's rows, `partials` those that send
+    partial rows."""
 
     def __init__(
         self,
@@ -91,13 +100,15 @@ class Aparts:
         reducer: Reducer,
         columns: Mapping[str, Sequence[str]],
         barred: Barred,
-        make: Callable[[exp.Expr], Nested],
+        partials: Sequence[str],
+        make: Callable[[Apart], Nested],
     ) -> None:
         self._members = members
         self._site = site
         self._reducer = reducer
         self._columns = columns
         self._barred = barred
+        self._partials = partials
         self._alike: dict[str, _Alike] = {}
         for each in blocks.values():
             key = _block(each).text if _block(each).is_stable else each.name
@@ -107,23 +118,45 @@ class Aparts:
         self._chosen: dict[str, list[Answer]] = {}
 
     def at(self, root: str, shipments_of: Callable[[Sequence[Answer]], dict[str, Shipment]]) -> dict[str, Shipment]:
-        """The shipments to `root`, with those queries answered apart that make them cost less; innermost first."""
+        """The shipments to `root`, with those queries answered apart that make them cost less."""
         chosen: list[Answer] = []
         best = shipments_of(chosen)
         best_s, is_last = total_s(best), True
-        for alike in self._alike.values():
+        for alike in self._in_order(root):
+            if all(any(stands_in(own, each.mention) for each in chosen) for own in alike.mentions):
+                continue
             others = [each for each in chosen if not any(stands_in(each.mention, outer) for outer in alike.mentions)]
-            busy = sum((each.hosted for each in others), Counter({root: 1}))
-            answers = self._answers(alike, root, busy)
+            answers = self._answers(alike, root, self._busy(alike, root, best))
             if answers:
                 tried = shipments_of([*others, *answers])
                 tried_s = total_s(tried)
-                is_last = tried_s < best_s * _ROUGH - _SAVES_S
+                is_last = self._is_less(alike, tried_s, best_s)
                 if is_last:
                     chosen, best, best_s = [*others, *answers], tried, tried_s
         self._chosen[root] = chosen
         # What was joined is remembered by root, as it was asked for last.
         return best if is_last else shipments_of(chosen)
+
+    def _in_order(self, root: str) -> list[_Alike]:
+        """First those that full members pass on, the dearest first: the next may not have room for all of them either.
+
+        The others follow as they are, innermost first.
+        """
+        full = [each for each in self._alike.values() if each.home and self._hosts(each.mentions[0], root)]
+        full.sort(key=lambda each: -each.cost_s(root))
+        return full + [each for each in self._alike.values() if not each.home]
+
+    def _busy(self, alike: _Alike, root: str, shipments: Mapping[str, Shipment]) -> Counter[str]:
+        """What members host without these queries and what stands in them; joins and keys give way to queries."""
+        found = [each for one in once(shipments) for each in answered(one.node, root)]
+        left = [each for each in found if not any(stands_in(each, own) for own in alike.mentions)]
+        return blocks_hosted(root, left, self._partials)
+
+    def _is_less(self, alike: _Alike, tried_s: float, best_s: float) -> bool:
+        """By strategy bottom-up a query moves on whatever else that changes: it sends less than it reads."""
+        if alike.home:
+            return self._site.rules.strategy == "bottom-up" or tried_s < best_s - _SAVES_S
+        return tried_s < best_s * _ROUGH - _SAVES_S
 
     def take(self, root: str) -> dict[str, Mention]:
         """The queries that are answered apart when the rest is at `root`."""
@@ -132,6 +165,9 @@ class Aparts:
             sites = " and ".join(sorted({member for name in block.names for member in self._members[name]}))
             rows = f"~{each.shipment.rows:.0f} rows travel instead of ~{each.stays_rows:.0f}"
             told = f"a query over {sites} is answered there: {rows}"
+            if block.home:
+                name = each.mention.alias.name
+                told = f"no room at {block.home} for {name}: answered at {block.member}, on the way to {root}; {rows}"
             each.mention.block = dataclasses.replace(block, reason="; ".join(filter(None, [told, block.reason])))
         return {each.mention.name: each.mention for each in self._chosen.get(root, ())}
 
@@ -139,7 +175,7 @@ class Aparts:
         """All of them at the member where that costs least, if it is less than to have what they read at the root."""
         site, stays_s = self._site, alike.cost_s(root)
         found: dict[str, list[Answer]] = {}
-        for host in self._hosts(alike.mentions[0]):
+        for host in self._hosts(alike.mentions[0], root):
             if host == root or alike.cost_s(host) >= stays_s:
                 continue
             if any(each in self._barred.blocks for own in alike.mentions for each in self._named(own, host)):
@@ -147,7 +183,7 @@ class Aparts:
             needed = alike.hosted(host)
             if all(busy[each] + needed[each] <= capacity_of(site.topology, each) for each in needed):
                 found[host] = self._at_host(alike, host, root)
-        if site.rules.strategy == "bottom-up":
+        if site.rules.strategy == "bottom-up" or alike.home:
             found = dict(list(found.items())[:1])
         costs_s = {host: total_s(_shipments(answers)) for host, answers in found.items()}
         if not costs_s:
@@ -167,9 +203,10 @@ class Aparts:
         variant = self._variant(alike, mention, host, is_whole)
         reduces = self._site.rules.has("semijoin") and not is_whole
         shipment = self._reducer.shipment(variant, root, self._columns[mention.name], reduces)
-        shipment = dataclasses.replace(shipment, cost_s=shipment.cost_s + alike.cost_s(host) + JOB_S)
-        needed = alike.hosted(host) if mention is alike.mentions[0] else Counter[str]()
-        return Answer(variant, shipment, needed, sum(each.rows for each in once(alike.nested.shipments(root))))
+        # Strategy bottom-up asks for no more than that fewer bytes travel on.
+        job_s = 0.0 if alike.home and self._site.rules.strategy == "bottom-up" else JOB_S
+        shipment = dataclasses.replace(shipment, cost_s=shipment.cost_s + alike.cost_s(host) + job_s)
+        return Answer(variant, shipment, sum(each.rows for each in once(alike.nested.shipments(root))))
 
     def _variant(self, alike: _Alike, mention: Mention, host: str, is_whole: bool) -> Mention:
         name = self._named(mention, host)[is_whole]
@@ -192,8 +229,11 @@ class Aparts:
     def _holders(self, mention: Mention) -> list[str]:
         return [member for name in _block(mention).names for member in self._members[name]]
 
-    def _hosts(self, mention: Mention) -> Sequence[str]:
-        site = self._site
+    def _hosts(self, mention: Mention, root: str) -> Sequence[str]:
+        """Who may answer it, by strategy bottom-up and on the way from a full member the nearest first."""
+        site, home = self._site, _block(mention).home
+        if home:
+            return on_the_way(site.topology, home, root, site.data_members)
         if site.rules.strategy == "bottom-up":
             return common_ancestor(site.topology, self._holders(mention), site.initiator, site.data_members)
         return site.data_members

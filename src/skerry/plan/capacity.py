@@ -1,14 +1,15 @@
 """How many fragments each member hosts in a plan, beside the scans of its own tables, and what it gives up when full.
 
-Rows are where they are, so scans are never too many. A query in FROM that its member has no room for is not answered
-there: its tables are scanned, and it moves on to where the rest of the query runs. Keys that go ahead of rows do not
-when their member is full. The root itself is passed on to a member with room.
+Rows are where they are, so scans are never too many. A query in FROM that its member has no room for moves on: its
+tables are scanned, and the first member with room on their way to the rest of the query answers it (`apart.py`), else
+the rest does. Joins (`joining.py`) and the root itself move on too. Keys that go ahead of rows and partial rows are no
+operators of the query, they spare others the way: those do not move, they are given up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -21,8 +22,8 @@ from skerry.plan.rules.semijoin import Node
 
 
 class Barred(msgspec.Struct, frozen=True):
-    """What is given up: `blocks`, names of queries in FROM that are not answered where their tables are, and the keys
-    of the `givers`. `told`: the same for people."""
+    """What is given up: `blocks`, names of queries in FROM that are not answered where they would be, and the keys of
+    the `givers`. `told`: the same for people."""
 
     blocks: frozenset[str] = frozenset()
     givers: frozenset[str] = frozenset()
@@ -33,11 +34,9 @@ class Barred(msgspec.Struct, frozen=True):
         told = f"no room at {mention.block.member} for {mention.alias.name}"
         return Barred(self.blocks | {mention.name}, self.givers, (*self.told, told))
 
-    def and_keys(self, members: Iterable[str]) -> Barred | None:
-        """None when those members give no keys as it is."""
-        more = [member for member in members if member not in self.givers]
-        told = [f"no room at {member} for keys" for member in more]
-        return Barred(self.blocks, self.givers | set(more), (*self.told, *told)) if more else None
+    def and_keys(self, members: Collection[str]) -> Barred:
+        told = [f"no room at {member} for keys" for member in members]
+        return Barred(self.blocks, self.givers.union(members), (*self.told, *told))
 
 
 def hosted(root: str, nodes: Iterable[Node], partials: Sequence[str]) -> Counter[str]:
@@ -45,7 +44,15 @@ def hosted(root: str, nodes: Iterable[Node], partials: Sequence[str]) -> Counter
     found = Counter({root: 1})
     found.update(member for member in partials if member != root)
     for node in nodes:
-        _count(node, root, found)
+        _count(node, root, found, found)
+    return found
+
+
+def keys_hosted(root: str, nodes: Iterable[Node]) -> Counter[str]:
+    """Those of them that send keys or bounds ahead."""
+    found: Counter[str] = Counter()
+    for node in nodes:
+        _count(node, root, Counter(), found)
     return found
 
 
@@ -56,7 +63,7 @@ def blocks_hosted(root: str, mentions: Iterable[Mention], partials: Sequence[str
         if each.block is not None and each.block.member != root:
             found[each.block.member] += 1
             for node in each.block.inputs if isinstance(each.block, Apart) else ():
-                _count(node, each.block.member, found)
+                _count(node, each.block.member, found, found)
     return found
 
 
@@ -73,17 +80,17 @@ def crowded(counts: Counter[str], topology: Topology | None) -> list[str]:
     return [member for member, count in counts.items() if count > capacity_of(topology, member)]
 
 
-def _count(node: Node, receiver: str, found: Counter[str]) -> None:
+def _count(node: Node, receiver: str, found: Counter[str], keys: Counter[str]) -> None:
     block = node.mention.block
     if block is not None and block.member != receiver:
         found[block.member] += 1
     if isinstance(block, Joined):
         for each in block.inputs:
-            _count(each.shipment.node, block.member, found)
+            _count(each.shipment.node, block.member, found, keys)
     elif isinstance(block, Apart):
         for inside in block.inputs:
-            _count(inside, block.member, found)
-    _count_keys(node, Counter(member for member in node.mention.members if member != receiver), found)
+            _count(inside, block.member, found, keys)
+    _count_keys(node, Counter(member for member in node.mention.members if member != receiver), keys)
 
 
 def _count_keys(node: Node, at: Counter[str], found: Counter[str]) -> None:

@@ -13,16 +13,17 @@ from sqlglot import exp
 from skerry.errors import ConfigError
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
 from skerry.plan.build import Builder, Source
-from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted
+from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
+from skerry.plan.mentions import MAKE_BLOCKS, Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.money import cost_text, partials_s, seconds_of
 from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
 from skerry.plan.reduce import signature
 from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules import Rules
+from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.ctes import without_ctes
@@ -41,6 +42,8 @@ _SUBQUERIES_MAX = 6
 _SUBTREES_MAX = 4
 _ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
+# The rules by which members answer or join something before the rest.
+_BEFORE_REST = {*MAKE_BLOCKS, "apart", "joined"}
 
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
@@ -215,7 +218,8 @@ class _Choice:
             self._reducer,
             self._columns,
             barred,
-            lambda body: _Nested(query, body, kept, site, barred),
+            self._grouping(),
+            lambda block: _Nested(query, block, kept, site, barred),
         )
         self._known = ChainMap(self._mentions, self._aparts.mentions)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
@@ -251,7 +255,7 @@ class _Choice:
         return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
 
     def _fewer(self, full: Sequence[str], root: str, shipments: Mapping[str, Shipment]) -> Barred | None:
-        """What is given up next for room at the full members: the query in FROM that saves least, then their keys."""
+        """What is given up next for room at the full members: the query in FROM, or their keys, that saves least."""
         saved_s: dict[str, float] = {}
         for mention in (each for one in shipments.values() for each in answered(one.node, root)):
             if mention.block is not None and mention.block.member in full:
@@ -259,10 +263,17 @@ class _Choice:
                 is_apart = mention.name in self._aparts.mentions
                 own = shipments[mention.name] if is_apart else self._shipment(mention.name, root)
                 saved_s[mention.name] = inside_s - own.cost_s
-        if saved_s:
-            least = min(saved_s, key=lambda name: (saved_s[name], name))
-            return self._barred.and_block(self._known[least])
-        return self._barred.and_keys(full)
+        keys = keys_hosted(root, [each.node for each in once(shipments)])
+        giving = [member for member in full if keys[member]]
+        least = min(saved_s, key=lambda name: (saved_s[name], name), default=None)
+        # Where keys alone are too many, no query that goes would be enough.
+        if giving and (least is None or crowded(keys, self._site.topology)):
+            return self._barred.and_keys(giving)
+        if least is None:
+            return None
+        if giving and self._reducer.saved_s(root, once(shipments)) < saved_s[least]:
+            return self._barred.and_keys(giving)
+        return self._barred.and_block(self._known[least])
 
     def _room_text(self, wanted: str, full: Sequence[str]) -> str:
         told = list(self._barred.told)
@@ -383,10 +394,12 @@ class _Choice:
 class _Nested:
     """A query in FROM as a query of its own (rule `apart`); queries in it are not looked at likewise."""
 
-    def __init__(self, query: Query, body: exp.Expr, kept: KeptParts, site: Site, barred: Barred) -> None:
-        rules = msgspec.structs.replace(site.rules, on=site.rules.on - {"apart"}, root="anywhere")
+    def __init__(self, query: Query, block: Apart, kept: KeptParts, site: Site, barred: Barred) -> None:
+        # What a full member has no room for is not made there in pieces either.
+        off = _BEFORE_REST if block.home else {"apart"}
+        rules = msgspec.structs.replace(site.rules, on=site.rules.on - off, root="anywhere")
         self._site = msgspec.structs.replace(site, rules=rules)
-        self._tree = body.copy()
+        self._tree = block.body.copy()
         names = tables_in(self._tree)
         own = tuple(scan for scan in query.tables if scan.node_name in names)
         query = dataclasses.replace(query, tree=self._tree, tables=own)

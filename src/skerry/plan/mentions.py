@@ -25,7 +25,7 @@ from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import block_key, mention_keys, reads
 from skerry.plan.observed import texts_of
 from skerry.plan.rules import NO_RULES, Rules
-from skerry.plan.rules.apart import spread_blocks
+from skerry.plan.rules.apart import Apart, moved, spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
@@ -42,7 +42,7 @@ from skerry.sql.statement import Query, Scan
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 # Rules that put a query in FROM.
-_MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees")
+MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees")
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -104,7 +104,7 @@ class Mentions:
         estimator: Estimator,
         barred: frozenset[str] = frozenset(),
     ) -> None:
-        """`barred`: names of blocks that their member has no room for."""
+        """`barred`: names of blocks that their member has no room for; another may answer them (`apart`)."""
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -117,9 +117,9 @@ class Mentions:
                     mention = Mention(scan, source, scope, kept.of(scan))
                     mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
-        if any(map(rules.has, _MAKE_BLOCKS)):
-            self._blocks(rules, barred)
         self.apart: dict[str, Mention] = {}
+        if any(map(rules.has, MAKE_BLOCKS)):
+            self._blocks(rules, barred)
         if rules.has("apart"):
             self._apart(rules)
         for scope in self.scopes.all:
@@ -153,11 +153,18 @@ class Mentions:
 
     def _blocks(self, rules: Rules, barred: frozenset[str]) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
+        full: list[tuple[str, Apart]] = []
         prefix = free_prefix(self._tree, "block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
-            if f"{prefix}{number}" not in barred:
-                self._add_block(f"{prefix}{number}", block, rules)
+            name = f"{prefix}{number}"
+            if name in barred:
+                full.append((name, moved(block)))
+                block = full[-1][1]
+            self._add_block(name, block, rules)
+        # Those in which others stand come after them.
+        for name, _ in sorted(full, key=lambda item: len(item[1].text)):
+            self.apart[name] = self.all[name]
 
     def _apart(self, rules: Rules) -> None:
         """Blocks over several sites are mentions while conditions are found; who answers them is asked later."""

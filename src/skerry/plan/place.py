@@ -82,6 +82,15 @@ def common_ancestor(
     return tuple(member for member in shared if member in members)
 
 
+def on_the_way(topology: Topology | None, sender: str, receiver: str, members: Sequence[str]) -> tuple[str, ...]:
+    """The members that can run a fragment and that rows pass between the two, the nearest to the sender first."""
+    try:
+        passed = common_ancestor(topology, [sender], receiver, members)
+    except ConfigError:
+        return ()
+    return tuple(member for member in passed if member not in (sender, receiver))
+
+
 def with_ways(topology: Topology | None, holders: Sequence[str], sink: str, members: Sequence[str]) -> tuple[str, ...]:
     """The members that every holder's rows can get to, and from there to the sink."""
     costs = Costs(topology)

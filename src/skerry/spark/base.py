@@ -163,7 +163,7 @@ class SessionEngine(ABC):
             except (SkerryError, *SPARK_ERRORS) as error:
                 _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
-                raise translate(error, names) from error
+                raise translate(error, names, is_traced=not job.is_optional) from error
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)

@@ -65,6 +65,7 @@ class Job(msgspec.Struct, frozen=True):
     sink: SinkOutput | None
     is_narrow: bool = False
     is_small: bool = False  # all that it reads is so little that one task does it best
+    is_optional: bool = False  # no query waits for it: why it failed is its caller's to say, not a trace in the log
 
 
 class SinkRow(msgspec.Struct, frozen=True):

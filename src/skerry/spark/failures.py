@@ -43,14 +43,15 @@ STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|inv
 MESSAGE_CHARS = 600
 
 
-def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
+def translate(error: BaseException, names: Mapping[str, str], what: str = "", *, is_traced: bool = True) -> SkerryError:
     """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
 
     `what` names a table when no statement is involved: then the fault is the site's.
     """
     if isinstance(error, SkerryError):
         return error
-    log.info("Spark failed", exc_info=error)  # the client gets one sentence, the member's log the trace
+    if is_traced:
+        log.info("Spark failed", exc_info=error)  # the client gets one sentence, the member's log the trace
     text = _text(error)
     if raised := _python_worker(error, text):
         return _from_worker(*raised, names)

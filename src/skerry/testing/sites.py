@@ -38,6 +38,7 @@ def write_config(
     limits: Mapping[str, int | float] | None = None,
     lite: Sequence[str] = (),
     links: Sequence[Mapping[str, Any]] = (),
+    capacity: Mapping[str, int] | None = None,
 ) -> Path:
     """The configuration of a cluster of these sites; `lite` are members beside them. Returns `path`."""
     members: dict[str, Any] = {
@@ -47,6 +48,8 @@ def write_config(
     }
     for index, name in enumerate(lite, len(sites)):
         members[name] = {"address": f"127.0.0.1:{7101 + index}", "role": "lite"}
+    for name, operators in (capacity or {}).items():
+        members[name]["capacity"] = operators
     for table in tables:
         members[table.site]["tables"][table.name] = _table(table, data_root)
     text: dict[str, Any] = {"cluster": "sample", "data_root": str(data_root), "members": members}

@@ -43,7 +43,6 @@ def test_on_spark(cluster: LocalCluster, ask: Ask, table: str) -> None:
     check(cluster, ask, table)
 
 
-# Sail counts no distinct floats.
-@pytest.mark.parametrize("table", [table for table in TABLES if table != "nasty"])
+@pytest.mark.parametrize("table", TABLES)
 def test_on_sail(sail_cluster: LocalCluster, ask_sail: Ask, table: str) -> None:
     check(sail_cluster, ask_sail, table)

@@ -4,6 +4,8 @@ They are the blocks of `blocks.py` whose tables are not all at one site. Such a 
 so it may be answered anywhere, and is planned there as a query of its own (`plan/apart.py`). It gives no keys ahead of
 its rows; one that may give other rows when it is answered again shares its answer with no other. Only those that make
 fewer rows of what they read are looked at: groups, sets and first rows.
+
+A block of one site that has no room for it may be answered apart in the same way, by a member that its rows pass.
 """
 
 from __future__ import annotations
@@ -34,11 +36,20 @@ _BLOCKS_MAX = 6
 class Apart(Block):
     """A query over several sites that is answered at `member`, of the `inputs` that come there.
 
-    `read` gives its tree there, over the leaves that it adds.
+    `read` gives its tree there, over the leaves that it adds. `home`: of a query over one site, the site that has no
+    room for it.
     """
 
     inputs: tuple[Node, ...] = ()
     read: Callable[[Builder, str, list[Leaf]], exp.Expr] | None = None
+    home: str = ""
+
+
+def moved(block: Block) -> Apart:
+    """A query that the member of its tables has no room for."""
+    reason = str(block.source.node.meta.get(ANSWER, ""))
+    own = block.source, block.scope, block.body, block.tables, "", block.columns, reason
+    return Apart(*own, home=block.member, is_stable=block.is_stable, is_set=block.is_set)
 
 
 def is_spread(query: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> bool:

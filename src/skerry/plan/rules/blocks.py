@@ -106,7 +106,8 @@ def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_a
             parts = home_of(node.this, holders, is_once=True)
             columns = outputs.of(node.this, node.args.get("alias")) if parts is not None else None
             if parts is not None and columns is not None:
-                held = {name: part.table for name, part in parts.items()}
+                # With their member: two blocks that are answered at a third one are alike if they read the same.
+                held = {name: f"{part.member}.{part.table}" for name, part in parts.items()}
                 member = next(iter(parts.values())).member
                 reason = "; ".join(["its tables are there", *filter(None, [node.meta.get(ANSWER)])])
                 block = Block(source, scope, node.this, held, member, columns, reason)

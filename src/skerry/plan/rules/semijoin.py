@@ -113,6 +113,14 @@ class Reducer:
         rows_s = sum(self._costs.ship_s(member, receiver, size_bytes * share) for member, share in shares)
         return rows_s - empty_s > LOOK_UP_S
 
+    def saved_s(self, receiver: str, shipments: Sequence[Shipment]) -> float:
+        """What keys and bounds spare these rows on their way, those of tables that are joined before aside."""
+        return sum(
+            self.cost_s(self.plain(each.node.mention), receiver, each.columns)
+            - self.cost_s(each.node, receiver, each.columns)
+            for each in shipments
+        )
+
     def branches(self, node: Node, host: str) -> list[tuple[str, float, float]]:
         """What reduces a mention: the other's name, the share of rows that it leaves, and what its keys cost at `host`.
 
