@@ -15,6 +15,7 @@ from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mentions, free_prefix, read_scopes
+from skerry.plan.place import Costs
 from skerry.plan.rest import rest_at
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
