@@ -216,6 +216,24 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
 finish at oslo: gather edge 2 from oslo
 */
 
+-- case: a full join behind a comma is one relation
+-- rules: filters,subtrees
+SELECT o_id, c.c_id FROM orders, customer AS c FULL JOIN nation AS n ON n.n_id = c.c_nation WHERE o_cust = c.c_id AND n.n_name IS NULL
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation; table customer
+    scan, filter, join
+    SELECT subtree_1.`c_id` FROM (SELECT c.`c_id` AS `c_id`, n.`n_name` AS `n_name` FROM customer AS c FULL JOIN nation AS n ON n.n_id = c.c_nation) AS subtree_1 WHERE subtree_1.n_name IS NULL
+    because its tables are there; joined there as the query joins them
+    → edge 1 to oslo (~7501 rows, 58.6 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, filter, join
+    SELECT /*+ BROADCAST(`subtree_1`) */ o_id, subtree_1.c_id FROM orders AS orders, edge_1 AS subtree_1 WHERE o_cust = subtree_1.c_id
+    because the links take ~0.0059 s, ~3.8 s at bergen
+    → edge 2 to oslo (~1500025 rows, 22.9 MiB)
+finish at oslo: gather edge 2 from oslo
+*/
+
 -- case: columns with one name keep it in the result
 -- rules: filters,subtrees
 SELECT a.c_name, b.c_name, o_id FROM customer AS a FULL JOIN customer AS b ON b.c_id = a.c_nation AND a.c_id > b.c_nation JOIN orders ON o_cust = a.c_id WHERE a.c_name = 'x' AND b.c_name = 'y'
@@ -511,6 +529,24 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
     because the links take ~2 s, ~6.8 s at tromso
     → edge 3 to oslo (~3750000 rows, 57.2 MiB)
 finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: names that need quotes, and a table that is named twice
+-- rules: filters,subtrees
+SELECT `a b`.C_ID, o_id FROM orders JOIN customer AS `a b` ON `a b`.`c_id` = o_cust LEFT ANTI JOIN customer AS `c d` ON `c d`.c_nation = `a b`.c_id AND `c d`.c_name > `a b`.c_name JOIN bergen.mixed ON mixed.id = `a b`.c_nation
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table Mixed; table customer
+    scan, join
+    SELECT subtree_1.`c_id` FROM (SELECT `a b`.`c_id` AS `c_id` FROM customer AS `a b` LEFT ANTI JOIN customer AS `c d` ON `c d`.c_nation = `a b`.c_id AND `c d`.c_name > `a b`.c_name JOIN Mixed AS mixed ON mixed.id = `a b`.c_nation) AS subtree_1
+    because its tables are there; joined there as the query joins them
+    → edge 1 to oslo (~50 rows, 400 B)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`subtree_1`) */ subtree_1.C_ID, o_id FROM orders AS orders JOIN edge_1 AS subtree_1 ON subtree_1.`c_id` = o_cust
+    because the links take ~0.0012 s, ~1.9 s at bergen
+    → edge 2 to oslo (~500 rows, 7.8 KiB)
+finish at oslo: gather edge 2 from oslo
 */
 
 -- case: where rows meet first

@@ -15,6 +15,7 @@ from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mentions, free_prefix, read_scopes
+from skerry.plan.place import Costs
 from skerry.plan.rest import rest_at
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
@@ -28,7 +29,7 @@ from skerry.sql.statement import Query
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
 # Likewise subtrees of FROM. Sizes of joins are guessed more roughly than those of tables, by so much of the cost.
-_SUBTREES_MAX = 6
+_SUBTREES_MAX = 4
 _ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
 
@@ -117,7 +118,7 @@ def _best_draft(
         if not put_subtree(read_scopes(tree, scans), holders, tried, name):
             break
         other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if _is_better(other, best, _ROUGH_SHARE * other.answer_s(name)) else best
+        best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
     tried = set()
@@ -129,6 +130,19 @@ def _best_draft(
         other = _draft(query, tree, kept, site, partials, best.result)
         best = other if other.answer_s(name) < math.inf and _is_better(other, best) else best
     return best
+
+
+def _doubt_s(draft: _Draft, name: str, site: Site) -> float:
+    """What a subtree has to save beyond what it is estimated to save; infinite if it does not travel.
+
+    One edge instead of several counts for nothing: it is bytes that have to be fewer.
+    """
+    edges_s = 0.0
+    for mention in (draft.mentions.all[each] for each in draft.shipments):
+        if mention.alias.name == name and mention.block is not None:
+            edge_s = Costs(site.topology).ship_s(mention.block.member, draft.root, 0.0)
+            edges_s = edge_s * len(mention.block.body.args["joins"])
+    return _ROUGH_SHARE * draft.answer_s(name) + edges_s
 
 
 def _is_better(other: _Draft, best: _Draft, doubt_s: float = 0.0) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from skerry.plan.mentions import Mention
+from skerry.plan.mentions import Mention, alike
 from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.subtrees import JOINED
@@ -32,4 +32,8 @@ def columns_if_sent(mentions: Mapping[str, Mention], tree: exp.Expr, rules: Rule
             own.update(node.name.lower() for node in mention.source.node.find_all(exp.Identifier))
         columns = [column for column in mention.scan.columns if _stays(column.lower(), own, total)]
         found[name] = tuple(columns) or mention.scan.columns[:1]
+    for same in alike(mentions.values()):
+        # They are likely to travel as one.
+        columns = list(dict.fromkeys(column for mention in same for column in found[mention.name]))
+        found |= {mention.name: tuple(columns) for mention in same}
     return found

@@ -81,10 +81,6 @@ class Subtree:
     uses: tuple[tuple[exp.Column, End], ...]
     own: frozenset[End]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.inside)
-
 
 def put_subtree(
     scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], tried: set[tuple[str, ...]], name: str
