@@ -516,7 +516,7 @@ fragment 2 at oslo: reads table orders
 fragment 3 at bergen: reads edge 3 from oslo
     scan, aggregate
     SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS `answer_1_1` FROM (SELECT avg(o_total) FROM edge_3 AS orders) AS answer_1(answer_1_1)
-    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 rows travel instead of ~1500000; the subquery is answered once
+    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 row travels instead of ~1500000; the subquery is answered once
     → edge 2 to tromso, zstd (~1 row, 16 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, filter
