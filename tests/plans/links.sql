@@ -526,6 +526,40 @@ fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
 finish at tromso: gather edge 4 from tromso
 */
 
+-- case: a job that others wait for is no money, and a link that no row takes costs none
+-- at: tromso
+-- rules: all
+-- capacity: {oslo: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+--   - {between: [bergen, front], mbit: 20, usd_per_gb: 0.1}
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN (SELECT o_date, max(o_id) AS m FROM orders GROUP BY o_date) AS b ON b.m = l_order
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    scan, aggregate
+    SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
+    because its tables are there
+    → edge 1 to tromso, by way of bergen, zstd (~150000 rows, 1.1 MiB)
+fragment 2 at oslo: reads table orders
+    scan
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 3 to bergen, zstd (~1500000 rows, 11.4 MiB)
+fragment 3 at bergen: reads edge 3 from oslo
+    scan, aggregate
+    SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
+    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
+    because the links take ~13 s, ~71 s at bergen; no room at oslo for a
+    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
+finish at tromso: gather edge 4 from tromso
+*/
+
 -- case: over the slow links of a star two tables are joined before the third
 -- rules: all
 -- links:
