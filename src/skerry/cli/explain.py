@@ -22,7 +22,7 @@ from skerry.plan.rules import NAMES, STRATEGIES
     "--rules",
     default="all",
     show_default=True,
-    help=f"The planner's rules: all, none, all but some (-semijoin,-blocks), or some alone. There are {', '.join(NAMES)}.",
+    help=f"The planner's rules: all, none, all but some (-semijoin,-blocks), some alone. There are {', '.join(NAMES)}.",
 )
 @click.option(
     "--strategy",
