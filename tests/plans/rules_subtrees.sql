@@ -563,7 +563,7 @@ fragment 1 at bergen: reads table visits; table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`subtree_1`) */ o_id, c_id FROM orders AS orders JOIN edge_1 AS subtree_1 ON o_cust = c_id
-    because all its rows pass oslo on their way to oslo
+    because all its rows come to oslo, where the result goes
     → edge 2 to oslo (~750000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
