@@ -14,6 +14,7 @@ from skerry.plan.capacity import Barred
 from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
+from skerry.plan.known import table_text
 from skerry.plan.mentions import Mentions, free_prefix, read_scopes
 from skerry.plan.place import Costs
 from skerry.plan.rest import rest_at
@@ -121,14 +122,39 @@ def _best_draft(
         best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
-    tried = set()
+    return _with_answers(best, query, kept, site, partials)
+
+
+def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source]) -> _Draft:
+    """Each subquery by itself, then those together that read the same tables: the rows that they share travel once, so
+    that one answer alone may spare them no way."""
+    scans = {scan.node_name: scan for scan in query.tables}
+    holders = {name: kept.of(scan) for name, scan in scans.items()}
+    tried: set[tuple[str, ...]] = set()
+    left: dict[frozenset[str], list[tuple[str, ...]]] = {}
+
+    def put(tree: exp.Expr, seen: set[tuple[str, ...]], name: str) -> tuple[str, ...]:
+        return put_in_from(read_scopes(tree, scans), holders, site.rules, seen, name, best.travels)
+
+    def better(tree: exp.Expr, names: Sequence[str]) -> _Draft:
+        other = _draft(query, tree, kept, site, partials, best.result)
+        are_sent = all(other.answer_s(name) < math.inf for name in names)
+        return other if are_sent and _is_better(other, best) else best
+
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
         tree, name = best.tree.copy(), f"{prefix}{number}"
-        if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name, best.travels):
+        found = put(tree, tried, name)
+        if not found:
             break
-        other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if other.answer_s(name) < math.inf and _is_better(other, best) else best
+        before, best = best, better(tree, [name])
+        if best is before:
+            left.setdefault(frozenset(table_text(part) for each in found for part in holders[each]), []).append(found)
+    for alike in (each for each in left.values() if len(each) > 1):
+        tree, prefix, others = best.tree.copy(), free_prefix(best.tree, "answer_"), tried.difference(alike)
+        names = [f"{prefix}{number}" for number in range(1, len(alike) + 1)]
+        if all(put(tree, others, name) for name in names):
+            best = better(tree, names)
     return best
 
 
