@@ -344,7 +344,7 @@ fragment 3 at bergen: reads edge 3 from oslo
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
-    because the links take ~27 s, ~71 s at bergen; no room at oslo for a
+    because the links take ~13 s, ~71 s at bergen; no room at oslo for a
     → edge 4 to tromso (~1500000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */

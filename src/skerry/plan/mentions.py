@@ -299,6 +299,15 @@ def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
 
 
+def alike(mentions: Iterable[Mention]) -> list[list[Mention]]:
+    """Tables of which the same rows are asked for more than once."""
+    found: dict[tuple[str, str | None, tuple[str, ...]], list[Mention]] = {}
+    for mention in mentions:
+        if mention.block is None:
+            found.setdefault(_rows(mention), []).append(mention)
+    return [each for each in found.values() if len(each) > 1]
+
+
 def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:
     """Alike for mentions of the same rows of a table."""
     table = mention.scan.table
