@@ -841,3 +841,13 @@ SELECT a.id, b.id, a.s, b.f64, p_partkey FROM nasty AS a FULL JOIN nasty AS b ON
 -- name: rules_subtree_semi | ordered: no | for: a semi join by a null-safe equality, commas, a subquery that asks for a column of the block
 SELECT count(*), sum(o_totalprice) FROM orders, customer AS c LEFT SEMI JOIN nation AS n ON n.n_nationkey <=> c.c_nationkey AND n.n_name < 'J'
 WHERE o_custkey = c.c_custkey AND EXISTS (SELECT 1 FROM supplier WHERE s_nationkey = c.c_nationkey AND s_acctbal > c_acctbal);
+
+-- name: rules_fields_joined | ordered: no | for: fields of a struct are called as the columns are, whichever tables are joined first
+SELECT o_orderkey, struct(c.c_name, m.c_name) AS f, to_json((c.c_custkey, m.c_custkey)) AS j FROM orders AS o JOIN customer AS c ON o.o_custkey = c.c_custkey
+LEFT JOIN customer AS m ON m.c_custkey = c.c_custkey + 1 AND m.c_acctbal < 0 WHERE o_orderkey < 1000;
+
+-- name: rules_fields_equal | ordered: no | for: what holds of a column by its name does not hold of its equal
+SELECT o_orderkey, struct(substring(c_phone, 1, 2), o_orderstatus) AS f FROM orders JOIN customer ON o_custkey = c_custkey WHERE to_json(struct(c_custkey)) = '{"c_custkey":7}';
+
+-- name: rules_fields_groups | ordered: no | for: fields that are called as groups are
+SELECT to_json(struct(flag, max(i32))) AS j, count(*) AS n FROM nasty GROUP BY flag HAVING struct(flag).flag IS NOT NULL OR count(*) > 0;

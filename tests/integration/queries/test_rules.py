@@ -56,7 +56,8 @@ def test_answer_is_sparks(entry: Entry, at: str, ask_slow: Ask, oracle: SparkOra
 ON_SAIL = [
     name
     for name in CORPUS
-    if name.startswith(("rules_block_", "rules_cte_", "rules_arms_", "rules_subtree_")) and name != "rules_arms_types"
+    if name.startswith(("rules_block_", "rules_cte_", "rules_arms_", "rules_subtree_", "rules_fields_"))
+    and name != "rules_arms_types"
 ]
 
 
