@@ -18,6 +18,7 @@ from skerry.plan.fragment import MergeStep, SortKey
 from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set_leaves
 from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
+from skerry.sql.fields import names_field
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import TableRef
 from skerry.sql.parse import parse_query
@@ -210,6 +211,8 @@ class _Splitter:
         """The same over the partial rows: keys and aggregates become what they are there."""
         place = self._block.key(node)
         if place is not None:
+            if names_field(node):
+                raise _Unsplit
             return self._column(place)
         if next(outermost_aggregates(node), None) is node:
             return self._merged(node)

@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from skerry.catalog.table import Column
 from skerry.plan.estimate import width_bytes
+from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name, is_aggregate
 from skerry.sql.nodes import SpokenCall, TypedLiteral
 from skerry.sql.push import owner, resolve
@@ -149,7 +150,7 @@ def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Ite
         node = stack.pop()
         if isinstance(node, exp.Query | exp.Window):
             continue
-        if _is_value(node) and owner(node, scope) is source and cannot_fail(node, types):
+        if _is_value(node) and not names_field(node) and owner(node, scope) is source and cannot_fail(node, types):
             type_ = infer(node, types)
             if type_ not in (None, "void", "float", "double"):
                 yield node

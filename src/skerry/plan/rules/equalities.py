@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlglot import exp
 
 from skerry.plan.condition import Condition
+from skerry.sql.fields import names_field
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
@@ -31,6 +32,7 @@ def _about(mention: Mention, column: str) -> list[Condition]:
         if condition.stands is not None
         and condition.subquery is None
         and {node.name.lower() for node in condition.filter.find_all(exp.Column)} == {column.lower()}
+        and not any(map(names_field, condition.filter.find_all(exp.Column)))
     ]
 
 

@@ -20,6 +20,7 @@ from skerry.catalog.table import Column
 from skerry.plan.rules.blocks import Block
 from skerry.plan.rules.computed import cannot_fail, types_in
 from skerry.sql.columns import is_unit
+from skerry.sql.fields import names_field
 from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve
@@ -298,7 +299,7 @@ class Reader:
 
     def _use(self, column: exp.Column, end: End, is_own: bool) -> None:
         conjunct, clause = self._place(column) if not is_own else (None, None)
-        if conjunct is None and (is_own or not self._is_free(column, clause)):
+        if names_field(column) or (conjunct is None and (is_own or not self._is_free(column, clause))):
             self.own.add(end)
         self.uses.append((column, end, conjunct))
 

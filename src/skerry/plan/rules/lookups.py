@@ -26,6 +26,7 @@ from skerry.plan.rules.answers import Asked, column_of, derived, has_only, is_pl
 from skerry.plan.rules.blocks import home_of
 from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import looked_up, scopes_inside
+from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name, is_aggregate
 from skerry.sql.push import resolve, split
 from skerry.sql.scope import Scope, Scopes, Source
@@ -105,7 +106,7 @@ def _own_columns(outer: Sequence[exp.Expr], scope: Scope, around: Scope) -> list
                 continue
             source = looked_up(node, scope, around)
             if source is None:
-                if not is_key(_type(node, resolve(node, scope))):
+                if names_field(node) or not is_key(_type(node, resolve(node, scope))):
                     return None
                 found.append(node)
             elif not isinstance(source, Source):
@@ -168,6 +169,8 @@ def _is_aggregate(select: exp.Select) -> bool:
     (item,) = select.expressions
     calls = _calls(select)
     if not calls or any(call_name(call) not in _AGGREGATES or not isinstance(call, exp.Anonymous) for call in calls):
+        return False
+    if any(map(names_field, calls)):
         return False
     within = {id(node) for call in calls for node in call.walk()}
     for node in item.walk():
