@@ -81,20 +81,20 @@ finish at tromso: gather edge 3 from tromso
 SELECT l_price FROM lineitem WHERE l_qty IN (SELECT c_nation FROM orders JOIN customer ON o_cust = c_id WHERE o_total > 7)
 /*
 plan, result at tromso
-fragment 1 at bergen: reads table customer
-    scan
-    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
-    because customer is there
-    → edge 2 to oslo (~150000 rows, 1.7 MiB)
-fragment 2 at oslo: reads table orders; edge 2 from bergen
-    scan, filter, join, distinct
-    SELECT answer_1.`answer_1_1` FROM (SELECT /*+ BROADCAST(`customer`) */ DISTINCT c_nation FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id WHERE o_total > 7) AS answer_1(answer_1_1)
-    because a query over bergen and oslo is answered there: ~15000 rows travel instead of ~650000; the subquery is answered once
+fragment 1 at oslo: reads table orders
+    scan, filter, distinct
+    SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_total > 7
+    because orders is there
+    → edge 2 to bergen (~147398 rows, 1.1 MiB)
+fragment 2 at bergen: reads edge 2 from oslo; table customer
+    scan, join, distinct
+    SELECT answer_1.`answer_1_1` FROM (SELECT /*+ BROADCAST(`orders`) */ DISTINCT c_nation FROM edge_2 AS orders JOIN customer AS customer ON o_cust = c_id) AS answer_1(answer_1_1)
+    because a query over bergen and oslo is answered there: ~15000 rows travel instead of ~297399; the subquery is answered once
     → edge 1 to tromso (~15000 rows, 58.6 KiB)
-fragment 3 at tromso: reads table lineitem; edge 1 from oslo
+fragment 3 at tromso: reads table lineitem; edge 1 from bergen
     scan, filter
     SELECT l_price FROM lineitem AS lineitem WHERE l_qty IN (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1)
-    because the links take ~0.16 s, ~14 s at oslo
+    because the links take ~0.11 s, ~14 s at bergen
     → edge 3 to tromso (~3000000 rows, 45.8 MiB)
 finish at tromso: gather edge 3 from tromso
 */
@@ -154,13 +154,13 @@ SELECT d.c_nation, count(*) AS n FROM (SELECT DISTINCT c_nation, o_date FROM ord
 /*
 plan, result at tromso
 fragment 1 at bergen: reads table customer
-    scan
-    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
+    scan, distinct
+    SELECT DISTINCT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
     → edge 2 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
-    scan, filter, join
-    SELECT joined_3.`o_date`, joined_3.`c_nation` FROM (SELECT /*+ BROADCAST(`customer`) */ orders.`o_date` AS `o_date`, customer.`c_nation` AS `c_nation` FROM orders AS orders, edge_2 AS customer WHERE orders.`o_cust` = customer.`c_id`) AS joined_3
+    scan, filter, join, distinct
+    SELECT DISTINCT joined_3.`o_date`, joined_3.`c_nation` FROM (SELECT /*+ BROADCAST(`customer`) */ orders.`o_date` AS `o_date`, customer.`c_nation` AS `c_nation` FROM orders AS orders, edge_2 AS customer WHERE orders.`o_cust` = customer.`c_id`) AS joined_3
     because orders, customer are joined there before they travel
     → edge 1 to tromso (~1500000 rows, 11.4 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo

@@ -137,6 +137,44 @@ fragment 3 at oslo: reads edge 1 from bergen; table orders; table sales; edge 2 
 finish at bergen: gather edge 3 from oslo
 */
 
+-- case: and SELECT DISTINCT makes one, whatever order and limit come after it
+-- rules: filters,sets
+-- at: oslo
+SELECT DISTINCT o_date, l_qty FROM orders JOIN lineitem ON o_cust = l_order ORDER BY o_date, l_qty LIMIT 9
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    scan, distinct
+    SELECT DISTINCT orders.`o_cust`, orders.`o_date` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso (~1500000 rows, 17.2 MiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    scan, join, distinct, sort, limit
+    SELECT DISTINCT o_date, l_qty FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_cust = l_order ORDER BY o_date, l_qty LIMIT 9
+    because the links take ~1.4 s, ~5.8 s at oslo
+    → edge 2 to oslo, in order, through the driver (~9 rows, 72 B)
+finish at oslo: gather edge 2 from tromso
+*/
+
+-- case: but not where rows are numbered before
+-- rules: filters,sets
+-- at: oslo
+SELECT DISTINCT o_date, row_number() OVER (PARTITION BY o_date ORDER BY o_id) AS r FROM orders JOIN lineitem ON o_cust = l_order
+/*
+plan, result at oslo
+fragment 1 at tromso: reads table lineitem
+    scan
+    SELECT lineitem.`l_order` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 1 to oslo (~6000000 rows, 45.8 MiB)
+fragment 2 at oslo: reads table orders; edge 1 from tromso
+    scan, join, window, distinct, sort
+    SELECT DISTINCT o_date, row_number() OVER (PARTITION BY o_date ORDER BY o_id) AS r FROM orders AS orders JOIN edge_1 AS lineitem ON o_cust = l_order
+    because the links take ~3.8 s, ~12 s at tromso
+    → edge 2 to oslo (~15000000 rows, 114.4 MiB)
+finish at oslo: gather edge 2 from oslo
+*/
+
 -- case: with ALL they do not, but for a UNION ALL below one
 -- rules: filters,sets
 -- at: bergen

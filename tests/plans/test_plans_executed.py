@@ -183,9 +183,10 @@ SELECT l_order FROM lineitem WHERE l_price > (SELECT avg(o_total) FROM orders WH
     o_cust FROM orders WHERE o_total > 1) AND l_qty < (SELECT count(*) FROM orders WHERE o_cust = l_order AND o_id > 1);
 SELECT l_order AS k, 'l' AS w FROM lineitem UNION SELECT max(o_cust), 'o' FROM orders WHERE o_total > 2 GROUP BY
     o_date UNION SELECT max(o_id), 'm' FROM orders GROUP BY o_cust EXCEPT SELECT c_id, 'o' FROM customer;
-SELECT a.k, b.k, l_qty FROM lineitem LEFT JOIN (SELECT DISTINCT id AS k FROM oslo.events) AS a ON a.k = l_order LEFT
-    JOIN (SELECT DISTINCT id AS k FROM bergen.events) AS b ON b.k = l_order JOIN (SELECT max(o_id) AS m FROM orders) AS
-    c ON c.m > l_qty JOIN (SELECT max(c_id) AS m FROM customer) AS d ON d.m > l_qty;
+SELECT a.n, b.n, l_qty FROM lineitem LEFT JOIN (SELECT id AS k, count(*) AS n FROM oslo.events GROUP BY id) AS a ON
+    a.k = l_order LEFT JOIN (SELECT id AS k, count(*) AS n FROM bergen.events GROUP BY id) AS b ON b.k = l_order JOIN
+    (SELECT max(o_id) AS m FROM orders) AS c ON c.m > l_qty JOIN (SELECT max(c_id) AS m FROM customer) AS d ON d.m >
+    l_qty;
 SELECT kind, n, s FROM (SELECT kind, count(*) AS n FROM oslo.events GROUP BY kind) AS a JOIN (SELECT s_cust, max(s_id)
     AS s FROM oslo.sales GROUP BY s_cust) AS b ON a.n = b.s_cust JOIN (SELECT count(*) AS c FROM lineitem) AS l ON l.c >
     a.n WHERE kind IS NOT NULL

@@ -1,6 +1,6 @@
 """A table whose rows only make a set is one: rows that are alike in the columns they send travel once.
 
-EXISTS, IN, SEMI and ANTI joins ask about a set, and UNION, INTERSECT and EXCEPT (without ALL) make one.
+EXISTS, IN, SEMI and ANTI joins ask about a set; SELECT DISTINCT, UNION, INTERSECT and EXCEPT (without ALL) make one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from skerry.sql.scope import Scope
 
 # What the SELECT may have: nothing that counts its rows or chooses among them.
 _PLAIN = frozenset("expressions from_ joins where distinct said_all".split())
+# What comes after DISTINCT has seen no row twice.
+_AFTER_DISTINCT = frozenset("order limit offset".split())
 # In a chain of more UNIONs than that nobody looks for the one that makes a set.
 _HIGH = 50
 
@@ -19,16 +21,18 @@ _HIGH = 50
 def is_set(scope: Scope) -> bool:
     """Does it not matter how often a row of this SELECT's tables comes?"""
     select = scope.select
-    if not scope.plain or not feeds_set(select):
+    if not scope.plain or not (select.args.get("distinct") or feeds_set(select)):
         return False
-    if any(value not in (None, [], False) and key not in _PLAIN for key, value in select.args.items()):
+    may_have = _PLAIN | _AFTER_DISTINCT if select.args.get("distinct") else _PLAIN
+    if any(value not in (None, [], False) and key not in may_have for key, value in select.args.items()):
         return False
     # Each of two rows that are alike has its own chance to pass a condition that differs from call to call.
     if not is_deterministic(select):
         return False
+    order = select.args.get("order")
     return not any(
         isinstance(node, exp.Window) or is_aggregate(node) or is_generator(node)
-        for item in select.expressions
+        for item in (*select.expressions, *(order.expressions if order is not None else ()))
         for node in item.walk()
     )
 
