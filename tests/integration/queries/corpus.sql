@@ -851,3 +851,6 @@ SELECT o_orderkey, struct(substring(c_phone, 1, 2), o_orderstatus) AS f FROM ord
 
 -- name: rules_fields_groups | ordered: no | for: fields that are called as groups are
 SELECT to_json(struct(flag, max(i32))) AS j, count(*) AS n FROM nasty GROUP BY flag HAVING struct(flag).flag IS NOT NULL OR count(*) > 0;
+
+-- name: rules_fields_lambda | ordered: no | for: variables of lambdas that are called as columns are
+SELECT o_orderkey, transform(array('a', 'b'), c_phone -> upper(c_phone)) AS t, filter(array(1, 20), c_nationkey -> c_nationkey > 9) AS f FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_orderkey < 500;
