@@ -251,7 +251,7 @@ fragment 2 at tromso: reads table lineitem
 fragment 3 at oslo: reads edge 1 from bergen; edge 2 from tromso
     scan, join
     SELECT /*+ BROADCAST(`customer`) */ c_name, l_qty FROM edge_1 AS customer JOIN edge_2 AS lineitem ON l_order = c_id
-    because all its rows pass oslo on their way to oslo
+    because all its rows come to oslo, where the result goes
     → edge 3 to oslo (~1500000 rows, 40.1 MiB)
 finish at oslo: gather edge 3 from oslo
 */
@@ -311,7 +311,7 @@ fragment 3 at tromso: reads table lineitem; edge 3 from bergen
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`, `lineitem`) */ c_id, l_qty FROM edge_1 AS customer, edge_2 AS lineitem WHERE l_order = c_id
-    because all its rows pass oslo on their way to oslo; bergen would be chosen, but there is no room at bergen
+    because all its rows come to oslo, where the result goes; bergen would be chosen, but there is no room at bergen
     → edge 4 to oslo (~15000 rows, 175.8 KiB)
 finish at oslo: gather edge 4 from oslo
 */
@@ -344,7 +344,7 @@ fragment 3 at bergen: reads edge 3 from oslo
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
-    because the links take ~27 s, ~71 s at bergen; no room at oslo for a
+    because the links take ~13 s, ~71 s at bergen; no room at oslo for a
     → edge 4 to tromso (~1500000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */
@@ -379,7 +379,7 @@ fragment 3 at bergen: reads edge 3 from oslo
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
-    because all its rows pass tromso on their way to tromso; no room at oslo for a
+    because all its rows come to tromso, where the result goes; no room at oslo for a
     → edge 4 to tromso (~1500000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */
@@ -418,7 +418,7 @@ fragment 4 at bergen: reads edge 4 from oslo
 fragment 5 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo; edge 3 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(`a`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_3 AS a ON a.o_cust = l_order JOIN (SELECT kind, max(id) AS m FROM edge_1 AS events GROUP BY kind) AS b ON b.m = l_order JOIN edge_2 AS c ON c.s_cust = l_qty
-    because all its rows pass tromso on their way to tromso; no room at oslo for b; no room at oslo for a
+    because all its rows come to tromso, where the result goes; no room at oslo for b; no room at oslo for a
     → edge 5 to tromso (~6000000 rows, 206.0 MiB)
 finish at tromso: gather edge 5 from tromso
 */
@@ -457,7 +457,7 @@ fragment 4 at oslo: reads edge 3 from bergen; edge 4 from bergen
 fragment 5 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.s, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.s = l_order JOIN edge_1 AS b ON b.m = l_qty
-    because all its rows pass tromso on their way to tromso; no room at bergen for a
+    because all its rows come to tromso, where the result goes; no room at bergen for a
     → edge 5 to tromso (~150000 rows, 4.0 MiB)
 finish at tromso: gather edge 5 from tromso
 */
@@ -487,7 +487,7 @@ fragment 2 at oslo: reads table orders
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo
     scan, join, aggregate
     SELECT /*+ BROADCAST(`b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN (SELECT o_cust, count(*) AS n FROM edge_1 AS orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN edge_2 AS b ON b.m = l_order
-    because all its rows pass tromso on their way to tromso; no room at oslo for a
+    because all its rows come to tromso, where the result goes; no room at oslo for a
     → edge 3 to tromso (~1500000 rows, 40.1 MiB)
 finish at tromso: gather edge 3 from tromso
 */
@@ -516,13 +516,47 @@ fragment 2 at oslo: reads table orders
 fragment 3 at bergen: reads edge 3 from oslo
     scan, aggregate
     SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS `answer_1_1` FROM (SELECT avg(o_total) FROM edge_3 AS orders) AS answer_1(answer_1_1)
-    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 rows travel instead of ~1500000; the subquery is answered once
+    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 row travels instead of ~1500000; the subquery is answered once
     → edge 2 to tromso, zstd (~1 row, 16 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, filter
     SELECT l_order FROM lineitem AS lineitem WHERE l_price > (SELECT answer_1.answer_1_1 FROM edge_2 AS answer_1) AND l_qty < (SELECT answer_2.answer_2_1 FROM edge_1 AS answer_2)
-    because all its rows pass tromso on their way to tromso; no room at oslo for answer_1
+    because all its rows come to tromso, where the result goes; no room at oslo for answer_1
     → edge 4 to tromso (~1500000 rows, 11.4 MiB)
+finish at tromso: gather edge 4 from tromso
+*/
+
+-- case: a job that others wait for is no money, and a link that no row takes costs none
+-- at: tromso
+-- rules: all
+-- capacity: {oslo: 1}
+-- links:
+--   - {between: [oslo, bergen], mbit: 10, ms: 5}
+--   - {between: [bergen, tromso], mbit: 20}
+--   - {between: [bergen, front], mbit: 20, usd_per_gb: 0.1}
+SELECT l_qty, a.n, b.m FROM lineitem JOIN (SELECT o_cust, count(*) AS n FROM orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN (SELECT o_date, max(o_id) AS m FROM orders GROUP BY o_date) AS b ON b.m = l_order
+/*
+plan, result at tromso
+fragment 1 at oslo: reads table orders
+    scan, aggregate
+    SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
+    because its tables are there
+    → edge 1 to tromso, by way of bergen, zstd (~150000 rows, 1.1 MiB)
+fragment 2 at oslo: reads table orders
+    scan
+    SELECT orders.`o_cust` FROM orders AS orders
+    because orders is there
+    → edge 3 to bergen, zstd (~1500000 rows, 11.4 MiB)
+fragment 3 at bergen: reads edge 3 from oslo
+    scan, aggregate
+    SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
+    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
+    because the links take ~13 s, ~71 s at bergen; no room at oslo for a
+    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */
 

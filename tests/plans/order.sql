@@ -42,16 +42,16 @@ SELECT place.id AS x FROM events ORDER BY x
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
-    SELECT `id`, `place` FROM events
-    → edge 1 to bergen (~1000 rows, 54.7 KiB)
+    SELECT `place` FROM events
+    → edge 1 to bergen (~1000 rows, 46.9 KiB)
 fragment 2 at tromso: reads table events
     scan
-    SELECT `id`, `place` FROM events
-    → edge 1 to bergen (~3000 rows, 164.1 KiB)
+    SELECT `place` FROM events
+    → edge 1 to bergen (~3000 rows, 140.6 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
-    SELECT place.id AS x FROM (SELECT `id`, `place` FROM events UNION ALL SELECT `id`, `place` FROM edge_1) AS events ORDER BY x
-    → edge 2 to oslo, in order (~9000 rows, 70.3 KiB)
+    SELECT place.id AS x FROM (SELECT `place` FROM events UNION ALL SELECT `place` FROM edge_1) AS events ORDER BY x
+    → edge 2 to oslo, in order (~9000 rows, 140.6 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -266,6 +266,6 @@ fragment 2 at tromso: reads table events
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, join, union, sort
     SELECT /*+ BROADCAST(`a`, `b`) */ a.id, b.place FROM (SELECT `id`, `place` FROM events UNION ALL SELECT `id`, `place` FROM edge_1) AS a JOIN (SELECT `id`, `place` FROM events UNION ALL SELECT `id`, `place` FROM edge_1) AS b ON a.id = b.id SORT BY a.id
-    → edge 2 to oslo, lanes merged in order (~162000 rows, 4.9 MiB)
+    → edge 2 to oslo, lanes merged in order (~162000 rows, 9.9 MiB)
 finish at oslo: gather edge 2 from bergen
 */

@@ -382,3 +382,26 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     → edge 3 to oslo (~750000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
+
+-- case: two subqueries over the same rows, of which one answer alone would spare nothing
+-- rules: filters,answers
+SELECT o_id FROM orders WHERE o_id > (SELECT avg(l_qty) FROM lineitem) AND o_total < (SELECT max(l_price) FROM lineitem)
+/*
+plan, result at oslo
+fragment 1 at tromso: reads table lineitem
+    scan, aggregate
+    SELECT answer_1.`answer_1_1` FROM (SELECT avg(l_qty) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
+    because its tables are there; the subquery is answered once
+    → edge 1 to oslo (~1 row, 8 B)
+fragment 2 at tromso: reads table lineitem
+    scan, aggregate
+    SELECT CAST(answer_2.`answer_2_1` AS DECIMAL(15, 2)) AS `answer_2_1` FROM (SELECT max(l_price) FROM lineitem AS lineitem) AS answer_2(answer_2_1)
+    because its tables are there; the subquery is answered once
+    → edge 2 to oslo (~1 row, 16 B)
+fragment 3 at oslo: reads table orders; edge 1 from tromso; edge 2 from tromso
+    scan, filter
+    SELECT o_id FROM orders AS orders WHERE o_id > (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1) AND o_total < (SELECT answer_2.answer_2_1 FROM edge_2 AS answer_2)
+    because the links take ~0.0022 s, ~3.1 s at tromso
+    → edge 3 to oslo (~375000 rows, 2.9 MiB)
+finish at oslo: gather edge 3 from oslo
+*/

@@ -65,7 +65,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join, aggregate
     SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS `answer_1_1` FROM (SELECT /*+ BROADCAST(`customer`) */ avg(o_total) FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id) AS answer_1(answer_1_1)
-    because a query over bergen and oslo is answered there: ~1 rows travel instead of ~15843; the subquery is answered once
+    because a query over bergen and oslo is answered there: ~1 row travels instead of ~15843; the subquery is answered once
     → edge 1 to tromso (~1 row, 16 B)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     scan, filter
@@ -363,7 +363,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join, aggregate, sort, limit
     SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS `s` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id GROUP BY c_nation ORDER BY s DESC, k LIMIT 3) AS d WHERE d.s > 1
-    because a query over bergen and oslo is answered there: ~1 rows travel instead of ~1650000
+    because a query over bergen and oslo is answered there: ~1 row travels instead of ~1650000
     → edge 1 to tromso (~1 row, 20 B)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     scan, join

@@ -22,6 +22,49 @@ fragment 3 at bergen: reads table customer; edge 1 from tromso; edge 2 from oslo
 finish at bergen: gather edge 3 from bergen
 */
 
+-- case: SEMI and ANTI joins ask about sets as well
+-- rules: filters,sets
+-- at: oslo
+SELECT o_id FROM orders LEFT SEMI JOIN lineitem ON l_order = o_id AND l_qty > 4 LEFT ANTI JOIN customer ON c_id = o_cust
+/*
+plan, result at oslo
+fragment 1 at tromso: reads table lineitem
+    scan, filter, distinct
+    SELECT DISTINCT lineitem.`l_order` FROM lineitem AS lineitem WHERE l_qty > 4
+    because lineitem is there
+    → edge 1 to oslo (~589595 rows, 4.5 MiB)
+fragment 2 at bergen: reads table customer
+    scan, distinct
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer
+    because customer is there
+    → edge 2 to oslo (~15000 rows, 117.2 KiB)
+fragment 3 at oslo: reads table orders; edge 1 from tromso; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id FROM orders AS orders LEFT SEMI JOIN edge_1 AS lineitem ON l_order = o_id LEFT ANTI JOIN edge_2 AS customer ON c_id = o_cust
+    because the links take ~0.39 s, ~2.2 s at tromso
+    → edge 3 to oslo (~375000 rows, 2.9 MiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
+-- case: but not by a condition that differs from row to row of those that are alike
+-- rules: filters,sets
+-- at: oslo
+SELECT o_id FROM orders LEFT SEMI JOIN lineitem ON l_order = o_id AND rand() < 2
+/*
+plan, result at oslo
+fragment 1 at oslo: reads table orders
+    scan
+    SELECT orders.`o_id` FROM orders AS orders
+    because orders is there
+    → edge 1 to tromso (~1500000 rows, 11.4 MiB)
+fragment 2 at tromso: reads edge 1 from oslo; table lineitem
+    scan, join
+    SELECT o_id FROM edge_1 AS orders LEFT SEMI JOIN lineitem AS lineitem ON l_order = o_id AND rand() < 2
+    because the links take ~1.4 s, ~3.8 s at oslo
+    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+finish at oslo: gather edge 2 from tromso
+*/
+
 -- case: and so does IN, but not where rows are counted or chosen
 -- rules: filters,sets
 -- at: bergen

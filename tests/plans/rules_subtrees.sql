@@ -216,6 +216,24 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
 finish at oslo: gather edge 2 from oslo
 */
 
+-- case: a full join behind a comma is one relation
+-- rules: filters,subtrees
+SELECT o_id, c.c_id FROM orders, customer AS c FULL JOIN nation AS n ON n.n_id = c.c_nation WHERE o_cust = c.c_id AND n.n_name IS NULL
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table nation; table customer
+    scan, filter, join
+    SELECT subtree_1.`c_id` FROM (SELECT c.`c_id` AS `c_id`, n.`n_name` AS `n_name` FROM customer AS c FULL JOIN nation AS n ON n.n_id = c.c_nation) AS subtree_1 WHERE subtree_1.n_name IS NULL
+    because its tables are there; joined there as the query joins them
+    → edge 1 to oslo (~7501 rows, 58.6 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, filter, join
+    SELECT /*+ BROADCAST(`subtree_1`) */ o_id, subtree_1.c_id FROM orders AS orders, edge_1 AS subtree_1 WHERE o_cust = subtree_1.c_id
+    because the links take ~0.0059 s, ~3.8 s at bergen
+    → edge 2 to oslo (~1500025 rows, 22.9 MiB)
+finish at oslo: gather edge 2 from oslo
+*/
+
 -- case: columns with one name keep it in the result
 -- rules: filters,subtrees
 SELECT a.c_name, b.c_name, o_id FROM customer AS a FULL JOIN customer AS b ON b.c_id = a.c_nation AND a.c_id > b.c_nation JOIN orders ON o_cust = a.c_id WHERE a.c_name = 'x' AND b.c_name = 'y'
@@ -298,9 +316,32 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
 finish at oslo: gather edge 3 from oslo
 */
 
+-- case: USING is an equality where nobody asks for its column
+-- rules: filters,subtrees
+SELECT a.c_id, o_id FROM orders JOIN customer AS a ON o_cust = a.c_id LEFT ANTI JOIN (SELECT c_nation, max(c_id) AS most FROM customer GROUP BY c_nation) AS b USING (c_nation) LEFT JOIN lineitem ON l_order = o_id
+/*
+plan, result at oslo
+fragment 1 at tromso: reads table lineitem
+    scan
+    SELECT lineitem.`l_order` FROM lineitem AS lineitem
+    because lineitem is there
+    → edge 1 to oslo (~6000000 rows, 45.8 MiB)
+fragment 2 at bergen: reads table customer; table customer
+    scan, join, aggregate
+    SELECT subtree_1.`c_id` FROM (SELECT a.`c_id` AS `c_id` FROM customer AS a LEFT ANTI JOIN (SELECT c_nation, max(c_id) AS most FROM customer AS customer GROUP BY c_nation) AS b ON a.`c_nation` = b.`c_nation`) AS subtree_1
+    because its tables are there; joined there as the query joins them
+    → edge 2 to oslo (~75000 rows, 585.9 KiB)
+fragment 3 at oslo: reads table orders; edge 1 from tromso; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`subtree_1`) */ subtree_1.c_id, o_id FROM orders AS orders JOIN edge_2 AS subtree_1 ON o_cust = subtree_1.c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id
+    because the links take ~3.9 s, ~12 s at tromso
+    → edge 3 to oslo (~7500000 rows, 114.4 MiB)
+finish at oslo: gather edge 3 from oslo
+*/
+
 -- case: USING has a column of its own
 -- rules: filters,subtrees
-SELECT a.c_id, o_id FROM orders JOIN customer AS a ON o_cust = a.c_id LEFT ANTI JOIN customer AS b USING (c_nation)
+SELECT a.c_id, o_id, c_nation FROM orders JOIN customer AS a ON o_cust = a.c_id LEFT ANTI JOIN customer AS b USING (c_nation)
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
@@ -310,9 +351,9 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
-    SELECT /*+ BROADCAST(`a`, `b`) */ a.c_id, o_id FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id LEFT ANTI JOIN edge_1 AS b USING (c_nation)
-    because the links take ~0.15 s, ~2.9 s at bergen
-    → edge 2 to oslo (~750000 rows, 11.4 MiB)
+    SELECT /*+ BROADCAST(`a`, `b`) */ a.c_id, o_id, c_nation FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id LEFT ANTI JOIN edge_1 AS b USING (c_nation)
+    because the links take ~0.15 s, ~3.1 s at bergen
+    → edge 2 to oslo (~750000 rows, 14.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -359,29 +400,6 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT JOIN edge_2 AS nation ON n_id = c_nation WHERE coalesce(100 / n_id, 1) < 2
     because the links take ~0.15 s, ~2.9 s at bergen
     → edge 3 to oslo (~1500000 rows, 11.4 MiB)
-finish at oslo: gather edge 3 from oslo
-*/
-
--- case: chance decides once, where it was written
--- rules: filters,subtrees
-SELECT o_id, c_name FROM customer LEFT ANTI JOIN nation ON n_id = c_nation AND rand() < 0.5 JOIN orders ON o_cust = c_id
-/*
-plan, result at oslo
-fragment 1 at bergen: reads table customer
-    scan
-    SELECT customer.`c_id`, customer.`c_name`, customer.`c_nation` FROM customer AS customer
-    because customer is there
-    → edge 1 to oslo (~150000 rows, 5.1 MiB)
-fragment 2 at bergen: reads table nation
-    scan
-    SELECT nation.`n_id` FROM nation AS nation
-    because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
-fragment 3 at oslo: reads edge 1 from bergen; edge 2 from bergen; table orders
-    scan, join
-    SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, c_name FROM edge_1 AS customer LEFT ANTI JOIN edge_2 AS nation ON n_id = c_nation AND rand() < 0.5 JOIN orders AS orders ON o_cust = c_id
-    because the links take ~0.43 s, ~3.8 s at bergen
-    → edge 3 to oslo (~750000 rows, 22.9 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -513,6 +531,24 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
 finish at oslo: gather edge 3 from oslo
 */
 
+-- case: names that need quotes, and a table that is named twice
+-- rules: filters,subtrees
+SELECT `a b`.C_ID, o_id FROM orders JOIN customer AS `a b` ON `a b`.`c_id` = o_cust LEFT ANTI JOIN customer AS `c d` ON `c d`.c_nation = `a b`.c_id AND `c d`.c_name > `a b`.c_name JOIN bergen.mixed ON mixed.id = `a b`.c_nation
+/*
+plan, result at oslo
+fragment 1 at bergen: reads table customer; table Mixed; table customer
+    scan, join
+    SELECT subtree_1.`c_id` FROM (SELECT `a b`.`c_id` AS `c_id` FROM customer AS `a b` LEFT ANTI JOIN customer AS `c d` ON `c d`.c_nation = `a b`.c_id AND `c d`.c_name > `a b`.c_name JOIN Mixed AS mixed ON mixed.id = `a b`.c_nation) AS subtree_1
+    because its tables are there; joined there as the query joins them
+    → edge 1 to oslo (~50 rows, 400 B)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(`subtree_1`) */ subtree_1.C_ID, o_id FROM orders AS orders JOIN edge_1 AS subtree_1 ON subtree_1.`c_id` = o_cust
+    because the links take ~0.0012 s, ~1.9 s at bergen
+    → edge 2 to oslo (~500 rows, 7.8 KiB)
+finish at oslo: gather edge 2 from oslo
+*/
+
 -- case: where rows meet first
 -- strategy: bottom-up
 -- rules: all
@@ -527,7 +563,7 @@ fragment 1 at bergen: reads table visits; table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`subtree_1`) */ o_id, c_id FROM orders AS orders JOIN edge_1 AS subtree_1 ON o_cust = c_id
-    because all its rows pass oslo on their way to oslo
+    because all its rows come to oslo, where the result goes
     → edge 2 to oslo (~750000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */

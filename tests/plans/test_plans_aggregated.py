@@ -21,6 +21,11 @@ SELECT kind, sum(amount) AS s FROM events GROUP BY kind HAVING count(*) > 1 ORDE
 SELECT kind, 10 * sum(id) / count(*) AS q, avg(id) + 1 AS a FROM events GROUP BY kind
 SELECT count(DISTINCT kind) AS k, sum(DISTINCT id % 3) AS s, count(*) AS n, avg(amount) AS a FROM events
 SELECT kind, count(DISTINCT id % 3) AS n, max(amount) AS m FROM events GROUP BY kind
+SELECT kind, approx_count_distinct(id % 3) AS n, max(amount) AS m FROM events GROUP BY kind
+SELECT approx_count_distinct(kind) AS k, approx_count_distinct(id % 3) AS r, count(DISTINCT kind) AS d FROM events
+SELECT kind, approx_count_distinct(kind) AS n, count(*) AS c FROM events GROUP BY ROLLUP (kind)
+SELECT o_id FROM orders WHERE o_id > (SELECT approx_count_distinct(id % 5) FROM events WHERE kind <> 'x')
+SELECT n_name, approx_count_distinct(kind) AS k FROM events JOIN nation ON id = n_id GROUP BY n_name
 SELECT kind, b, avg(a) AS m FROM (SELECT kind, id > 5 AS b, amount AS a FROM events) AS t GROUP BY ROLLUP (kind, b)
 SELECT n_name, count(*) AS n, avg(amount) AS a FROM events JOIN nation ON id = n_id GROUP BY n_name
 SELECT n_name, count(*) AS n, count(n_id) AS c FROM events LEFT JOIN nation ON id = n_id GROUP BY n_name

@@ -189,3 +189,44 @@ def test_units_are_no_columns_and_dates_are() -> None:
         assert "o_date" in root.sql
         assert " a.o_date" not in root.sql.replace("(", " ")
         assert " b.o_date" not in root.sql.replace("(", " ")
+
+
+SUBTREE = "SELECT o_id, c_id FROM orders JOIN customer ON o_cust = c_id LEFT ANTI JOIN nation ON n_id = c_nation"
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        SUBTREE.replace("= c_nation", "= c_nation AND rand() < 0.5"),
+        # Each row that the join makes of one would have a chance of its own.
+        SUBTREE.replace("= c_id", "= c_id AND rand() < 0.5"),
+        # Of a customer without orders nothing is asked; of rows of NULLs much may be true.
+        SUBTREE.replace("= c_nation", "= 100 / c_nation"),
+        SUBTREE.replace("ANTI", "").replace("n_id =", "n_id <=>").replace("orders JOIN", "orders LEFT JOIN"),
+        SUBTREE.replace("orders JOIN", "orders LEFT JOIN"),
+        SUBTREE.replace("orders JOIN", "orders FULL JOIN"),
+        SUBTREE.replace("LEFT ANTI", "FULL JOIN lineitem ON l_order = o_id LEFT ANTI"),
+        SUBTREE.replace("ANTI JOIN nation ON", "JOIN nation ON") + " WHERE coalesce(100 / n_id, 1) < 2",
+        # Names: of a table that cannot be seen there, of one column for two, of all columns.
+        SUBTREE.replace("c_id FROM", "n_name FROM"),
+        "SELECT c_nation FROM orders JOIN customer a ON o_cust = a.c_id LEFT ANTI JOIN customer b USING (c_nation)",
+        SUBTREE.replace("o_id, c_id", "*"),
+    ],
+)
+def test_joins_that_another_order_would_change_stay_where_they_are(sql: str) -> None:
+    for plan in plans(sql):
+        assert not any("subtree_" in fragment.sql for fragment in plan.fragments), plan.fragments
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        SUBTREE,
+        SUBTREE.replace("orders JOIN", "orders RIGHT JOIN"),
+        "SELECT o_id, a.c_id FROM orders JOIN customer a ON o_cust = a.c_id LEFT ANTI JOIN customer b USING (c_nation)",
+        SUBTREE.replace("LEFT ANTI", "LEFT JOIN lineitem ON l_order = o_id LEFT ANTI"),
+        SUBTREE.replace("o_id, c_id", "o_id").replace("ANTI JOIN nation ON", "JOIN nation ON") + " AND n_name = c_name",
+    ],
+)
+def test_others_are_made_first(sql: str) -> None:
+    assert any("subtree_" in fragment.sql for plan in plans(sql) for fragment in plan.fragments)

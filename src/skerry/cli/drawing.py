@@ -20,6 +20,7 @@ from skerry.plan.explain import size_text
 BOX, CARD_GAP, PAD, LINE, TITLE = 400, 10, 14, 17, 34
 MARGIN, BETWEEN, ABOVE, ROW_GAP = 190, 290, 64, 48
 _PORT = 11  # between the ends of two lines at one place
+_LANE = 20  # between lines that pass above members
 _CHARS = 58  # of small text in a card
 _REASON_LINES = 2
 _STYLE = """
@@ -34,6 +35,7 @@ text { font-family: "DejaVu Sans", Helvetica, Arial, sans-serif; font-size: 12px
 
 
 _Point = tuple[float, float]
+_Curve = tuple[_Point, _Point, _Point, _Point]
 
 
 class _Card(msgspec.Struct):
@@ -88,7 +90,7 @@ class _Labels:
         self.parts: list[str] = []
         self._taken = [(box.x, box.y, box.x + BOX, box.y + box.height) for box in boxes]
 
-    def add(self, curve: tuple[_Point, _Point, _Point, _Point], kind: str, text: str) -> None:
+    def add(self, curve: _Curve, kind: str, text: str) -> None:
         width = (7.4 if kind == "edge" else 6.3) * len(text) + 8
         for share in (0.36, 0.5, 0.64, 0.25, 0.75, 0.43, 0.57, 0.15, 0.85):
             x, y = _at(curve, share)
@@ -106,7 +108,7 @@ class _Labels:
         return all(right < a or left > c or bottom < b or top > d for a, b, c, d in self._taken)
 
 
-def _at(curve: tuple[_Point, _Point, _Point, _Point], share: float) -> _Point:
+def _at(curve: _Curve, share: float) -> _Point:
     """The point of a Bézier curve."""
     weights = ((1 - share) ** 3, 3 * (1 - share) ** 2 * share, 3 * (1 - share) * share**2, share**3)
     x, y = (sum(weight * point[axis] for weight, point in zip(weights, curve, strict=True)) for axis in (0, 1))
@@ -116,7 +118,9 @@ def _at(curve: tuple[_Point, _Point, _Point, _Point], share: float) -> _Point:
 def draw(plan: Mapping[str, Any]) -> str:
     """The SVG of a plan."""
     boxes = _boxes(plan)
-    width, height = _place(list(boxes.values()))
+    hops = [hop for fragment in plan["fragments"] for hop in _hops(fragment)]
+    hops += [(sender, receiver) for sender, receiver, _ in _links(plan)]
+    width, height = _place(list(boxes.values()), sum(_is_far(boxes, *hop) for hop in hops))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}">',
@@ -127,8 +131,9 @@ def draw(plan: Mapping[str, Any]) -> str:
         _text(24, 36, "title", _headline(plan)),
     ]
     labels = _Labels(boxes.values())
-    lines = [piece for fragment in plan["fragments"] for piece in _rows(fragment, plan, boxes, labels)]
-    wires = [piece for link in _links(plan) for piece in _wire(link, boxes, labels)]
+    lanes = _Lanes(boxes)
+    lines = [piece for fragment in plan["fragments"] for piece in _rows(fragment, plan, lanes, labels)]
+    wires = [piece for link in _links(plan) for piece in _wire(link, lanes, labels)]
     return "\n".join([*parts, *wires, *lines, *(_box(box) for box in boxes.values()), *labels.parts, "</svg>"]) + "\n"
 
 
@@ -203,17 +208,18 @@ def _card(fragment: Mapping[str, Any]) -> _Card:
     return _Card(f"fragment {fragment['id']}", lines)
 
 
-def _place(boxes: list[_Box]) -> tuple[float, float]:
-    """Columns, each in the middle of the height that the tallest takes."""
+def _place(boxes: list[_Box], lanes: int) -> tuple[float, float]:
+    """Columns, each in the middle of the height that the tallest takes; so many lines may pass above them."""
+    above = ABOVE + lanes * _LANE
     columns = [[box for box in boxes if box.layer == layer] for layer in sorted({box.layer for box in boxes})]
     heights = [sum(box.height for box in column) + ROW_GAP * (len(column) - 1) for column in columns]
     tallest = max(heights)
     for number, (column, height) in enumerate(zip(columns, heights, strict=True)):
-        y = ABOVE + (tallest - height) / 2
+        y = above + (tallest - height) / 2
         for box in column:
             box.place(MARGIN + number * (BOX + BETWEEN), y)
             y += box.height + ROW_GAP
-    return MARGIN + len(columns) * (BOX + BETWEEN) - BETWEEN + 30, ABOVE + tallest + 40
+    return MARGIN + len(columns) * (BOX + BETWEEN) - BETWEEN + 30, above + tallest + 40
 
 
 def _box(box: _Box) -> str:
@@ -253,10 +259,51 @@ def _links(plan: Mapping[str, Any]) -> list[tuple[str, str, str]]:
 
 
 def _speed(link: Mapping[str, Any]) -> str:
-    return f"{link['mbit']:g} Mbit/s" + (f", {link['ms']:g} ms" if link["ms"] else "")
+    price = f", ${link['usd_per_gb']:g}/GB" if "usd_per_gb" in link else ""
+    return f"{link['mbit']:g} Mbit/s" + (f", {link['ms']:g} ms" if link["ms"] else "") + price
 
 
-def _curve(a: _Box, a_y: float, b: _Box, b_y: float) -> tuple[_Point, _Point, _Point, _Point]:
+def _hops(fragment: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """From member to member, the way that the rows of a fragment take."""
+    output = fragment["output"]
+    if output["to"] == fragment["member"]:
+        return []
+    return list(pairwise(output.get("route") or [fragment["member"], output["to"]]))
+
+
+def _is_far(boxes: Mapping[str, _Box], sender: str, receiver: str) -> bool:
+    """Do other columns lie between the two?"""
+    if sender not in boxes or receiver not in boxes:
+        return False
+    low, high = sorted((boxes[sender].layer, boxes[receiver].layer))
+    return any(low < box.layer < high for box in boxes.values())
+
+
+class _Lanes:
+    """Lines between boxes. Those that would be hidden by a box between theirs pass above it, each in its own lane."""
+
+    def __init__(self, boxes: Mapping[str, _Box]) -> None:
+        self.boxes = boxes
+        self._y = min(box.y for box in boxes.values())
+
+    def line(self, sender: str, start: str, receiver: str, end: str) -> tuple[str, _Curve]:
+        """The path, from card to card, and the piece of it that has room for a text."""
+        a, b = self.boxes[sender], self.boxes[receiver]
+        curve = _curve(a, a.anchor(start), b, b.anchor(end))
+        if not _is_far(self.boxes, sender, receiver):
+            return _path(curve), curve
+        self._y -= _LANE
+        (x1, y1), _, _, (x2, y2) = curve
+        way = math.copysign(BETWEEN, x2 - x1)
+        up, down = x1 + 0.8 * way, x2 - 0.8 * way
+        rise = (x1, y1), (x1 + 0.5 * way, y1), (x1 + 0.3 * way, self._y), (up, self._y)
+        fall = (down, self._y), (x2 - 0.3 * way, self._y), (x2 - 0.5 * way, y2), (x2, y2)
+        thirds = [(up + (down - up) * share, self._y) for share in (0.0, 1 / 3, 2 / 3, 1.0)]
+        path = f"{_path(rise)} L{down:.1f} {self._y:.1f} C{_path(fall).partition('C')[2]}"
+        return path, (thirds[0], thirds[1], thirds[2], thirds[3])
+
+
+def _curve(a: _Box, a_y: float, b: _Box, b_y: float) -> _Curve:
     """From the side of one box to the side of another; within a column around its left."""
     if a.x == b.x:
         x = a.x - min(MARGIN - 30.0, 60 + 0.2 * abs(a_y - b_y)) * 1.3
@@ -266,28 +313,24 @@ def _curve(a: _Box, a_y: float, b: _Box, b_y: float) -> tuple[_Point, _Point, _P
     return (x1, a_y), (middle, a_y), (middle, b_y), (x2, b_y)
 
 
-def _path(curve: tuple[_Point, _Point, _Point, _Point]) -> str:
+def _path(curve: _Curve) -> str:
     start, *others = (f"{x:.1f} {y:.1f}" for x, y in curve)
     return f"M{start} C{' '.join(others)}"
 
 
-def _wire(link: tuple[str, str, str], boxes: Mapping[str, _Box], labels: _Labels) -> list[str]:
+def _wire(link: tuple[str, str, str], lanes: _Lanes, labels: _Labels) -> list[str]:
     sender, receiver, speed = link
-    if sender not in boxes or receiver not in boxes:
+    if sender not in lanes.boxes or receiver not in lanes.boxes:
         return []
-    a, b = boxes[sender], boxes[receiver]
-    curve = _curve(a, a.anchor(""), b, b.anchor(""))
+    path, curve = lanes.line(sender, "", receiver, "")
     labels.add(curve, "link", speed)
-    return [f'<path class="wire" d="{_path(curve)}"/>']
+    return [f'<path class="wire" d="{path}"/>']
 
 
-def _rows(
-    fragment: Mapping[str, Any], plan: Mapping[str, Any], boxes: Mapping[str, _Box], labels: _Labels
-) -> list[str]:
+def _rows(fragment: Mapping[str, Any], plan: Mapping[str, Any], lanes: _Lanes, labels: _Labels) -> list[str]:
     """The edge of one fragment, hop by hop, to the card that reads it."""
     output, found = fragment["output"], []
-    if output["to"] == fragment["member"]:
-        return []
+    hops = _hops(fragment)
     size = fragment.get("actual", fragment.get("estimated", {})).get("bytes")
     reader = next(
         (
@@ -298,13 +341,12 @@ def _rows(
         "finish",
     )
     width = 2.0 if not size else min(9.0, 1.5 + math.log10(max(10.0, size)) * 0.9)
-    route = output.get("route") or [fragment["member"], output["to"]]
-    codecs = output.get("codecs") or ["none"] * (len(route) - 1)
-    for number, (here, there) in enumerate(pairwise(route)):
+    codecs = output.get("codecs") or ["none"] * len(hops)
+    for number, (here, there) in enumerate(hops):
         start = f"fragment {fragment['id']}" if number == 0 else ""
-        end = reader if number == len(route) - 2 else ""
-        curve = _curve(boxes[here], boxes[here].anchor(start), boxes[there], boxes[there].anchor(end))
-        found.append(f'<path class="rows" d="{_path(curve)}" stroke-width="{width:.1f}" marker-end="url(#tip)"/>')
+        end = reader if number == len(hops) - 1 else ""
+        path, curve = lanes.line(here, start, there, end)
+        found.append(f'<path class="rows" d="{path}" stroke-width="{width:.1f}" marker-end="url(#tip)"/>')
         about = "" if size is None else f": {'' if 'actual' in fragment else '~'}{size_text(size)}"
         codec = "" if codecs[number] == "none" else f", {codecs[number]}"
         labels.add(curve, "edge", f"edge {output['edge']}{about}{codec}")

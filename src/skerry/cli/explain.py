@@ -9,6 +9,7 @@ import click
 
 from skerry.cli.drawing import draw
 from skerry.cli.sql import Runner, told
+from skerry.plan.rules import NAMES, STRATEGIES
 
 
 @click.command("explain")
@@ -17,16 +18,31 @@ from skerry.cli.sql import Runner, told
 @click.option("--analyze", is_flag=True, help="Run the query, throw its rows away, and tell what each part did.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON (docs/sql.md).")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw members, links and plan to a file.")
-def explain(url: str, sql: str, analyze: bool, as_json: bool, svg: Path | None) -> None:
+@click.option(
+    "--rules",
+    default="all",
+    show_default=True,
+    help=f"The planner's rules: all, none, all but some (-semijoin,-blocks), some alone. There are {', '.join(NAMES)}.",
+)
+@click.option(
+    "--strategy",
+    type=click.Choice(STRATEGIES),
+    default="cost",
+    show_default=True,
+    help="Operators run where the links cost least, or where the rows that they need meet first.",
+)
+def explain(url: str, sql: str, analyze: bool, as_json: bool, svg: Path | None, rules: str, strategy: str) -> None:
     """Show the plan of a query at the member at URL: which site does what, why, and what goes over which link.
 
     \b
     skerry explain --analyze --svg plan.svg skerry://localhost:7101 "SELECT count(*) FROM orders"
     """
     statement = "EXPLAIN " + ("ANALYZE " if analyze else "") + ("FORMAT JSON " if as_json or svg else "") + sql
+    asked = {"rules": (rules, "all"), "strategy": (strategy, "cost")}
+    planning = {name: given for name, (given, usual) in asked.items() if given != usual}
     runner = Runner(url, "table", None)
     with told(runner), runner.connection().cursor() as cursor:
-        lines = [line for (line,) in cursor.execute(statement).fetchall()]
+        lines = [line for (line,) in cursor.execute(statement, planning=planning).fetchall()]
         if svg is not None:
             try:
                 svg.write_text(draw(json.loads(lines[0])), encoding="utf-8")

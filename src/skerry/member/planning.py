@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 # Rules that let values of a table leave that would stay without them.
 _KEYS_TRAVEL = frozenset(
-    ("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "apart", "topn")
+    ("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "subtrees", "apart", "topn")
 )
 
 

@@ -13,6 +13,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.catalog.topology import Topology
+from skerry.config.model import Link
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import is_aggregate
@@ -113,8 +114,17 @@ def _topology(topology: Topology) -> dict[str, Any]:
     links = [data["link"] for _, _, data in topology.graph.edges(data=True)]
     return {
         "members": [{"name": name, "role": str(data["role"])} for name, data in topology.graph.nodes(data=True)],
-        "links": [{"from": each.sender, "to": each.receiver, "mbit": each.mbit, "ms": each.ms} for each in links],
+        "links": [_link(each) for each in links],
     }
+
+
+def _link(link: Link) -> dict[str, Any]:
+    found: dict[str, Any] = {"from": link.sender, "to": link.receiver, "mbit": link.mbit, "ms": link.ms}
+    if link.usd_per_gb:
+        found["usd_per_gb"] = link.usd_per_gb
+    if link.query_bytes is not None:
+        found["query_bytes"] = link.query_bytes
+    return found
 
 
 def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | None) -> dict[str, Any]:

@@ -4,46 +4,35 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import ChainMap, Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-import msgspec
 from sqlglot import exp
 
-from skerry.errors import ConfigError
-from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
+from skerry.plan.apart import total_s
 from skerry.plan.build import Builder, Source
-from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted, keys_hosted
+from skerry.plan.capacity import Barred
+from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
-from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import MAKE_BLOCKS, Mention, Mentions, free_prefix, read_scopes
-from skerry.plan.money import cost_text, partials_s, seconds_of
-from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
-from skerry.plan.reduce import signature
-from skerry.plan.rest import rest_at, tables_in
-from skerry.plan.rules import Rules
-from skerry.plan.rules.apart import Apart
+from skerry.plan.known import table_text
+from skerry.plan.mentions import Mentions, free_prefix, read_scopes
+from skerry.plan.place import Costs
+from skerry.plan.rest import rest_at
 from skerry.plan.rules.arms import put_arms
-from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.prune import KeptParts
-from skerry.plan.rules.semijoin import JOB_S, Reducer, Shipment
-from skerry.plan.rules.subqueries import is_below
-from skerry.plan.rules.subtrees import JOINED, put_subtree
+from skerry.plan.rules.semijoin import JOB_S, Shipment
+from skerry.plan.rules.subtrees import put_subtree
 from skerry.plan.site import Site
-from skerry.plan.size import Sizer
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
 # Likewise subtrees of FROM. Sizes of joins are guessed more roughly than those of tables, by so much of the cost.
-_SUBTREES_MAX = 6
+_SUBTREES_MAX = 4
 _ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
-# The rules by which members answer or join something before the rest.
-_BEFORE_REST = {*MAKE_BLOCKS, "apart", "joined"}
 
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
@@ -102,7 +91,7 @@ def _draft(
     barred, found = Barred(), []
     while True:
         mentions = Mentions(query, tree, kept, site.rules, site.estimator, barred.blocks)
-        choice = _Choice(mentions, tree, site, partials, result, barred, query, kept)
+        choice = Choice(mentions, tree, site, partials, result, barred, query, kept)
         found.append(_Draft(tree, mentions, choice.joiner, *choice.best(), choice.result, choice.has_room))
         fewer = choice.fewer
         if fewer is None or (site.rules.strategy == "bottom-up" and choice.has_room):
@@ -130,316 +119,57 @@ def _best_draft(
         if not put_subtree(read_scopes(tree, scans), holders, tried, name):
             break
         other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if _is_better(other, best, _ROUGH_SHARE * other.answer_s(name)) else best
+        best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
-    tried = set()
+    return _with_answers(best, query, kept, site, partials)
+
+
+def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source]) -> _Draft:
+    """Each subquery by itself, then those together that read the same tables: the rows that they share travel once, so
+    that one answer alone may spare them no way."""
+    scans = {scan.node_name: scan for scan in query.tables}
+    holders = {name: kept.of(scan) for name, scan in scans.items()}
+    tried: set[tuple[str, ...]] = set()
+    left: dict[frozenset[str], list[tuple[str, ...]]] = {}
+
+    def put(tree: exp.Expr, seen: set[tuple[str, ...]], name: str) -> tuple[str, ...]:
+        return put_in_from(read_scopes(tree, scans), holders, site.rules, seen, name, best.travels)
+
+    def better(tree: exp.Expr, names: Sequence[str]) -> _Draft:
+        other = _draft(query, tree, kept, site, partials, best.result)
+        are_sent = all(other.answer_s(name) < math.inf for name in names)
+        return other if are_sent and _is_better(other, best) else best
+
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
         tree, name = best.tree.copy(), f"{prefix}{number}"
-        if not put_in_from(read_scopes(tree, scans), holders, site.rules, tried, name, best.travels):
+        found = put(tree, tried, name)
+        if not found:
             break
-        other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if other.answer_s(name) < math.inf and _is_better(other, best) else best
+        before, best = best, better(tree, [name])
+        if best is before:
+            left.setdefault(frozenset(table_text(part) for each in found for part in holders[each]), []).append(found)
+    for alike in (each for each in left.values() if len(each) > 1):
+        tree, prefix, others = best.tree.copy(), free_prefix(best.tree, "answer_"), tried.difference(alike)
+        names = [f"{prefix}{number}" for number in range(1, len(alike) + 1)]
+        if all(put(tree, others, name) for name in names):
+            best = better(tree, names)
     return best
+
+
+def _doubt_s(draft: _Draft, name: str, site: Site) -> float:
+    """What a subtree has to save beyond what it is estimated to save; infinite if it does not travel.
+
+    One edge instead of several counts for nothing: it is bytes that have to be fewer.
+    """
+    edges_s = 0.0
+    for mention in (draft.mentions.all[each] for each in draft.shipments):
+        if mention.alias.name == name and mention.block is not None:
+            edge_s = Costs(site.topology).ship_s(mention.block.member, draft.root, 0.0)
+            edges_s = edge_s * len(mention.block.body.args["joins"])
+    return _ROUGH_SHARE * draft.answer_s(name) + edges_s
 
 
 def _is_better(other: _Draft, best: _Draft, doubt_s: float = 0.0) -> bool:
     return (other.has_room or not best.has_room) and other.cost_s + doubt_s < best.cost_s - _SAVES_S
-
-
-def _inside_moved(sent: Mapping[str, Mention]) -> set[str]:
-    return {
-        name
-        for mention in sent.values()
-        for condition in mention.conditions
-        if condition.subquery is not None
-        for name in condition.subquery.names
-    }
-
-
-def _is_moved(mention: Mention, sent: Mapping[str, Mention]) -> bool:
-    """Does the block stand in a subquery that moves with its conjunct?"""
-    return mention.block is not None and any(
-        condition.subquery is not None
-        and condition.stands is not None
-        and is_below(mention.source.node, condition.stands)
-        for each in sent.values()
-        for condition in each.conditions
-    )
-
-
-class _Choice:
-    """Where the rest of the query runs, and how each mention comes there."""
-
-    def __init__(
-        self,
-        mentions: Mentions,
-        tree: exp.Expr,
-        site: Site,
-        partials: Sequence[Source],
-        result: Estimate | None,
-        barred: Barred,
-        query: Query,
-        kept: KeptParts,
-    ) -> None:
-        """`result`: how large the answer is, if that is known better than from the tree."""
-        self._barred = barred
-        self.has_room = True
-        self.fewer: Barred | None = None  # what to give up next, if a plan that costs less had no room
-        self._mentions: dict[str, Mention] = mentions.all
-        self._partials = partials
-        self._site = site
-        self._costs = Costs(site.topology)
-        self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"), barred.givers)
-        self._columns = _columns_if_sent({**mentions.all, **mentions.apart}, tree, site.rules)
-        self._shipments: dict[tuple[str, str], Shipment] = {}
-        self.joiner = Joiner(mentions, tree, site, self._costs, self._reducer, self._shipment)
-        members = {name: each.members for name, each in mentions.all.items()}
-        # Where a rule names the root, rows are to stay there.
-        blocks = mentions.apart if not site.rules.root_at else {}
-        self._aparts = Aparts(
-            blocks,
-            members,
-            site,
-            self._reducer,
-            self._columns,
-            barred,
-            self._grouping(),
-            lambda block: _Nested(query, block, kept, site, barred),
-        )
-        self._known = ChainMap(self._mentions, self._aparts.mentions)
-        self.result = result or Sizer(mentions.all, site.estimator).of(tree)
-
-    def best(self) -> tuple[str, dict[str, Shipment], str, float]:
-        """The member, what comes to it, why it is there, and the cost of that."""
-        found = {member: self._at(member) for member in self._candidates()}
-        each_once = {member: once(shipments) for member, shipments in found.items()}
-        over = {member: self._crowded(member, shipments) for member, shipments in each_once.items()}
-        costs_s = {
-            member: sum(each.cost_s for each in shipments)
-            + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
-            + partials_s(self._partials, member, self._costs)
-            for member, shipments in each_once.items()
-        }
-        roomy = [member for member in found if not over[member] and costs_s[member] < float("inf")]
-        self.has_room = bool(roomy)
-        holders = self._holders()
-        wanted, root = self._cheapest(costs_s, holders, found), self._cheapest(costs_s, holders, roomy or found)
-        if costs_s[root] == float("inf"):
-            raise _no_way(self._costs, holders, root, self._site.initiator)
-        if over[wanted]:
-            self.fewer = self._fewer(over[wanted], wanted, found[wanted])
-        full = over[wanted] if wanted != root or not roomy else []
-        costs_s = {member: costs_s[member] for member in roomy or found}
-        reason = self._reason(root, costs_s, each_once) + self._room_text(wanted, full)
-        self.take(root)
-        return root, found[root], reason, costs_s[root]
-
-    def _cheapest(self, costs_s: Mapping[str, float], holders: Sequence[str], among: Iterable[str]) -> str:
-        if self._site.rules.strategy == "bottom-up":
-            return next(iter(among))
-        return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
-
-    def _fewer(self, full: Sequence[str], root: str, shipments: Mapping[str, Shipment]) -> Barred | None:
-        """What is given up next for room at the full members: the query in FROM, or their keys, that saves least."""
-        saved_s: dict[str, float] = {}
-        for mention in (each for one in shipments.values() for each in answered(one.node, root)):
-            if mention.block is not None and mention.block.member in full:
-                inside_s = sum(self._shipment(each, root).cost_s for each in mention.block.names)
-                is_apart = mention.name in self._aparts.mentions
-                own = shipments[mention.name] if is_apart else self._shipment(mention.name, root)
-                saved_s[mention.name] = inside_s - own.cost_s
-        keys = keys_hosted(root, [each.node for each in once(shipments)])
-        giving = [member for member in full if keys[member]]
-        least = min(saved_s, key=lambda name: (saved_s[name], name), default=None)
-        # Where keys alone are too many, no query that goes would be enough.
-        if giving and (least is None or crowded(keys, self._site.topology)):
-            return self._barred.and_keys(giving)
-        if least is None:
-            return None
-        if giving and self._reducer.saved_s(root, once(shipments)) < saved_s[least]:
-            return self._barred.and_keys(giving)
-        return self._barred.and_block(self._known[least])
-
-    def _room_text(self, wanted: str, full: Sequence[str]) -> str:
-        told = list(self._barred.told)
-        if not self.has_room:
-            told.append(f"nobody has room, so the capacity of {' and '.join(full)} is exceeded")
-        elif full:
-            told.append(f"{wanted} would be chosen, but there is no room at {', '.join(full)}")
-        return "".join(f"; {each}" for each in told)
-
-    def take(self, root: str) -> None:
-        """Queries and joins that are answered before the rest are mentions from now on."""
-        self._mentions.update(self.joiner.groups(root))
-        self._mentions.update(self._aparts.take(root))
-
-    def _reason(self, root: str, costs_s: Mapping[str, float], shipments: Mapping[str, Sequence[Shipment]]) -> str:
-        rules = self._site.rules
-        if rules.root == "initiator":
-            return "the client asked for the initiator"
-        if rules.root_at:
-            return f"rows of {rules.root_at} may not leave it"
-        if rules.strategy == "bottom-up":
-            site = self._site
-            return bottom_up_reason(root, site.topology, self._holders(), site.initiator, site.data_members)
-        others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
-        told: list[str] = []
-        for cost_s, member in [(costs_s[root], root), *others[:1]]:
-            size_bytes, mentions = self.result.size_bytes, self._mentions
-            seconds = seconds_of(cost_s, member, shipments[member], self._partials, size_bytes, mentions, self._site)
-            told.append(cost_text(cost_s, seconds))
-        beside = f", {told[1]} at {others[0][1]}" if others else ""
-        return f"the links take {told[0]}{beside}"
-
-    def _holders(self) -> list[str]:
-        found = [member for mention in self._mentions.values() for member in mention.members]
-        return found + [part.member for source in self._partials for part in source.parts]
-
-    def _candidates(self) -> tuple[str, ...]:
-        site = self._site
-        if site.rules.root == "initiator":
-            return (site.at_home,)
-        if site.rules.root_at in site.data_members:
-            return (site.rules.root_at,)
-        if site.rules.strategy == "bottom-up":
-            return bottom_up_places(site.topology, self._holders(), site.initiator, site.data_members)
-        return site.data_members
-
-    def _crowded(self, root: str, shipments: Sequence[Shipment]) -> list[str]:
-        """Members that would host more than they may."""
-        return crowded(hosted(root, [each.node for each in shipments], self._grouping()), self._site.topology)
-
-    def _grouping(self) -> list[str]:
-        """Members that send partial rows."""
-        return [part.member for source in self._partials for part in source.parts]
-
-    def _at(self, member: str) -> dict[str, Shipment]:
-        return self._aparts.at(member, lambda answers: self.shipments(member, answers))
-
-    def shipments(self, member: str, answers: Sequence[Answer] = ()) -> dict[str, Shipment]:
-        """Shipments to that member, but for mentions that stay inside a subquery that is answered elsewhere."""
-        found = {name: self._shipment(name, member) for name in self._mentions}
-        for answer in answers:
-            names = answer.mention.block.names if answer.mention.block is not None else ()
-            gone = {*names, *(name for name in found if stands_in(self._known[name], answer.mention))}
-            found = {name: each for name, each in found.items() if name not in gone}
-            found[answer.mention.name] = answer.shipment
-        for name, mention in self._mentions.items():
-            if mention.block is None or name not in found:
-                continue
-            inside = {each: found[each] for each in mention.block.names if each in found}
-            apart_s = total_s(inside)
-            if mention.block.member == member or found[name].cost_s > apart_s:
-                del found[name]
-            else:
-                gone = set(inside) | {other for other in found if stands_in(self._known[other], mention)}
-                found = {each: shipment for each, shipment in found.items() if each not in gone}
-        found = self._shared(found, member)
-        if self._site.rules.has("filters"):
-            # A block that does not travel itself has no conjuncts that moved.
-            sent = {name: self._known[name] for name in found if member not in self._known[name].members}
-            inside_moved = _inside_moved(sent)
-            found = {
-                name: shipment
-                for name, shipment in found.items()
-                if name not in inside_moved and not _is_moved(self._known[name], sent)
-            }
-        if not self._site.rules.has("joined"):
-            return found
-        blocks = [each for each in (self._known[name] for name in found) if each.block is not None]
-        return self.joiner.at(member, found, blocks_hosted(member, blocks, self._grouping()))
-
-    def _shared(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
-        """Mentions of the same rows travel as one, unreduced, where that costs less than each reduced by itself."""
-        alike: dict[str, list[str]] = {}
-        for name in found:
-            if name in self._mentions and member not in self._mentions[name].members:
-                alike.setdefault(signature(self._reducer.plain(self._mentions[name])), []).append(name)
-        for names in alike.values():
-            apart = {name: found[name] for name in names}
-            if len(once(apart)) < 2:
-                continue
-            columns = list(dict.fromkeys(column for name in names for column in self._columns[name]))
-            whole = {name: self._reducer.shipment(self._mentions[name], member, columns, False) for name in names}
-            if max(each.cost_s for each in whole.values()) < total_s(apart):
-                found = found | whole
-        return found
-
-    def _shipment(self, name: str, member: str) -> Shipment:
-        """How a mention alone comes to a member."""
-        known = self._shipments.get((name, member))
-        if known is None:
-            mention = self._mentions[name]
-            reduces = self._site.rules.has("semijoin") and mention.members != (member,)
-            known = self._reducer.shipment(mention, member, self._columns[name], reduces)
-            self._shipments[name, member] = known
-        return known
-
-
-class _Nested:
-    """A query in FROM as a query of its own (rule `apart`); queries in it are not looked at likewise."""
-
-    def __init__(self, query: Query, block: Apart, kept: KeptParts, site: Site, barred: Barred) -> None:
-        # What a full member has no room for is not made there in pieces either.
-        off = _BEFORE_REST if block.home else {"apart"}
-        rules = msgspec.structs.replace(site.rules, on=site.rules.on - off, root="anywhere")
-        self._site = msgspec.structs.replace(site, rules=rules)
-        self._tree = block.body.copy()
-        names = tables_in(self._tree)
-        own = tuple(scan for scan in query.tables if scan.node_name in names)
-        query = dataclasses.replace(query, tree=self._tree, tables=own)
-        self._mentions = Mentions(query, self._tree, kept, rules, site.estimator)
-        unasked = Estimate(1.0, {}, 1.0)
-        self._choice = _Choice(
-            self._mentions, self._tree, self._site, (), unasked, Barred(givers=barred.givers), query, kept
-        )
-        self._shipments: dict[str, dict[str, Shipment]] = {}
-
-    def shipments(self, member: str) -> Mapping[str, Shipment]:
-        if member not in self._shipments:
-            self._shipments[member] = self._choice.shipments(member)
-        return self._shipments[member]
-
-    def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
-        shipments = self.shipments(member)
-        self._choice.take(member)
-        around = builder.mentions, builder.key_prefix
-        tree, _, sources = rest_at(
-            builder, self._tree, self._mentions, self._choice.joiner, member, shipments, self._site.rules
-        )
-        builder.read_sources(tree, sources, member, leaves)
-        builder.mentions, builder.key_prefix = around
-        return tree
-
-
-def _no_way(costs: Costs, holders: Sequence[str], root: str, initiator: str) -> ConfigError:
-    pairs = [(member, root) for member in holders] + [(root, initiator)]
-    sender, receiver = next((each for each in pairs if costs.ship_s(*each, 1.0) == float("inf")), (root, initiator))
-    return ConfigError(
-        f"no link leads from {sender} to {receiver}, not even through other members, and the query needs one",
-        suggestion="add one under links: of skerry.yaml",
-    )
-
-
-def _stays(column: str, own: Counter[str], total: Counter[str]) -> bool:
-    return not own[column] or total[column] > own[column]
-
-
-def _columns_if_sent(mentions: Mapping[str, Mention], tree: exp.Expr, rules: Rules) -> dict[str, tuple[str, ...]]:
-    """The columns that a mention would send, about: a column that only its own conditions name stays where it is."""
-    total = Counter(node.name.lower() for node in tree.find_all(exp.Identifier))
-    found: dict[str, tuple[str, ...]] = {}
-    for name, mention in mentions.items():
-        own: Counter[str] = Counter()
-        if rules.has("filters"):
-            for condition in mention.conditions:
-                if condition.stands is not None:
-                    own.update(node.name.lower() for node in condition.stands.find_all(exp.Identifier))
-        if mention.source.node.meta.get(ANSWER) == JOINED:
-            # It gives what the rest names, and the rest names all that it asks for.
-            own.update(node.name.lower() for node in mention.source.node.find_all(exp.Identifier))
-        columns = [column for column in mention.scan.columns if _stays(column.lower(), own, total)]
-        found[name] = tuple(columns) or mention.scan.columns[:1]
-    return found

@@ -30,7 +30,7 @@ from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
 from skerry.plan.rules.prune import KeptParts
-from skerry.plan.rules.sets import is_set
+from skerry.plan.rules.sets import is_asked_about, is_set
 from skerry.plan.rules.subqueries import movable
 from skerry.plan.selectivity import VALUES
 from skerry.plan.size import Sizer
@@ -115,7 +115,8 @@ class Mentions:
                 if source.table is not None:
                     scan = self.scans[source.node.name]
                     mention = Mention(scan, source, scope, kept.of(scan))
-                    mention.is_set = rules.has("sets") and is_set(scope) and all(map(is_key, _types(scan)))
+                    if rules.has("sets") and (is_set(scope) or is_asked_about(scope, source.node)):
+                        mention.is_set = all(map(is_key, _types(scan)))
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         self.apart: dict[str, Mention] = {}
         if any(map(rules.has, MAKE_BLOCKS)):
@@ -297,6 +298,15 @@ def free_prefix(tree: exp.Expr, prefix: str) -> str:
 
 def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
+
+
+def alike(mentions: Iterable[Mention]) -> list[list[Mention]]:
+    """Tables of which the same rows are asked for more than once."""
+    found: dict[tuple[str, str | None, tuple[str, ...]], list[Mention]] = {}
+    for mention in mentions:
+        if mention.block is None:
+            found.setdefault(_rows(mention), []).append(mention)
+    return [each for each in found.values() if len(each) > 1]
 
 
 def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:

@@ -33,17 +33,21 @@ def seconds_of(
     mentions: Mapping[str, Mention],
     site: Site,
 ) -> float:
-    """The cost of a plan with its root there, if no link had a price."""
+    """The cost of a plan with its root there, without what its links' prices add to it."""
     if site.topology is None or not site.topology.has_prices or math.isinf(cost_s):
         return cost_s
-    costs = Costs(site.topology, s_per_usd=0.0)
-    reducer = Reducer(mentions, costs, site.estimator)
-    found_s = (
-        sum(_shipment_s(reducer, each, root) for each in shipments)
-        + costs.ship_s(root, site.initiator, result_bytes)
-        + partials_s(partials, root, costs)
-    )
-    return min(found_s, cost_s)
+
+    def links_s(costs: Costs) -> float:
+        reducer = Reducer(mentions, costs, site.estimator)
+        return (
+            sum(_shipment_s(reducer, each, root) for each in shipments)
+            + costs.ship_s(root, site.initiator, result_bytes)
+            + partials_s(partials, root, costs)
+        )
+
+    # A difference: what else the cost counts, such as jobs to wait for, is no money.
+    money_s = links_s(Costs(site.topology)) - links_s(Costs(site.topology, s_per_usd=0.0))
+    return cost_s - min(max(money_s, 0.0), cost_s)
 
 
 def partials_s(partials: Sequence[Source], receiver: str, costs: Costs) -> float:

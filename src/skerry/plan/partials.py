@@ -48,6 +48,8 @@ _SKETCHES = {
 # At most; k is 4,096 unless said.
 _SKETCH_BYTES = {"theta_sketch_agg": 8 * 4096}
 _BITMAP_BYTES = 4096
+# Their registers are maxima over hashes: a value that comes twice says nothing new.
+_REGISTERS = frozenset(("approx_count_distinct",))
 _LISTS = frozenset(("collect_list", "array_agg"))
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _REAL = frozenset(("float", "double"))
@@ -189,6 +191,25 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
         partials = ((count, "bigint"), (mean, "double"), (variance, "double"))
         return Split(partials, lambda c: _spread(_VARIANCES[call.name], c))
     return _average(call, type_, type_of) if call.name in _AVERAGES else None
+
+
+def distinct_of(call: Call, type_of: TypeOf) -> tuple[exp.Expr, ...] | None:
+    """The arguments to group by as well, each value once, where the aggregate of all rows follows from these.
+
+    What hashes values hashes those alike that are equal (zeros, NaNs) only in types that are listed here: two maps
+    may be equal and have another order.
+    """
+    values = call.arguments
+    if call.name in _REGISTERS:
+        values, precision = values[:1], values[1:]
+        types = [type_of(each) for each in values]
+        is_known = all(type_ in _ORDERED or decimal_of(type_) is not None for type_ in types)
+        if not (is_known or call.is_distinct) or any(not isinstance(each, exp.Literal) for each in precision):
+            return None
+    elif not call.is_distinct:
+        return None
+    has_columns = bool(values) and all(each.find(exp.Column) for each in values)
+    return values if has_columns and call.where is None else None
 
 
 def cast(node: exp.Expr, type_: str) -> exp.Expr:

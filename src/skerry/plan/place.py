@@ -126,7 +126,8 @@ def bottom_up_reason(
 ) -> str:
     """Why `bottom_up_places` names the root."""
     if root in common_ancestor(topology, holders, sink, members):
-        return f"all its rows pass {root} on their way to {sink}"
+        where = f"come to {root}, where the result goes" if root == sink else f"pass {root} on their way to {sink}"
+        return f"all its rows {where}"
     among = "of those that hold some of them " if root in holders else ""
     return f"no data member is on the way of all its rows to {sink}; {among}{root} is the nearest to it"
 

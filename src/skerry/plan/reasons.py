@@ -23,7 +23,7 @@ def _reason(fragment: Fragment, plan: Plan) -> str:
     told = []
     if tables:
         named = " and ".join(tables) if len(tables) < 3 else "its tables"
-        told.append(f"{named} {'is' if len(tables) == 1 else 'are'} here")
+        told.append(f"{named} {'is' if len(tables) == 1 else 'are'} there")
     if edges:
         about = f"about {size_text(arriving)} arrive" if arriving else "little arrives"
         told.append(f"{about} from {', '.join(_senders(fragment))}")

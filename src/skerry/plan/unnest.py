@@ -19,8 +19,8 @@ def put_in_from(
     tried: set[tuple[str, ...]],
     name: str,
     travels: Callable[[Sequence[str]], bool] = lambda names: True,
-) -> bool:
-    """Puts the first subquery that was not tried in FROM, as `name`; the tree is changed only if there is one.
+) -> tuple[str, ...]:
+    """Puts the first subquery that was not tried in FROM, as `name`; its scans. Without any the tree stays as it is.
 
     `holders` has the parts of each scan's table; `tried` has the scans of each subquery that was seen.
     `travels`: do rows of these scans go a way that an answer could spare them? If not, a plan need not be made for it.
@@ -33,9 +33,9 @@ def put_in_from(
         may_spread = rules.has("apart") and travels(each.names)
         if rules.has("answers") and is_answerable(each, scopes, holders, outputs, may_spread):
             put_answer(each, name)
-            return True
+            return each.names
         found = lookup(each, scopes, holders, outputs) if rules.has("lookups") else None
         if found is not None:
             put_lookup(found, name)
-            return True
-    return False
+            return each.names
+    return ()

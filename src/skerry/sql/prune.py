@@ -1,9 +1,11 @@
-"""The columns each scan must bring: those whose name stands anywhere, or that a star covers."""
+"""The columns each scan must bring: those that a name may mean, or that a star covers."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
+from skerry.sql.names import TableRef
+from skerry.sql.references import References
 from skerry.sql.scope import Scope, Scopes, Source
 
 _WIDTHS = {
@@ -21,22 +23,27 @@ _WIDTHS = {
 
 
 def needed_columns(tree: exp.Expr, scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple[str, ...]]:
-    """Per scan, in declared order, never none. Resolution cannot change: a name that stands is kept in every table."""
-    mentioned = {node.name.lower() for node in tree.find_all(exp.Identifier)}
+    """Per scan, in declared order, never none. Resolution cannot change: a name is kept wherever it may be found."""
+    references = References(tree, scopes)
     covered = {id(source) for scope in scopes.all for source in _covered(scope)}
     needed: dict[str, tuple[str, ...]] = {}
+    of_table: dict[tuple[str, str | None], set[str]] = {}
     for name, source in placed.items():
         table = source.table
         assert table is not None
+        mentioned = references.of(source)
         everything = source.renamed or id(source) in covered
-        kept = tuple(column.name for column in table.columns if everything or column.name.lower() in mentioned)
-        needed[name] = kept or (_narrowest(source),)
+        needed[name] = tuple(column.name for column in table.columns if everything or column.name.lower() in mentioned)
+        of_table.setdefault((table.name, table.member), set()).update(needed[name])
+    for name, source in placed.items():
+        if not needed[name] and source.table is not None:
+            needed[name] = (_narrowest(source.table, of_table[source.table.name, source.table.member]),)
     return needed
 
 
-def _narrowest(source: Source) -> str:
-    assert source.table is not None
-    return min(source.table.columns, key=lambda column: width(column.type)).name
+def _narrowest(table: TableRef, needed: set[str]) -> str:
+    """Of the columns that other mentions of the table need, if there are any: its rows may travel with theirs."""
+    return min(table.columns, key=lambda column: (bool(needed) and column.name not in needed, width(column.type))).name
 
 
 def width(type_: str) -> int:

@@ -65,7 +65,7 @@ class Scopes:
         if isinstance(query, exp.SetOperation):
             return self._set_operation(query, env, parent)
         if isinstance(query, exp.Subquery):
-            self._expressions(_endings(query), env, parent, None)
+            self._expressions(endings(query), env, parent, None)
             return self.read(query.this, env, parent)
         if isinstance(query, exp.Values):
             self._expressions([query], env, parent, None)
@@ -87,7 +87,7 @@ class Scopes:
         while isinstance(node, exp.SetOperation):
             if node is not query:
                 node, env = self._with(node, env, parent)
-            self._expressions(_endings(node), env, parent, None)
+            self._expressions(endings(node), env, parent, None)
             spine.append((node.args["expression"], env))
             node = node.args["this"]
         names = self.read(node, env, parent)
@@ -113,7 +113,7 @@ class Scopes:
             alias = view.args.get("alias")
             columns = _alias_columns(alias)
             scope.sources.append(Source(_name(alias), view, columns))
-        inside = [*select.expressions, *_endings(select)]
+        inside = [*select.expressions, *endings(select)]
         inside += [select.args[key] for key in ("where", "group", "having") if select.args.get(key)]
         inside += [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on")]
         self._expressions(inside, env, scope, scope)
@@ -221,7 +221,8 @@ def _is_query(node: exp.Expr) -> bool:
     return isinstance(node, QUERIES)
 
 
-def _endings(node: exp.Expr) -> list[exp.Expr]:
+def endings(node: exp.Expr) -> list[exp.Expr]:
+    """What stands behind a SELECT, a set operation or brackets around one: its order, bounds and named windows."""
     found: list[exp.Expr] = []
     for key in ("order", "sort", "cluster", "distribute", "limit", "offset"):
         if node.args.get(key) is not None:

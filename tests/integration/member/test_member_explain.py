@@ -93,6 +93,12 @@ def test_the_command_draws_and_tells(start_sail: StartCluster, tmp_path: Path) -
     assert "bergen" in ElementTree.parse(picture).getroot().itertext()
     ran = CliRunner().invoke(main, ["explain", url, JOIN])
     assert ran.stdout.startswith("plan ")
+    other = CliRunner().invoke(main, ["explain", "--rules", "none", "--strategy", "bottom-up", url, JOIN])
+    assert other.exit_code == 0, other.output
+    assert "all its rows come to oslo" in other.stdout
+    unknown = CliRunner().invoke(main, ["explain", "--rules", "semijion", url, JOIN])
+    assert unknown.exit_code == 1
+    assert "subtrees" in unknown.output
     assert CliRunner().invoke(main, ["explain", url, "SELECT nope FROM few"]).exit_code == 1
 
 

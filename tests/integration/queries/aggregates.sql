@@ -224,6 +224,12 @@ SELECT i16, avg(dec5) + 0 AS a, avg(dec18) * 1 AS b, sum(dec5) AS c FROM strewn 
 -- name: not_partial | for: what has no partial form | ordered: no
 SELECT kind, percentile(amount, 0.5) AS p, approx_count_distinct(id) AS a FROM events GROUP BY kind
 
+-- name: about_how_many | for: values are hashed alike however often they come | ordered: no
+SELECT kind, approx_count_distinct(id % 20), approx_count_distinct(id % 20) + sum(amount) AS a, count(DISTINCT id % 20) AS d FROM events GROUP BY kind HAVING approx_count_distinct(id % 20) > 1
+
+-- name: about_how_many_closely | for: the precision is said above the values | ordered: yes
+SELECT approx_count_distinct(id % 50, 0.2), approx_count_distinct(ALL kind, 0.01D) AS k FROM events WHERE id > 3
+
 -- name: arrays_and_samples | for: names of the same | ordered: no
 SELECT kind, array_sort(array_agg(id % 3)) AS l, stddev_samp(amount) AS s, mean(id) AS m FROM events GROUP BY kind HAVING count(*) > 1
 

@@ -824,23 +824,27 @@ SELECT p_partkey, d.k, d.total FROM (SELECT c_nationkey AS k, sum(o_totalprice) 
 JOIN part ON p_size = d.k;
 
 -- name: rules_subtree_left | ordered: ties n_name | for: what FROM begins with is joined at its site, a condition that asks for NULLs too
-SELECT n_name, count(*) AS n, max(p_name) AS last FROM nation LEFT JOIN customer ON c_nationkey = n_nationkey AND c_acctbal > 9900 JOIN supplier ON s_nationkey = n_nationkey
-JOIN partsupp ON ps_suppkey = s_suppkey LEFT JOIN part ON p_partkey = ps_partkey AND p_size = 7 WHERE c_custkey IS NULL OR c_mktsegment = 'BUILDING' GROUP BY n_name ORDER BY n_name;
+SELECT n_name, count(*) AS n, max(s_name) AS last FROM nation LEFT JOIN customer ON c_nationkey = n_nationkey AND c_acctbal > 9900 JOIN supplier ON s_nationkey = n_nationkey
+LEFT JOIN partsupp ON ps_suppkey = s_suppkey AND ps_availqty < 20 WHERE (c_custkey IS NULL OR c_mktsegment = 'BUILDING') AND ps_partkey IS NULL GROUP BY n_name ORDER BY n_name;
 
 -- name: rules_subtree_first | ordered: no | for: a left join and an anti join made before the join that they follow; columns with one name
 SELECT o_orderkey, c.c_name, m.c_name, m.c_acctbal FROM orders AS o JOIN customer AS c ON o.o_custkey = c.c_custkey LEFT JOIN customer AS m ON m.c_custkey = c.c_custkey + 1 AND m.c_acctbal < 0
 LEFT ANTI JOIN nation ON n_nationkey = c.c_nationkey AND n_regionkey < 3 WHERE o_orderkey < 3000;
 
 -- name: rules_subtree_chain | ordered: no | for: two left joins, the second of which asks of the first; rows without either
-SELECT p_partkey, ps_comment, s_name, l_orderkey FROM lineitem RIGHT JOIN part ON l_partkey = p_partkey AND l_quantity > 45 LEFT JOIN partsupp ON ps_partkey = p_partkey AND ps_availqty < 500
-LEFT JOIN supplier ON s_suppkey = ps_suppkey AND s_acctbal > 5000 WHERE p_size = 3;
+SELECT p_partkey, s_name, count(l_orderkey), sum(l_quantity) FROM lineitem RIGHT JOIN part ON l_partkey = p_partkey AND l_quantity > 45 LEFT JOIN partsupp ON ps_partkey = p_partkey AND ps_availqty < 500
+LEFT JOIN supplier ON s_suppkey = ps_suppkey AND s_acctbal > 5000 WHERE p_size < 30 AND (ps_comment LIKE '%a' OR ps_partkey IS NULL) GROUP BY p_partkey, s_name;
 
 -- name: rules_subtree_full | ordered: no | for: NULLs, NaN and -0.0 as keys of a full join at one site, joined on with another's rows
-SELECT a.id, b.id, a.s, b.f64, p_partkey FROM nasty AS a FULL JOIN nasty AS b ON a.f64 = b.f64 AND a.id <> b.id LEFT JOIN part ON p_partkey = coalesce(a.i32, b.i32);
+SELECT a.id, b.id, p_partkey FROM nasty AS a FULL JOIN nasty AS b ON a.f64 = b.f64 AND a.s = b.s AND a.id <> b.id LEFT JOIN part ON p_partkey = coalesce(a.i32, b.i32) WHERE a.id IS NULL OR b.id IS NULL;
 
 -- name: rules_subtree_semi | ordered: no | for: a semi join by a null-safe equality, commas, a subquery that asks for a column of the block
 SELECT count(*), sum(o_totalprice) FROM orders, customer AS c LEFT SEMI JOIN nation AS n ON n.n_nationkey <=> c.c_nationkey AND n.n_name < 'J'
 WHERE o_custkey = c.c_custkey AND EXISTS (SELECT 1 FROM supplier WHERE s_nationkey = c.c_nationkey AND s_acctbal > c_acctbal);
+
+-- name: rules_subtree_snowflake | ordered: no | for: rows that have no part are kept, those of parts without a supplier too
+SELECT l_orderkey, l_linenumber, s.s_suppkey FROM lineitem LEFT JOIN partsupp AS ps ON ps.ps_partkey = l_partkey AND ps.ps_suppkey = l_suppkey AND ps.ps_availqty < 5000
+LEFT JOIN supplier AS s ON s.s_suppkey = ps.ps_suppkey AND s.s_acctbal > ps.ps_supplycost AND s.s_comment LIKE '%the%' WHERE l_orderkey < 5000;
 
 -- name: rules_fields_joined | ordered: no | for: fields of a struct are called as the columns are, whichever tables are joined first
 SELECT o_orderkey, struct(c.c_name, m.c_name) AS f, to_json((c.c_custkey, m.c_custkey)) AS j FROM orders AS o JOIN customer AS c ON o.o_custkey = c.c_custkey

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -16,7 +17,7 @@ from sqlglot import exp
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.input import END, Polled
 from skerry.plan.fragment import MergeStep, SortKey
-from skerry.plan.partials import call_of, kernel_of, split_of
+from skerry.plan.partials import call_of, distinct_of, kernel_of, split_of
 from skerry.spark.types import type_text
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
@@ -31,6 +32,9 @@ ROWS, GROUPS, PARTS = 1500, 120, 3
 # Of one sign: a sum that cancels depends on its order, in Spark too.
 FLOATS = (0.0, -0.0, 1.5, 2.25, 1e-9, 12345.678, 1e15)
 
+# Other bits than those of math.nan, and to SQL the same.
+(ODD_NAN,) = struct.unpack("<d", struct.pack("<Q", 0xFFF8_DEAD_BEEF_0001))
+
 
 def decimals(precision: int, scale: int) -> Callable[[Random], Decimal]:
     return lambda random: Decimal(random.randrange(-(10**precision) + 1, 10**precision)).scaleb(-scale)
@@ -42,7 +46,7 @@ COLUMNS: dict[str, tuple[pa.DataType, Callable[[Random], Any]]] = {
     "i64": (pa.int64(), lambda random: random.randrange(-(2**40), 2**40)),
     "f32": (pa.float32(), lambda random: random.choice(FLOATS)),
     "f64": (pa.float64(), lambda random: random.choice(FLOATS)),
-    "wild": (pa.float64(), lambda random: random.choice((math.nan, math.inf, -math.inf, -0.0, 0.0, 1.0))),
+    "wild": (pa.float64(), lambda random: random.choice((math.nan, ODD_NAN, math.inf, -math.inf, -0.0, 0.0, 1.0))),
     "d5": (pa.decimal128(5, 2), decimals(5, 2)),
     "d15": (pa.decimal128(15, 2), decimals(15, 2)),
     "d18": (pa.decimal128(18, 4), decimals(18, 4)),
@@ -161,3 +165,25 @@ def test_merging_in_sql(keys: tuple[str, ...], oracle: SparkOracle, resolve: Cal
     shown = ", ".join(f"{text} AS c{place}" for place, text in enumerate([*keys, *CALLS, *SKETCHES]))
     grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
     same_table(found, oracle.run(f"SELECT {shown} FROM t{grouped}"), ordered=False)
+
+
+@pytest.mark.parametrize("keys", [(), ("g",)], ids=["all", "by g"])
+def test_about_how_many_of_distinct_values(
+    keys: tuple[str, ...], oracle: SparkOracle, resolve: Callable[..., str | None]
+) -> None:
+    """The answer of one pass over all rows, for every type that is made distinct first."""
+    for column in (*COLUMNS, "wild * i8", "CAST(wild AS FLOAT)", "d15 * d5", "upper(s)"):
+        precision = ", 0.2" if column < "d" else ""
+        text = f"approx_count_distinct({column}{precision})"
+        call = call_of(expression(text))
+        assert call is not None
+        values = distinct_of(call, lambda node: infer(node, resolve))
+        assert values is not None, text
+        (value,) = map(render, values)
+        group, listed = ", ".join(("part", *keys, value)), ", ".join((*keys, f"{value} AS v"))
+        oracle.session.sql(f"SELECT {listed} FROM t GROUP BY {group}").createOrReplaceTempView("partial")
+        grouped = f" GROUP BY {', '.join(keys)}" if keys else ""
+        shown = ", ".join((*keys, f"{text} AS n"))
+        merged = ", ".join((*keys, f"approx_count_distinct(v{precision}) AS n"))
+        found = oracle.run(f"SELECT {merged} FROM partial{grouped}")
+        same_table(found, oracle.run(f"SELECT {shown} FROM t{grouped}"), ordered=False)

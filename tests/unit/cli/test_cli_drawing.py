@@ -50,6 +50,20 @@ def test_members_fragments_edges_and_links_are_in_it(at: str) -> None:
         assert 0 <= float(rect.attrib.get("x", "0")) <= width - float(rect.attrib["width"]) + 1
 
 
+def test_no_line_hides_behind_a_member_between_its_ends() -> None:
+    """Rows of the last fragment go back to a relay, and from there to the initiator, past the fragment's member."""
+    ends = (("oslo", "bergen"), ("bergen", "tromso"), ("tromso", "bergen"), ("bergen", "front"))
+    links = tuple(Link(*each, 100.0, 0.0, 0.5) for each in ends)
+    svg, texts = drawn(SQL, "front", Topology(msgspec.structs.replace(CONFIG, links=links)))
+    assert "100 Mbit/s, $0.5/GB →" in texts
+    paths = [each for each in svg.iter("{http://www.w3.org/2000/svg}path") if each.attrib.get("class")]
+    above = [float(each.attrib["d"].split(" L")[1].split()[1]) for each in paths if " L" in each.attrib["d"]]
+    rects = svg.iter("{http://www.w3.org/2000/svg}rect")
+    top = min(float(each.attrib["y"]) for each in rects if each.attrib.get("class", "").startswith("member"))
+    assert len(above) == len(set(above)) >= 2
+    assert 40 < min(above) <= max(above) < top
+
+
 def test_what_was_sent_in_fact_is_told() -> None:
     ran = {fragment.id: Ran(7, 3 << 20, 0.25, (5,)) for fragment in planned(SQL, "oslo").fragments}
     _, texts = drawn(SQL, "oslo", CHAIN, actual=Actual(ran, (LinkUse("oslo", "tromso", 1, 1, 0.0),), 24, 1.5))

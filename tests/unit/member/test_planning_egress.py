@@ -91,14 +91,32 @@ links:
 - {between: [bergen, tromso], mbit: 100}
 """
 )
+JOINED = parse(
+    """
+cluster: c
+members:
+  oslo:
+    address: 'h:1'
+    tables:
+      orders: {format: parquet, path: o, leaves: filtered, columns: {o_id: int, o_cust: int, o_total: int}}
+      items: {format: parquet, path: i, columns: {i_order: int, i_note: string}}
+      visits: &visits {format: parquet, path: v, leaves: aggregated, columns: {k: int, v: int}}
+  bergen:
+    address: 'h:2'
+    tables:
+      visits: *visits
+      customer: {format: parquet, path: c, columns: {c_id: int, c_name: string}}
+"""
+)
 ROWS = {("oslo", "visits"): 1000, ("bergen", "visits"): 2, ("oslo", "open"): 2000, ("bergen", "wide"): 5000}
+ROWS |= {("oslo", "orders"): 100_000, ("oslo", "items"): 200_000, ("bergen", "customer"): 1_000_000}
 
 
-def guarded(sql: str, at: str) -> Planned | Explained:
+def guarded(sql: str, at: str, config: Config = GUARDED) -> Planned | Explained:
     async def run() -> object:
-        member = Member(GUARDED, at, None)
+        member = Member(config, at, None)
         try:
-            for name, each in GUARDED.members.items():
+            for name, each in config.members.items():
                 parts = [
                     TablePart(table.name, name, table.columns, rows, rows * 8, 1, 1)
                     for table in each.tables.values()
@@ -134,6 +152,19 @@ def test_the_root_is_where_rows_have_to_stay() -> None:
         ("bergen", "tromso"),
     ]
     assert plan.fragments[-1].reason == "rows of bergen may not leave it"
+
+
+def test_joins_of_one_site_are_given_up_where_their_rows_may_not_leave() -> None:
+    """Joined, orders has no condition that is certainly its own; by itself it has, and the groups come as well."""
+    sql = (
+        "SELECT o_cust, c_name, n FROM orders LEFT SEMI JOIN items ON i_order = o_id AND i_note = 'a' "
+        "JOIN customer ON c_id = o_cust JOIN (SELECT k, count(*) AS n FROM visits GROUP BY k) AS g ON g.k = c_id "
+        "WHERE o_total < 5"
+    )
+    plan = guarded(sql, "bergen", JOINED).plan
+    leaving = [each.sql for each in plan.fragments if each.output.receiver != each.member]
+    assert any(each.endswith(" AS orders WHERE o_total < 5") for each in leaving), leaving
+    assert any("count(*)" in each for each in leaving), leaving
 
 
 def test_a_budget_counts_the_result_of_a_query_at_one_site() -> None:

@@ -41,6 +41,12 @@ def test_json_has_all_that_a_program_needs() -> None:
     assert "seconds" not in found
 
 
+def test_json_has_prices_and_budgets_of_links() -> None:
+    links = (Link("oslo", "bergen", 10.0, 0.0, 0.02, query_bytes=64), *LINKS)
+    found = describe(planned(SQL), "oslo", Topology(msgspec.structs.replace(CONFIG, links=links)))["links"]
+    assert (found[0]["to"], found[0]["usd_per_gb"], found[0]["query_bytes"]) == ("bergen", 0.02, 64)
+
+
 def test_text_tells_the_way_and_what_happened() -> None:
     lines = explain(planned(SQL), "oslo", TOPOLOGY, RUN)
     assert any(line.startswith("    → edge 1 to oslo, by way of tromso, zstd (~150000 rows") for line in lines)
@@ -86,7 +92,7 @@ def test_who_has_no_reason_gets_one() -> None:
         each.reason
         for each in with_reasons(msgspec.structs.replace(plan, fragments=(first, plan.fragments[1]))).fragments
     ]
-    assert reasons == ["someone knows", "orders is here; about 4.6 MiB arrive from bergen"]
+    assert reasons == ["someone knows", "orders is there; about 4.6 MiB arrive from bergen"]
     assert with_reasons(planned("SELECT 1")).fragments[0].reason == "it reads no table"
     assert with_reasons(plan).plan_id == fingerprint(with_reasons(plan))
 

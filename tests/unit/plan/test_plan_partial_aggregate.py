@@ -59,6 +59,11 @@ SELECT kind, sum(id) FROM events GROUP BY kind HAVING count(*) > 1
 SELECT kind FROM events GROUP BY kind HAVING count(*) > 1
 SELECT count(DISTINCT kind) FROM events
 SELECT kind, count(DISTINCT kind) FROM events GROUP BY kind
+SELECT approx_count_distinct(kind) FROM events
+SELECT approx_count_distinct(kind, 0.1), count(DISTINCT kind) FROM events
+SELECT approx_count_distinct(ALL kind, 1e-2d), approx_count_distinct(DISTINCT kind, 0.2) FROM events
+SELECT kind, approx_count_distinct(kind) AS n FROM events GROUP BY kind ORDER BY n
+SELECT kind FROM events GROUP BY kind HAVING approx_count_distinct(id % 2 = 0) > 1
 SELECT kind, count(*) AS n FROM events GROUP BY CUBE (kind)
 SELECT kind, count(*) AS n FROM events GROUP BY kind WITH ROLLUP
 SELECT tags, count(*) FROM events GROUP BY tags
@@ -80,7 +85,14 @@ WHOLE = """
 SELECT kind, percentile(amount, 0.5) FROM events GROUP BY kind
 SELECT first(kind), count(*) FROM events
 SELECT any_value(kind) FROM events
-SELECT approx_count_distinct(kind) FROM events
+SELECT approx_count_distinct(id), approx_count_distinct(amount) FROM events
+SELECT approx_count_distinct(tags) FROM events
+SELECT approx_count_distinct(place) FROM events
+SELECT approx_count_distinct(kind COLLATE UTF8_LCASE) FROM events
+SELECT approx_count_distinct(CAST(map(kind, 1) AS MAP<STRING, INT>)) FROM events
+SELECT approx_count_distinct(kind) FILTER (WHERE id > 5) FROM events
+SELECT approx_count_distinct(1), count(*) FROM events
+SELECT approx_count_distinct(kind), any_value(kind) FROM events
 SELECT hll_sketch_agg(id) FROM events
 SELECT kind, sum(id) OVER () FROM events
 SELECT sum(DISTINCT id), sum(DISTINCT amount) FROM events

@@ -119,7 +119,8 @@ def test_without_rules_the_strategy_counts(sink: str) -> None:
     sql = "SELECT o_id, c_id FROM orders JOIN customer ON o_id = c_id"
     plan = planned(sql, sink, CHAIN, Rules(frozenset(), "bottom-up"))
     assert root(plan) == "bergen"
-    assert plan.fragments[-1].reason == f"all its rows pass bergen on their way to {sink}"
+    way = "come to bergen, where the result goes" if sink == "bergen" else "pass bergen on their way to tromso"
+    assert plan.fragments[-1].reason == f"all its rows {way}"
     assert root(planned(sql, sink, CHAIN, Rules(frozenset()))) == "oslo", "where the fewest bytes arrive"
 
 

@@ -46,6 +46,77 @@ ITEM = ["i_order", "i_part", "i_count", "i_customer"]
         ("SELECT * FROM (orders JOIN item ON o_id = i_order)", {"orders": ORDERS, "item": ITEM}),
         ("SELECT x.* FROM (orders JOIN item ON o_id = i_order) AS x", {"orders": ORDERS, "item": ITEM}),
         ("SELECT x.c FROM (item a CROSS JOIN item b) AS x(c, d, e, f, g, h, i, j)", {"a": ITEM, "b": ITEM}),
+        # A name is looked for in its own SELECT first, then in those around it.
+        (
+            "SELECT a.o_note FROM orders a WHERE a.o_id IN (SELECT o_id FROM orders b WHERE o_price > 1)",
+            {"a": ["o_id", "o_note"], "b": ["o_id", "o_price"]},
+        ),
+        (
+            "SELECT o_note FROM orders a WHERE EXISTS (SELECT 1 FROM orders b WHERE b.o_id = a.o_customer)",
+            {"a": ["o_customer", "o_note"], "b": ["o_id"]},
+        ),
+        (
+            "SELECT o_note FROM orders a WHERE EXISTS (SELECT 1 FROM item WHERE i_order = o_id AND i_part = o_price)",
+            {"a": ["o_id", "o_price", "o_note"], "item": ["i_order", "i_part"]},
+        ),
+        (
+            "SELECT o_id FROM orders a WHERE (SELECT max(b.o_note) FROM orders b WHERE b.o_id = a.o_id AND EXISTS "
+            "(SELECT 1 FROM orders c WHERE c.o_date = b.o_date AND c.o_price = a.o_price)) > ''",
+            {"a": ["o_id", "o_price"], "b": ["o_id", "o_date", "o_note"], "c": ["o_date", "o_price"]},
+        ),
+        (
+            "SELECT o_note FROM orders a WHERE o_id IN (SELECT x.o_id FROM (SELECT o_id, a.o_date FROM orders b) x)",
+            {"a": ["o_id", "o_date", "o_note"], "b": ["o_id"]},
+        ),
+        (
+            "SELECT a.o_id FROM orders a, LATERAL (SELECT i_part FROM item WHERE i_order = o_price) l",
+            {"a": ["o_id", "o_price"], "item": ["i_order", "i_part"]},
+        ),
+        (
+            "SELECT a.o_id, b.o_date FROM orders a JOIN orders b ON a.o_customer = b.o_id",
+            {"a": ["o_id", "o_customer"], "b": ["o_id", "o_date"]},
+        ),
+        ("SELECT b.o_date FROM orders a JOIN orders b USING (o_id)", {"a": ["o_id"], "b": ["o_id", "o_date"]}),
+        (
+            "SELECT a.o_id FROM (orders a JOIN orders b USING (o_id)) JOIN item ON i_order = a.o_id",
+            {"a": ["o_id"], "b": ["o_id"], "item": ["i_order"]},
+        ),
+        (
+            "WITH t AS (SELECT o_id, o_note FROM orders) SELECT t.o_id FROM t JOIN orders b ON b.o_id = t.o_id",
+            {"orders": ["o_id", "o_note"], "b": ["o_id"]},
+        ),
+        # A name that two tables have is Spark's to refuse.
+        (
+            "SELECT o_note FROM orders a JOIN orders b ON a.o_id = b.o_id",
+            {"a": ["o_id", "o_note"], "b": ["o_id", "o_note"]},
+        ),
+        # What an alias is called is no mention; a name that may be the alias or a column is kept.
+        ("SELECT i_part AS c_name FROM item, customer", {"item": ["i_part"], "customer": ["c_vip"]}),
+        ("SELECT i_part AS c_name FROM item, customer ORDER BY c_name", {"item": ["i_part"], "customer": ["c_name"]}),
+        # A field is none either, but of an alias it might be a column.
+        ("SELECT c_home.o_note FROM customer, orders", {"customer": ["c_home"], "orders": ["o_date"]}),
+        ("SELECT o.o_note.x FROM customer, orders o", {"customer": ["c_vip"], "o": ["o_note"]}),
+        # The relation on the right of a semi join is not seen above it, one further on is not seen in ON, and what
+        # HAVING and ORDER BY do not find among the groups may be a name of the query around.
+        (
+            "SELECT 1 FROM orders x WHERE o_id IN (SELECT o_note FROM item LEFT SEMI JOIN orders b ON b.o_id = i_part)",
+            {"x": ["o_id", "o_note"], "item": ["i_part"], "b": ["o_id", "o_note"]},
+        ),
+        (
+            "SELECT 1 FROM orders x WHERE x.o_id IN (SELECT i_part FROM item JOIN customer ON o_note = c_name "
+            "JOIN orders b ON b.o_id = i_order)",
+            {"x": ["o_id", "o_note"], "item": ["i_order", "i_part"], "customer": ["c_name"], "b": ["o_id", "o_note"]},
+        ),
+        (
+            "SELECT 1 FROM orders x WHERE o_id IN (SELECT max(b.o_id) FROM orders b GROUP BY b.o_date ORDER BY o_note)",
+            {"x": ["o_id", "o_note"], "b": ["o_id", "o_date", "o_note"]},
+        ),
+        ("(SELECT o_id FROM orders) ORDER BY o_note", {"orders": ["o_id", "o_note"]}),
+        # Rows of mentions that need no column travel with those of another.
+        (
+            "SELECT a.o_note FROM orders a WHERE EXISTS (SELECT * FROM orders b)",
+            {"a": ["o_note"], "b": ["o_note"]},
+        ),
     ],
 )
 def test_needed_columns(sql: str, needed: dict[str, list[str]]) -> None:

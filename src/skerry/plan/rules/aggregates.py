@@ -16,7 +16,7 @@ from sqlglot import exp
 from skerry.catalog.table import Column
 from skerry.plan.fragment import MergeStep, SortKey
 from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set_leaves
-from skerry.plan.partials import Call, call_of, called, cast, kernel_of, split_of
+from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
 from skerry.sql.fields import names_field
 from skerry.sql.lexer import tokens_of
@@ -159,10 +159,9 @@ class _Splitter:
         block, select = self._block, self._block.select
         for key in block.keys:
             self._add(key, block.type_of(key))
-        for call in self._distinct_calls():
-            for argument in call.arguments:
-                if self._place(argument) is None:
-                    self._add(block.plain(argument), block.type_of(argument))
+        for value in self._distinct_values():
+            if self._place(value) is None:
+                self._add(block.plain(value), block.type_of(value))
         self._grouped = len(self._listed)
         final = exp.Select(expressions=[self._item(item) for item in select.expressions])
         final.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(block.scan), alias=self._alias())))
@@ -188,15 +187,16 @@ class _Splitter:
             partial.set("group", exp.Group(expressions=keys))
         return partial
 
-    def _distinct_calls(self) -> list[Call]:
+    def _distinct_values(self) -> list[exp.Expr]:
         """Aggregates of distinct values: these values are grouped by as well, and taken once above."""
-        calls = [call for node in self._block.aggregates if (call := call_of(node)) is not None]
-        calls = [call for call in calls if call.is_distinct and split_of(call, self._block.type_of) is None]
-        for call in calls:
-            has_columns = all(argument.find(exp.Column) for argument in call.arguments)
-            if call.where is not None or not call.arguments or not has_columns:
-                raise _Unsplit
-        return calls
+        found: list[exp.Expr] = []
+        for call in map(call_of, self._block.aggregates):
+            if call is not None and split_of(call, self._block.type_of) is None:
+                values = distinct_of(call, self._block.type_of)
+                if values is None:
+                    raise _Unsplit
+                found += values
+        return found
 
     # --- what stands above the partial rows ---
     def _item(self, item: exp.Expr) -> exp.Expr:
@@ -234,12 +234,14 @@ class _Splitter:
             # In brackets, as the call was one operand.
             merged = split.merged([self._column(self._partial_place(*each)) for each in split.partials])
             return exp.Paren(this=merged) if isinstance(merged, exp.Binary) else merged
-        if not call.is_distinct:
+        values = distinct_of(call, self._block.type_of)
+        if values is None:
             raise _Unsplit
-        places = [self._place(argument) for argument in call.arguments]
+        places = [self._place(value) for value in values]
         arguments = [self._column(place) for place in places if place is not None]
-        assert len(arguments) == len(call.arguments)
-        return called(call.name, exp.Distinct(expressions=arguments))
+        assert len(arguments) == len(values)
+        arguments += [each.copy() for each in call.arguments[len(values) :]]
+        return called(call.name, *([exp.Distinct(expressions=arguments)] if call.is_distinct else arguments))
 
     def _group(self, group: exp.Expr) -> exp.Expr:
         if not self._block.has_sets:

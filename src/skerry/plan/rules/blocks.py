@@ -124,9 +124,13 @@ def as_part(name: str, block: Block, estimate: Estimate) -> TablePart:
     stats: list[ColumnStats] = []
     for index, column in enumerate(block.columns):
         own = known[index] if known else by_name.get(column.name.lower())
+        if own is None:
+            stats.append(ColumnStats(column.name, ndv=rows))
+            continue
         # A guess, so never none or all of them, which would be a proof (refute.py).
-        nulls = (min(int(own.nulls * rows), rows - 1) or None) if own is not None else None
-        stats.append(ColumnStats(column.name, nulls=nulls, ndv=min(own.ndv, rows) if own is not None else rows))
+        nulls = min(int(own.nulls * rows), rows - 1) or None
+        width = own.width_bytes if own.type == column.type else None
+        stats.append(ColumnStats(column.name, nulls=nulls, ndv=min(own.ndv, rows), width_bytes=width))
     return TablePart(name, block.member, block.columns, rows, rows * 16 * len(stats), 0, 0, PartStats(tuple(stats)))
 
 

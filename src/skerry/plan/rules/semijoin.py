@@ -144,7 +144,12 @@ class Reducer:
         found = self._scans.get(mention.name)
         if found is None:
             filters = [unqualified(condition.filter) for condition in mention.conditions]
-            wanted = {*mention.scan.columns, *(own for pairs in mention.arcs.values() for own, _ in pairs)}
+            wanted = {own for pairs in mention.arcs.values() for own, _ in pairs}
+            # Other mentions of the table may travel as one with it.
+            table = mention.scan.table
+            for each in (mention, *self._mentions.values()):
+                if each.scan.table.name == table.name and each.scan.table.member == table.member:
+                    wanted.update(each.scan.columns)
             found = self._estimator.scan(mention.parts, filters, sorted(wanted))
             found = self._scans[mention.name] = self._as_seen(Node(mention, (), found), found)
         return found

@@ -1,6 +1,6 @@
 """A table whose rows only make a set is one: rows that are alike in the columns they send travel once.
 
-EXISTS and IN ask about a set, and UNION, INTERSECT and EXCEPT (without ALL) make one.
+EXISTS, IN, SEMI and ANTI joins ask about a set, and UNION, INTERSECT and EXCEPT (without ALL) make one.
 """
 
 from __future__ import annotations
@@ -30,6 +30,19 @@ def is_set(scope: Scope) -> bool:
         isinstance(node, exp.Window) or is_aggregate(node) or is_generator(node)
         for item in select.expressions
         for node in item.walk()
+    )
+
+
+def is_asked_about(scope: Scope, table: exp.Expr) -> bool:
+    """Is it the right side of a SEMI or ANTI join, of which the left side asks whether there is such a row?"""
+    join = table.parent
+    return (
+        scope.plain
+        and isinstance(join, exp.Join)
+        and join.this is table
+        and join.args.get("kind") in ("SEMI", "ANTI")
+        and join.args.get("side") in (None, "", "LEFT")
+        and is_deterministic(join)
     )
 
 

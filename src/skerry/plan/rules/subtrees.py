@@ -11,7 +11,7 @@ that S is joined with:
 An equality of a column of S meets none. Inner, left, semi and anti joins of R with others may stand in between: they
 ask nothing of t, and keep or drop rows of S or put others beside them. After a right or full join nothing is moved,
 since it makes rows of NULLs of S. A condition that is asked of more rows so must not fail on them. Where a name is in
-doubt, or a join names its columns by USING or NATURAL, everything stays as it is.
+doubt, or a join is NATURAL, or something asks for the column that USING makes, everything stays as it is.
 """
 
 from __future__ import annotations
@@ -81,10 +81,6 @@ class Subtree:
     uses: tuple[tuple[exp.Column, End], ...]
     own: frozenset[End]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.inside)
-
 
 def put_subtree(
     scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], tried: set[tuple[str, ...]], name: str
@@ -99,16 +95,16 @@ def put_subtree(
         each.source.columns = tuple(column.name.lower() for column in each.columns)
     within = scopes_within(scopes)
     for scope in scopes.all:
-        if _is_open(scope):
-            relations = _relations(scope, holders)
-            if relations is not None:
-                for inside in _grown(scope, relations):
-                    key = tuple(each.name for each in inside)
-                    found = _subtree(scope, within[id(scope)], inside, holders) if key not in tried else None
-                    tried.add(key)
-                    if found is not None:
-                        _put(found, name)
-                        return True
+        relations = _relations(scope, holders) if _is_open(scope) else None
+        if relations is None or not _without_using(scope, within[id(scope)]):
+            continue
+        for inside in _grown(scope, relations):
+            key = tuple(each.name for each in inside)
+            found = _subtree(scope, within[id(scope)], inside, holders) if key not in tried else None
+            tried.add(key)
+            if found is not None:
+                _put(found, name)
+                return True
     return False
 
 
@@ -120,9 +116,34 @@ def _is_open(scope: Scope) -> bool:
         return False
     if not any(join.args.get("side") or join.args.get("kind") in _ONE_SIDED for join in joins):
         return False
-    if any(isinstance(join.this, exp.Lateral) or join.args.get("using") or join.args.get("method") for join in joins):
+    if any(isinstance(join.this, exp.Lateral) or join.args.get("method") for join in joins):
         return False
     return len(joins) > 1 and all(source.columns is not None for source in scope.sources)
+
+
+def _without_using(scope: Scope, within: Sequence[Scope]) -> bool:
+    """USING (k) is ON a.k = b.k if only these two have a k, and nobody asks for the one that it makes of both."""
+    joins = [join for join in scope.select.args["joins"] if join.args.get("using")]
+    names = {column.name.lower() for join in joins for column in join.args["using"]}
+    holders = {name: [source for source in scope.sources if name in (source.columns or ())] for name in names}
+    if names & {column.parts[0].name.lower() for each in within for column in each.columns}:
+        return False
+    for join in joins:
+        sides = [holders[column.name.lower()] for column in join.args["using"]]
+        if any(len(side) != 2 or side[1].node is not join.this for side in sides):
+            return False
+    for join in joins:
+        equal: list[exp.Expr] = []
+        for name in [column.name for column in join.args["using"]]:
+            ends = [
+                exp.Column(this=exp.Identifier(this=name, quoted=True), table=_alias(source).copy())
+                for source in holders[name.lower()]
+            ]
+            scope.columns.extend(ends)
+            equal.append(exp.EQ(this=ends[0], expression=ends[1]))
+        join.set("on", conjunction(equal))
+        join.set("using", None)
+    return True
 
 
 def _relations(scope: Scope, holders: Mapping[str, Sequence[TablePart]]) -> list[Relation] | None:
@@ -227,8 +248,9 @@ def _subtree(
     hidden = {each.name for each in inside if each.is_one_sided}
     if any(end[0] in hidden for _, end in uses):
         return None  # Spark does not know it there
-    others = _others(scope, gone) if not _is_contiguous(scope, inside) else ()
-    if any(_may_fail(each, scope, inside, holders) for each in others):
+    others = list(_others(scope, gone)) if not _is_contiguous(scope, inside) else []
+    # Chance would decide of each row again that a join has made of one.
+    if any(not is_deterministic(each) or _may_fail(each, scope, inside, holders) for each in others):
         return None
     return Subtree(scope, tuple(inside), moved, uses, frozenset(reader.own))
 
