@@ -39,6 +39,19 @@ def test_what_may_fail_is_not_computed_before_its_join(value: str) -> None:
         assert not any("value_0" in fragment.sql for fragment in plan.fragments), plan.fragments
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "transform(array('a', 'b'), c_name -> upper(c_name))",
+        "filter(array('a', 'b'), c_name -> c_name LIKE 'a%')",
+        "exists(array(1, 2), c_nation -> c_nation BETWEEN 1 AND 2 AND c_nation = o_id)",
+    ],
+)
+def test_what_a_lambda_makes_of_its_variable_is_not_computed_from_a_column(value: str) -> None:
+    for plan in plans(f"SELECT o_id, {value} AS v {JOINED}"):
+        assert not any("value_0" in fragment.sql for fragment in plan.fragments), plan.fragments
+
+
 @pytest.mark.parametrize("value", ["substring(c_name, 1, 2)", "c_name LIKE 'x%'", "c_name = 'x' AND c_nation IS NULL"])
 def test_what_cannot_fail_is(value: str) -> None:
     found = plans(f"SELECT o_id, {value} AS v {JOINED}")

@@ -847,7 +847,7 @@ SELECT l_orderkey, l_linenumber, s.s_suppkey FROM lineitem LEFT JOIN partsupp AS
 LEFT JOIN supplier AS s ON s.s_suppkey = ps.ps_suppkey AND s.s_acctbal > ps.ps_supplycost AND s.s_comment LIKE '%the%' WHERE l_orderkey < 5000;
 
 -- name: rules_fields_joined | ordered: no | for: fields of a struct are called as the columns are, whichever tables are joined first
-SELECT o_orderkey, struct(c.c_name, m.c_name) AS f, to_json((c.c_custkey, m.c_custkey)) AS j FROM orders AS o JOIN customer AS c ON o.o_custkey = c.c_custkey
+SELECT o_orderkey, to_json(struct(c.c_name, m.c_name)) AS f, to_json((c.c_custkey, m.c_custkey)) AS j FROM orders AS o JOIN customer AS c ON o.o_custkey = c.c_custkey
 LEFT JOIN customer AS m ON m.c_custkey = c.c_custkey + 1 AND m.c_acctbal < 0 WHERE o_orderkey < 1000;
 
 -- name: rules_fields_equal | ordered: no | for: what holds of a column by its name does not hold of its equal
@@ -855,3 +855,6 @@ SELECT o_orderkey, struct(substring(c_phone, 1, 2), o_orderstatus) AS f FROM ord
 
 -- name: rules_fields_groups | ordered: no | for: fields that are called as groups are
 SELECT to_json(struct(flag, max(i32))) AS j, count(*) AS n FROM nasty GROUP BY flag HAVING struct(flag).flag IS NOT NULL OR count(*) > 0;
+
+-- name: rules_fields_lambda | ordered: no | for: variables of lambdas that are called as columns are
+SELECT o_orderkey, transform(array('a', 'b'), c_phone -> upper(c_phone)) AS t, filter(array(1, 20), c_nationkey -> c_nationkey > 9) AS f FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_orderkey < 500;

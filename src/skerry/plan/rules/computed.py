@@ -148,7 +148,8 @@ def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Ite
     stack = [child for child in root.iter_expressions() if not isinstance(root, exp.Join) or child is root.args["on"]]
     while stack:
         node = stack.pop()
-        if isinstance(node, exp.Query | exp.Window):
+        # In a lambda a name may be that of its variable, whatever columns are called.
+        if isinstance(node, exp.Query | exp.Window | exp.Lambda):
             continue
         if _is_value(node) and not names_field(node) and owner(node, scope) is source and cannot_fail(node, types):
             type_ = infer(node, types)
