@@ -25,6 +25,9 @@ from skerry.client.pep249 import Error
 from skerry.errors import SkerryError
 
 SCALE = "0.1"
+# A plan that has not changed for so long is shown; none is waited for longer than the second.
+_SETTLED_S = 1.5
+_SETTLE_S = 10.0
 FIRST_PORT = 7101
 SITES = {
     "oslo": ("orders", "lineitem"),
@@ -161,10 +164,8 @@ def show_query(connection: Connection, url: str, console: Console) -> None:
     console.rule("query", align="left")
     console.print(QUERY, highlight=False)
     console.rule("plan", align="left")
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN {QUERY}")
-        for (line,) in cursor.fetchall():
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for line in _settled_plan(connection):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
     console.rule("rows", align="left")
     started = time.monotonic()
     live = LiveLine(url, console)
@@ -182,6 +183,19 @@ def show_query(connection: Connection, url: str, console: Console) -> None:
             _show_links(_final_status(cursor.status), console)
     finally:
         live.close()
+
+
+def _settled_plan(connection: Connection) -> list[str]:
+    """Members that have just started still look at their tables: the plan that stays is the one that runs."""
+    lines: list[str] = []
+    began = since = time.monotonic()
+    with connection.cursor() as cursor:
+        while time.monotonic() < min(since + _SETTLED_S, began + _SETTLE_S):
+            found = [line for (line,) in cursor.execute(f"EXPLAIN {QUERY}").fetchall()]
+            if found != lines:
+                lines, since = found, time.monotonic()
+            time.sleep(0.1)
+    return lines
 
 
 def _final_status(ask: object) -> QueryStatus:
