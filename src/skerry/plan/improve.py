@@ -22,7 +22,7 @@ from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import JOB_S, Shipment
-from skerry.plan.rules.subtrees import put_subtree
+from skerry.plan.rules.subtrees import has_outer_join, put_subtree
 from skerry.plan.site import Site
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query
@@ -114,7 +114,8 @@ def _best_draft(
         best = other if _is_better(other, best) else best
     tried: set[tuple[str, ...]] = set()
     prefix = free_prefix(best.tree, "subtree_")
-    for number in range(1, _SUBTREES_MAX + 1) if site.rules.has("subtrees") else ():
+    may_have = site.rules.has("subtrees") and has_outer_join(best.tree)
+    for number in range(1, _SUBTREES_MAX + 1) if may_have else ():
         tree, name = best.tree.copy(), f"{prefix}{number}"
         if not put_subtree(read_scopes(tree, scans), holders, tried, name):
             break

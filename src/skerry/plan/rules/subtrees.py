@@ -108,13 +108,22 @@ def put_subtree(
     return False
 
 
+def has_outer_join(tree: exp.Expr) -> bool:
+    """Whether it is worth to look for subtrees at all."""
+    return any(map(_is_outer, tree.find_all(exp.Join)))
+
+
+def _is_outer(join: exp.Join) -> bool:
+    return bool(join.args.get("side")) or join.args.get("kind") in _ONE_SIDED
+
+
 def _is_open(scope: Scope) -> bool:
     """A flat FROM of relations whose columns are all known, outside of subqueries, some of them outer joined."""
     select = scope.select
     joins = select.args.get("joins") or []
     if scope.parent is not None or not scope.plain or select.args.get("laterals") or any(stars(select)):
         return False
-    if not any(join.args.get("side") or join.args.get("kind") in _ONE_SIDED for join in joins):
+    if not any(map(_is_outer, joins)):
         return False
     if any(isinstance(join.this, exp.Lateral) or join.args.get("method") for join in joins):
         return False
