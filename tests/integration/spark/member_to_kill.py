@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import sys
 
@@ -46,4 +47,6 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    # As a member does; else the first word of py4j to the root logger changes how the lines after it look.
+    logging.basicConfig(format="%(name)s: %(message)s")
     asyncio.run(main())

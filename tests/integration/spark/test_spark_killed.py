@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[3]
 GRACE_S = 60.0
 # How py4j tells of a call that was under way when the JVM was killed; any other traceback ends with a line of its own.
 UNDER_WAY = (
-    *(b"ERROR:root:Exception while sending command.", b"Traceback ", b" ", b"During handling of the above"),
+    *(b"root: Exception while sending command.", b"Traceback ", b" ", b"During handling of the above"),
     *(b"py4j.protocol.Py4JNetworkError", b"ConnectionResetError", b"ConnectionRefusedError"),
 )
 
@@ -62,6 +62,6 @@ def test_kill_9_of_a_member_ends_its_jvm_and_python_workers_and_leaves_no_file()
     assert alive(told["pids"]) == []
     assert not os.path.exists(told["directory"])
     lines = [line for line in said.splitlines() if line and not line.startswith(UNDER_WAY)]
-    assert lines == [b"Spark's process has ended by itself and is started again"], (
+    assert lines == [b"skerry.spark: Spark's process has ended by itself and is started again"], (
         "Spark writes to its own log, not to the terminal"
     )
