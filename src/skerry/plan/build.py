@@ -25,6 +25,7 @@ from skerry.plan.site import Site
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape, with_sort_by, without_limit
 from skerry.sql.statement import Query, render
+from skerry.sql.walk import find_all
 from skerry.sql.width import only_copies
 
 # What a column of a result takes, roughly, and how many a star may stand for.
@@ -376,7 +377,7 @@ def _replace_tables(
     tree: exp.Expr, names: Mapping[str, Sequence[str | exp.Query]], columns: Mapping[str, tuple[Column, ...]]
 ) -> None:
     """Put placeholders, or queries, where the bound tree names its scans."""
-    nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
+    nodes = [node for node in find_all(tree, exp.Table) if node.name in names]
     # Every scan stands once; a second node of its name would be something else that the user named so.
     assert sorted(node.name for node in nodes) == sorted(names)
     for node in nodes:
@@ -397,7 +398,7 @@ def _replace_tables(
 
 def _hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
     """Name small scans to Spark's joins, in the SELECT whose FROM they stand in."""
-    for select in list(tree.find_all(exp.Select)):
+    for select in find_all(tree, exp.Select):
         joins = [join for join in select.args.get("joins") or () if isinstance(join, exp.Join)]
         if not joins:
             continue

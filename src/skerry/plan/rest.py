@@ -22,6 +22,7 @@ from skerry.plan.rules.semijoin import Shipment
 from skerry.sql.prune import needed_columns
 from skerry.sql.scope import Scopes
 from skerry.sql.statement import Scan
+from skerry.sql.walk import find_all
 
 
 def rest_at(
@@ -53,7 +54,7 @@ def rest_at(
 
 
 def tables_in(tree: exp.Expr) -> set[str]:
-    return {node.name for node in tree.find_all(exp.Table)}
+    return {node.name for node in find_all(tree, exp.Table)}
 
 
 def _alone(sent: Mapping[str, Mention], shipments: Mapping[str, Shipment]) -> dict[str, Mention]:
