@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from skerry.errors import ConfigError
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
-from skerry.plan.build import Builder, Source
+from skerry.plan.build import Builder
 from skerry.plan.capacity import Barred, answered, at_once, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragment import Leaf
@@ -29,6 +29,7 @@ from skerry.plan.rules.subqueries import is_below
 from skerry.plan.sent_columns import columns_if_sent
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
+from skerry.plan.source import Source
 from skerry.sql.statement import Query
 
 # The rules by which members answer or join something before the rest.

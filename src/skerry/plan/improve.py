@@ -10,7 +10,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.plan.apart import total_s
-from skerry.plan.build import Builder, Source
+from skerry.plan.build import Builder
 from skerry.plan.capacity import FEW, Barred, mark
 from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
@@ -25,6 +25,7 @@ from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import JOB_S, Shipment
 from skerry.plan.rules.subtrees import has_outer_join, put_subtree
 from skerry.plan.site import Site
+from skerry.plan.source import Source
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query
 
