@@ -25,12 +25,13 @@ from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
-from skerry.member.participant import Participant, Surroundings
+from skerry.member.participant import Participant
 from skerry.member.peertables import PeerTables
 from skerry.member.planasks import PlanAsks
 from skerry.member.query import Phase
 from skerry.member.requests import Requests
 from skerry.member.resources import Resources, Workers
+from skerry.member.running import Surroundings
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
