@@ -207,7 +207,12 @@ class Gathering:
             is_late, is_query = not work.done(), query.done() and may_be_put_off
         finally:  # the time is up, a query came, or the member stops
             query.cancel()
-            await self._end(job.tag, work)
+            ending = asyncio.ensure_future(self._end(job.tag, work))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:  # the member stops while a job is ended: it has its time for that
+                await ending
+                raise
         if is_late and is_query:
             return None
         if is_late:

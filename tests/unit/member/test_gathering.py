@@ -222,6 +222,27 @@ def test_a_member_that_stops_ends_the_job(tmp_path: Path, caplog: pytest.LogCapt
     assert not caplog.records
 
 
+def test_a_member_that_stops_while_a_query_ends_the_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with world(tmp_path) as w:
+            w.spark.gate.clear()
+            w.spark.is_deaf = True
+            await w.look()
+            await w.until(lambda: w.spark.running)
+            w.lull.running(1)
+            await w.until(lambda: w.spark.cancelled)
+            stopping = asyncio.ensure_future(w.stop())
+            await asyncio.sleep(0)
+            assert w.spark.running
+            w.spark.is_deaf = False
+            await stopping
+            assert not w.spark.running
+            assert w.warnings == []
+
+    run(test)
+    assert not caplog.records
+
+
 def test_what_analyze_found_stays(tmp_path: Path) -> None:
     async def test() -> None:
         async with world(tmp_path) as w:
