@@ -14,8 +14,9 @@ ifneq (,$(findstring --sail,$(ARGS)))
 export SKERRY_NO_JAVA := 1
 endif
 
-# The repository's own environment, not the caller's.
-unexport PYTHONPATH PYTHONHOME
+# The repository's own environment, not the caller's. Containers like to forbid bytecode: every process of every test
+# would compile all that it imports again, and pytest rewrite each assertion anew.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PYTHON
 
 NAME ?=

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import pytest_timeout
 from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
@@ -69,6 +70,45 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     private = config.stash.get(PRIVATE_TEMP, None)
     if private is not None:
         shutil.rmtree(private, ignore_errors=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """All tests and modules live until the end: the collector need not look at them after every thousand objects."""
+    gc.collect()
+    gc.freeze()
+
+
+class Watchdog(threading.Thread):
+    """One thread ends whatever test takes too long; pytest-timeout would start and join one for each."""
+
+    def __init__(self) -> None:
+        super().__init__(name="watchdog", daemon=True)
+        self.watched: tuple[float, pytest.Item, pytest_timeout.Settings] | None = None
+
+    def run(self) -> None:
+        while True:
+            time.sleep(1)
+            watched = self.watched
+            if watched is not None and time.monotonic() > watched[0]:
+                self.watched = None
+                pytest_timeout.timeout_timer(*watched[1:])  # shows all stacks and ends the process
+
+
+WATCHDOG = Watchdog()
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
+    """pytest-timeout's own hook: whoever answers first has set the timer."""
+    if settings.method != "thread":
+        return None
+    if not WATCHDOG.is_alive():
+        WATCHDOG.start()
+    WATCHDOG.watched = (time.monotonic() + settings.timeout, item, settings)
+    return True
+
+
+def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
+    WATCHDOG.watched = None
 
 
 class LostTasks(logging.Handler):
