@@ -185,10 +185,13 @@ def _output(item: exp.Expr) -> _Output:
         return _Output(item.alias.lower(), item.this)
     if isinstance(item, exp.Column):
         return _Output(item.name.lower(), item)
-    if isinstance(item, exp.Cast | ColonCast) and isinstance(item.this, exp.Column):
-        # Spark names CAST(a AS INT) after the column.
-        return _Output(item.this.name.lower(), item)
-    return _Output(None, item)
+    return _Output(named_after(item), item)
+
+
+def named_after(item: exp.Expr) -> str | None:
+    """Spark names CAST(a AS INT) after the column, so that ORDER BY and HAVING mean the cast by `a`."""
+    is_cast = isinstance(item, exp.Cast | exp.TryCast | ColonCast) and isinstance(item.this, exp.Column)
+    return str(item.this.name).lower() if is_cast else None
 
 
 def _star(item: exp.Expr, select: exp.Select, query: Query) -> list[_Output] | None:
