@@ -23,25 +23,29 @@ def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple
 
 
 def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
-    """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins."""
+    """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins.
+
+    In the order in which Spark applies those that it brings to one table, WHERE first and then ON from the last join
+    to the first: `ON 10 / a > 2 WHERE a <> 0` does not divide by zero.
+    """
     joins = scope.select.args.get("joins") or []
     by_node = {id(source.node): source for source in scope.sources}
     from_ = scope.select.args.get("from_")
     if from_ is None:
         return []
     safe = [by_node[id(from_.this)]] if id(from_.this) in by_node else []
-    found: list[tuple[exp.Expr, list[Source]]] = []
+    found: list[list[tuple[exp.Expr, list[Source]]]] = []
     for join in joins:
         right = [by_node[id(join.this)]] if id(join.this) in by_node else []
         side, kind = join.args.get("side"), join.args.get("kind")
         on = join.args.get("on")
-        for conjunct in split(on) if on is not None else []:
-            found.append((conjunct, _before_join(safe, right, side, kind)))
+        allowed = _before_join(safe, right, side, kind)
+        found.append([(conjunct, allowed) for conjunct in (split(on) if on is not None else [])])
         safe = _after_join(safe, right, side, kind)
     where = scope.select.args.get("where")
     if where is not None:
-        found.extend((conjunct, safe) for conjunct in split(where.this))
-    return found
+        found.append([(conjunct, safe) for conjunct in split(where.this)])
+    return [each for clause in reversed(found) for each in clause]
 
 
 def _before_join(left: list[Source], right: list[Source], side: str | None, kind: str | None) -> list[Source]:

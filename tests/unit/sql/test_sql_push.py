@@ -21,6 +21,15 @@ from tests.unit.sql.sql_cases import filters, query, rendered
             {"orders": ["o_price > 2"], "item": ["i_part = 1"]},
         ),
         ("SELECT 1 FROM customer WHERE ((c_vip)) AND c_id = 1", {"customer": ["c_vip", "c_id = 1"]}),
+        # what stands in WHERE is asked first, as Spark does: it may guard what stands in ON
+        (
+            "SELECT 1 FROM orders JOIN item ON o_id = i_order AND 10 / o_price > 2 WHERE o_price <> 0 AND o_id > 1",
+            {"orders": ["o_price <> 0", "o_id > 1", "10 / o_price > 2"]},
+        ),
+        (
+            "SELECT 1 FROM orders JOIN item ON 10 / o_price > 2 JOIN customer ON o_price <> 0 AND i_part = c_id",
+            {"orders": ["o_price <> 0", "10 / o_price > 2"]},
+        ),
         # outer joins: WHERE on the kept side, ON on the other
         (
             "SELECT 1 FROM orders LEFT JOIN item ON o_id = i_order AND i_part = 1 AND o_price > 2",
