@@ -42,8 +42,9 @@ UNCHECKED = ("spark", "sail", "e2e")
 # A thread or a socket that is on its way out may need a moment; a leak stays.
 GRACE_S = 2.0
 
-# Thousands of queries that differ, over few rows: compiling them well would take a third of the time.
-BRIEF_JVM = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
+# For every JVM that tests start: queries that differ, over few rows. To compile them as for a long life, and to collect
+# garbage beside them, took half of Spark's time.
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 
 PRIVATE_TEMP = pytest.StashKey[Path]()
 
@@ -52,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Other runs on this machine must not look like leaks of this one: temp files go to a folder of its own."""
     # A shell's background jobs ignore Ctrl-C, and so would everything the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", JVM_OPTIONS)
     usual = tempfile.gettempdir()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", usual)  # tmp_path of failed tests is kept, as always
     # A short name: paths of Unix sockets end at 108 bytes.
@@ -196,7 +198,7 @@ def spark_engine() -> Iterator[Engine]:
     """The one Apache Spark of this run: a process can have no second one."""
     from skerry.spark import SparkSettings, start_engine
 
-    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g", **BRIEF_JVM}))
+    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g"}))
     yield engine
     engine.stop()
 

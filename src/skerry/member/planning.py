@@ -25,7 +25,8 @@ from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
-from skerry.wire.messages import ClientExecute, ClientPrepare, Parameter, Value
+from skerry.wire.client_messages import ClientExecute, ClientPrepare, Parameter
+from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
 
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ def _plan(
             return _explain(member, statement, message, without)
         case AnalyzeTable(ref, columns):
             plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
-            check_egress(plan, member.egress)
+            check_egress(plan, member.egress, member.catalog.columns_of)
             return Planned(plan, {})
     return statement
 
@@ -227,7 +228,7 @@ def _lawful(
 
 def _broken(plan: Plan, member: Member) -> UserError | None:
     try:
-        check_egress(plan, member.egress)
+        check_egress(plan, member.egress, member.catalog.columns_of)
     except UserError as error:
         return error
     return None

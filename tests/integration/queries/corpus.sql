@@ -858,3 +858,9 @@ SELECT to_json(struct(flag, max(i32))) AS j, count(*) AS n FROM nasty GROUP BY f
 
 -- name: rules_fields_lambda | ordered: no | for: variables of lambdas that are called as columns are
 SELECT o_orderkey, transform(array('a', 'b'), c_phone -> upper(c_phone)) AS t, filter(array(1, 20), c_nationkey -> c_nationkey > 9) AS f FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_orderkey < 500;
+
+-- name: rules_guarded_on | ordered: no | for: what WHERE says is asked before what ON says, at every site
+SELECT c_custkey, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 WHERE n_regionkey <> 0 AND c_custkey IN (SELECT o_custkey FROM orders);
+
+-- name: rules_typed_block | ordered: no | for: whole numbers of types that are easily mistaken travel
+SELECT o_orderkey, t.days, t.least, t.hours FROM orders JOIN (SELECT c_custkey AS k, datediff(DAY, DATE '1995-06-17', DATE '1998-01-01') AS days, -2147483648 AS least, extract(HOUR FROM TIMESTAMP '2024-01-02 03:00:00' - TIMESTAMP '2024-01-01 00:00:00') AS hours FROM customer WHERE c_nationkey = 3) AS t ON o_custkey = t.k;
