@@ -15,7 +15,8 @@ import pytest
 import yaml
 
 import skerry
-from tests.e2e.processes import START_S, STOP_S, command_of, free_ports, skerry_command, tree_of, wait_gone
+from skerry.testing.ports import free_ports
+from tests.e2e.processes import START_S, STOP_S, command_of, skerry_command, tree_of, wait_gone
 from tests.integration.member.member_sites import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -118,6 +119,16 @@ class TestDemo:
         assert demo.wait() == 130, demo.output
         assert "interrupted; everything that was started has been stopped" in demo.output
         assert "Traceback" not in demo.output
+
+
+@pytest.mark.sail
+@pytest.mark.slow
+def test_demos_that_start_together(start: type[Started], folder: Path) -> None:
+    demos = [start("demo", "--sail", "--dir", folder) for _ in range(2)]
+    for demo in demos:
+        assert demo.wait() == 0, demo.output
+        assert "stopped everything that was started" in demo.output
+    assert len({path.parent.name for path in folder.glob("*/skerry.yaml")}) >= 2
 
 
 @pytest.mark.sail
