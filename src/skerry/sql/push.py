@@ -7,7 +7,7 @@ from sqlglot import exp
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.nodes import ColonCast, SpokenCall
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import find_all
 
 # Arithmetic, casts and calls: what a row may have an error in.
 _MAY_FAIL = (
@@ -117,7 +117,7 @@ def split(condition: exp.Expr) -> list[exp.Expr]:
 def owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
     """The one base table that all columns of the conjunct surely are of; None when anything is in doubt."""
     found_owner: Source | None = None
-    for node in nodes_of(conjunct):
+    for node in conjunct.walk():  # most end after a few nodes
         if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Filter | exp.WithinGroup | exp.Dot):
             return None
         name = call_name(node)
