@@ -186,6 +186,8 @@ class Grammar:
         values = [self._made.value(relation.items) for _ in range(self._random.randint(1, 5))]
         if depth and self._made.chance(0.1):
             values.append(Value(self._scalar(relation.items), "other"))
+        elif depth and self._made.chance(0.06):
+            values.append(Value(f"CASE WHEN {self._subquery(relation.items)} THEN 1 ELSE 0 END", "other"))
         distinct = "DISTINCT " if self._made.chance(0.2) else ""
         return self._select(f"SELECT {distinct}", values, self._tail(relation, depth), relation, is_top)
 

@@ -80,6 +80,13 @@ def test_having_that_means_a_cast_is_not_made_of_partial_rows(cast: str) -> None
         assert sum("count(" in fragment.sql for fragment in plan.fragments) == 1, plan.fragments
 
 
+@pytest.mark.parametrize("ending", ["HAVING grouping(s_cust) = 1 OR sum(s_id) > 3", "ORDER BY grouping_id(s_cust), n"])
+def test_what_asks_of_the_grouping_above_is_not_made_of_partial_rows(ending: str) -> None:
+    """Spark would look for the keys of the partial rows in the list, where they have other names."""
+    for plan in plans(f"SELECT s_cust, count(*) AS n FROM sales GROUP BY CUBE (s_cust) {ending}"):
+        assert sum("count(" in fragment.sql for fragment in plan.fragments) == 1, plan.fragments
+
+
 def test_group_by_all_of_nothing_is_no_clause() -> None:
     for plan in plans("SELECT count(*) + 1 AS n FROM sales GROUP BY ALL"):
         assert sum("count(*)" in fragment.sql for fragment in plan.fragments) == 2

@@ -864,3 +864,12 @@ SELECT c_custkey, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey 
 
 -- name: rules_typed_block | ordered: no | for: whole numbers of types that are easily mistaken travel
 SELECT o_orderkey, t.days, t.least, t.hours FROM orders JOIN (SELECT c_custkey AS k, datediff(DAY, DATE '1995-06-17', DATE '1998-01-01') AS days, -2147483648 AS least, extract(HOUR FROM TIMESTAMP '2024-01-02 03:00:00' - TIMESTAMP '2024-01-01 00:00:00') AS hours FROM customer WHERE c_nationkey = 3) AS t ON o_custkey = t.k;
+
+-- name: rules_listed_exists | ordered: no | for: EXISTS in the list, of a table with parts
+SELECT id, CASE WHEN EXISTS (SELECT 1 FROM nation WHERE n_nationkey = events.id) THEN 'y' ELSE 'n' END AS e FROM events WHERE id < 200;
+
+-- name: rules_guarded_value | ordered: no | for: the value of a subquery is asked before what it may guard
+SELECT n_name, c_custkey FROM nation JOIN customer ON n_nationkey = c_nationkey WHERE n_regionkey <> (SELECT min(ps_partkey) - 1 FROM partsupp) AND 10 / n_regionkey > 2 AND c_custkey < 100;
+
+-- name: rules_guarded_outer | ordered: no | for: WHERE that makes an inner join of an outer one is asked before ON
+SELECT c_custkey, n_name FROM customer LEFT JOIN nation ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 WHERE n_regionkey <> 0 AND c_custkey IN (SELECT o_custkey FROM orders);

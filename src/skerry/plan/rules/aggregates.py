@@ -19,6 +19,7 @@ from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set
 from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
 from skerry.sql.fields import names_field
+from skerry.sql.functions import call_name
 from skerry.sql.lexer import tokens_of
 from skerry.sql.names import TableRef
 from skerry.sql.parse import parse_query
@@ -157,6 +158,8 @@ class _Splitter:
 
     def merge(self, shape: Shape | None) -> SiteMerge:
         block, select = self._block, self._block.select
+        if any(_asks_of_grouping(select.args.get(clause)) for clause in ("having", "order")):
+            raise _Unsplit
         for key in block.keys:
             self._add(key, block.type_of(key))
         for value in self._distinct_values():
@@ -313,6 +316,12 @@ class _Splitter:
             empty = exp.Select(expressions=items, where=exp.Where(this=exp.false()))
             node.replace(exp.Subquery(this=empty, alias=node.args["alias"].copy()))
         return names
+
+
+def _asks_of_grouping(clause: exp.Expr | None) -> bool:
+    """Spark finds `grouping(g)` of HAVING and ORDER BY only where g is called so in the list: partial keys are not."""
+    nodes = clause.walk() if clause is not None else ()
+    return any(call_name(node) in ("grouping", "grouping_id") and node.expressions for node in nodes)
 
 
 def is_operand(select: exp.Expr) -> bool:
