@@ -151,6 +151,7 @@ def _in_brackets(sql: str) -> str:
 def _in_duckdb(sql: str) -> str:
     plain = _HINT.sub("", sql).replace(" SORT BY ", " ORDER BY ")
     plain = plain.replace(" any(", " bool_or(").replace(" every(", " bool_and(")
+    plain = re.sub(r"\btry_sum\(", "sum(", plain)
     plain = _in_brackets(plain) if _KEEPS_RIGHT.search(plain) else plain
     (text,) = sqlglot.transpile(plain, read="spark", write="duckdb")
     return text

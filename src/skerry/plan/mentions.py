@@ -42,7 +42,7 @@ from skerry.sql.statement import Query, Scan
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 # Rules that put a query in FROM.
-MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees")
+MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees", "grouped")
 
 Pairs = tuple[tuple[str, str], ...]
 
