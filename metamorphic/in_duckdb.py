@@ -153,5 +153,7 @@ def _in_duckdb(sql: str) -> str:
     plain = plain.replace(" any(", " bool_or(").replace(" every(", " bool_and(")
     plain = re.sub(r"\btry_sum\(", "sum(", plain)
     plain = _in_brackets(plain) if _KEEPS_RIGHT.search(plain) else plain
-    (text,) = sqlglot.transpile(plain, read="spark", write="duckdb")
-    return text
+    tree = sqlglot.parse_one(plain, read="spark")
+    for node in list(tree.find_all(exp.CountIf)):  # of no rows DuckDB's is NULL
+        node.replace(exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])))
+    return tree.sql("duckdb")

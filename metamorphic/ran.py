@@ -19,12 +19,14 @@ from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.testing.topologies import SHAPES, Files
 
 CLUSTERS = ("two", "three", "five", "chain", "star")
-# All rules by each strategy, without the usual ways to spare bytes, so that others show, and without what makes blocks.
+# All rules by each strategy, without the usual ways to spare bytes, so that others show, and without what makes blocks;
+# groups that have to go to where the rest is.
 RULED = (
     Rules(),
     Rules(strategy="bottom-up"),
     Rules(frozenset(NAMES) - {"semijoin", "joined"}),
     Rules(frozenset({"joined", "blocks", "answers", "lookups", "filters"})),
+    Rules(frozenset({"grouped", "filters"}), root="initiator"),
 )
 # How variances are merged, which DuckDB cannot say.
 _BEYOND = "aggregate(collect_list("
