@@ -41,6 +41,9 @@ UNCHECKED = ("spark", "sail", "e2e")
 # A thread or a socket that is on its way out may need a moment; a leak stays.
 GRACE_S = 2.0
 
+# Thousands of queries that differ, over few rows: compiling them well would take a third of the time.
+BRIEF_JVM = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
+
 PRIVATE_TEMP = pytest.StashKey[Path]()
 
 
@@ -153,7 +156,7 @@ def spark_engine() -> Iterator[Engine]:
     """The one Apache Spark of this run: a process can have no second one."""
     from skerry.spark import SparkSettings, start_engine
 
-    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g"}))
+    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g", **BRIEF_JVM}))
     yield engine
     engine.stop()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,6 +19,7 @@ import psutil
 
 import skerry
 from skerry.client.dbapi import Connection
+from skerry.testing.ports import free_ports
 from tests.integration.member.member_sites import SITES, make_sites, wait_until, write_sites
 
 START_S = 180.0  # three Sparks at once, on a busy machine
@@ -33,14 +34,6 @@ TPCH = {
 
 def skerry_command(*arguments: object) -> list[str]:
     return [sys.executable, "-m", "skerry.cli", *map(str, arguments)]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def tree_of(pid: int) -> list[psutil.Process]:
@@ -117,8 +110,11 @@ class Site:
 
     def spool_files(self) -> list[str]:
         """Spool files have no name: they are found among the open ones."""
-        folder = Path(f"/proc/{self.process.pid}/fd")
-        links = [os.readlink(each) for each in folder.iterdir() if each.is_symlink()] if folder.exists() else []
+        links = []
+        with contextlib.suppress(FileNotFoundError):  # the member may just have ended,
+            for each in Path(f"/proc/{self.process.pid}/fd").iterdir():
+                with contextlib.suppress(FileNotFoundError):  # or have closed that file
+                    links.append(os.readlink(each))
         return [link for link in links if link.startswith(str(self.temp)) and link.endswith("(deleted)")]
 
     def links(self, ports: set[int]) -> int:

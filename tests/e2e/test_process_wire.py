@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -117,11 +116,9 @@ def test_connections_that_fall_silent_are_dropped(sites: Sites) -> None:
     with dialled(sites) as nothing, dialled(sites) as half, dialled(sites) as no_channel:
         half.sendall(hello()[:20])
         no_channel.sendall(hello(kind="data", cluster="faults", member="bergen", epoch=1))
-        began = time.monotonic()
         for connection in (nothing, half):
             (refused,) = answers(connection)
             assert isinstance(refused, Refused)
             assert "no Hello within 5 s" in refused.error.message
         (welcome,) = answers(no_channel)
         assert isinstance(welcome, Welcome)
-        assert time.monotonic() - began < 2 * LIMITS.login_s

@@ -120,7 +120,10 @@ class FaultPolicy(StrEnum):
 
 
 class Config(msgspec.Struct, frozen=True):
-    """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file."""
+    """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file.
+
+    `state`: the directory for what members keep over their restarts, absolute; "" for none.
+    """
 
     cluster: str
     data_root: str
@@ -128,6 +131,7 @@ class Config(msgspec.Struct, frozen=True):
     links: tuple[Link, ...] = ()
     limits: Limits = Limits()
     fault_policy: FaultPolicy = FaultPolicy.WAIT
+    state: str = ""
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""

@@ -29,7 +29,7 @@ from skerry.errors import ConfigError
 from skerry.limits import CONFIG_BYTES, Limits
 from skerry.wire.tls import TlsFiles
 
-TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure")
+TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state")
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "conf")
@@ -99,6 +99,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         if _good_key(item, name, rules.plain_name)
     }
     _check_members(members, root, top)
+    state = top.text("state", _path, "")
     links_item = top.get("links")
     links = _links(links_item.elements(), members) if links_item else ()
     return Config(
@@ -108,6 +109,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         links=links,
         limits=_limits(top),
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
+        state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
     )
 
 

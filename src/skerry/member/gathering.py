@@ -104,8 +104,8 @@ class Gathering:
         part, limits = snapshot.part, self._limits
         if not limits.stats_scan_bytes or part.size_bytes > limits.stats_scan_bytes:
             return ()
-        is_analyzed = part.stats is not None and part.stats.source == ANALYZED
-        known = {column.name for column in part.stats.columns} if part.stats is not None and is_analyzed else set()
+        is_known = part.stats is not None and part.stats.source in (ANALYZED, SCANNED)  # or kept from before
+        known = {column.name for column in part.stats.columns} if part.stats is not None and is_known else set()
         return [column for column in part.columns[: limits.stats_columns] if column.name not in known]
 
     async def _gather(self, name: str) -> None:

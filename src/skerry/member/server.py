@@ -21,6 +21,7 @@ from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
+from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
@@ -90,9 +91,11 @@ class Member:
         self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
         self.catalog = Catalog(config)
         self._lull = Lull()
-        own = config.member(self.name)
+        self.observed = Observed(self.limits.observed_edges)
+        self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
+        own, changed = config.member(self.name), self._statistics_changed
         self.tables = LocalTables(
-            config, own, engine, self.workers, self.jobs, self._lull, self.own, self._statistics_changed
+            config, own, engine, self.workers, self.jobs, self._lull, self.own, changed, self._keeping
         )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
@@ -103,7 +106,6 @@ class Member:
         self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
         self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
         self.plans = PlanCache(self.limits)
-        self.observed = Observed(self.limits.observed_edges)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
         self.data_ports: DataPorts | None = None
@@ -133,6 +135,7 @@ class Member:
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
+        await self._keeping.load()
         handlers = {
             "control": self.peers.serve,
             "data": data_handler(self.inputs.lookup, self.limits, self._data_ports(), self._sender_of),
@@ -173,6 +176,7 @@ class Member:
                 await closing.stop()
         if self.data_ports is not None:
             await self.data_ports.stop()
+        await self._keeping.close()
         for task in [self._ticking, *self._background]:
             if task is not None:
                 task.cancel()
@@ -226,7 +230,10 @@ class Member:
         fragments = initiated.core.progress()[0]
         if initiated.core.error is None and all(each.state == "done" for each in fragments):
             sizes = {each.fragment: Size(each.rows, each.size_bytes) for each in fragments}
+            before = self.observed.changes
             self.observed.learn(initiated.plan, sizes, self.catalog.files_version)
+            if self.observed.changes != before:
+                self._keeping.sizes_changed()
         self.requests.query_ended(initiated)
 
     # --- messages ----------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from skerry.catalog.table import Column, PartStats, TablePart
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
 from skerry.errors import SiteError, SkerryError
 from skerry.member.gathering import Gathering, Snapshot
+from skerry.member.keeping import Keeping
+from skerry.member.kept import KeptTable, read_as, worth_keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
 from skerry.spark.engine import Engine, TableFiles
@@ -47,6 +49,7 @@ class LocalTables:
         lull: Lull,
         own: Callable[[Awaitable[None], str], None],
         on_stats: Callable[[], None],
+        keeping: Keeping | None = None,
     ) -> None:
         self._config = config
         self._member = member
@@ -54,6 +57,7 @@ class LocalTables:
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
         self._on_stats = on_stats
+        self._keeping = keeping
         self._gathering = Gathering(
             config.limits, engine, workers, jobs, lull, self._known.__getitem__, self._learn_stats, own, on_stats
         )
@@ -128,7 +132,15 @@ class LocalTables:
         columns = {column.name: column for column in (*older.columns, *newer.columns)}
         merged = PartStats(tuple(columns.values()), newer.source)
         self._known[name] = msgspec.structs.replace(known, part=msgspec.structs.replace(known.part, stats=merged))
+        self._keep(self._known[name])
         return True
+
+    def _keep(self, known: Snapshot) -> None:
+        """For the member's next start."""
+        files, part = known.files, known.part
+        if self._keeping is not None and worth_keeping(files, part):
+            way = read_as(self.find(part.table), files, self._member.spark)
+            self._keeping.keep_table(part.table, KeptTable(files.version, way, part.rows, part.stats))
 
     def _hides_rows(self, known: Snapshot) -> bool:
         """Whether rows and values depend on the columns that are read: then a look at all of them proves nothing.
@@ -158,8 +170,13 @@ class LocalTables:
         )
         columns = await self._workers.run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
+        kept = None
+        if self._keeping is not None:
+            kept = self._keeping.table(table.name, files.version, read_as(table, files, self._member.spark))
         rows: int | None
-        if table.format == "parquet":
+        if kept is not None and kept.rows is not None:
+            rows = kept.rows
+        elif table.format == "parquet":
             rows = await self._workers.run(count_rows, listing.files)
         else:
             rows = await self._workers.run(self._engine.count_rows, files)
@@ -171,5 +188,8 @@ class LocalTables:
             size_bytes=listing.size_bytes,
             schema_version=schema_version(columns),
             files_version=listing.version,
+            stats=kept.stats if kept is not None else None,
         )
-        return Snapshot(files, part)
+        snapshot = Snapshot(files, part)
+        self._keep(snapshot)
+        return snapshot

@@ -19,6 +19,7 @@ from skerry.sql.push import split
 # The version of the files of a table at a member; None when nobody knows it.
 VersionOf = Callable[[str, str], int | None]
 _LEAST = ">"
+_COPY_TRIES = 10
 _TEXTS = "conjuncts"
 _PLAIN = frozenset(("expressions", "from_", "where", "hint"))
 
@@ -37,6 +38,7 @@ class Observed:
     def __init__(self, entries_max: int) -> None:
         self._max = entries_max
         self._sizes: OrderedDict[str, Size] = OrderedDict()
+        self.changes = 0  # so many sizes were new
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -105,6 +107,18 @@ class Observed:
     def size(self, key: str) -> Size | None:
         return self._get(key) if key else None
 
+    def all(self) -> list[tuple[str, Size]]:
+        """Least recently used first; none if others never cease to look while they are copied."""
+        for _ in range(_COPY_TRIES):
+            with suppress(RuntimeError):  # moved in the meantime
+                return list(self._sizes.items())
+        return []
+
+    def restore(self, sizes: Iterable[tuple[str, Size]]) -> None:
+        """What `all` gave, perhaps long ago."""
+        for key, size in sizes:
+            self._put(key, size)
+
     def _get(self, key: str) -> Size | None:
         size = self._sizes.get(key)
         if size is not None:
@@ -116,6 +130,7 @@ class Observed:
         if key.startswith(_LEAST):
             known = self._sizes.get(key)
             size = known if known is not None and known.rows > size.rows else size
+        self.changes += self._sizes.get(key) != size
         self._sizes[key] = size
         self._sizes.move_to_end(key)
         while len(self._sizes) > self._max:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from skerry.sql.functions import BARE_CALLS, is_generator
@@ -11,7 +13,10 @@ from skerry.sql.scope import Scope, Scopes
 
 # Calls whose first argument is a unit (a bare word), not a column.
 UNIT_CALLS = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"})
-_ALWAYS = BARE_CALLS | {"grouping__id", "spark_grouping_id", "localtimestamp"}
+_ALWAYS = BARE_CALLS | {"grouping__id", "spark_grouping_id", "localtimestamp", "true", "false", "null"}
+# What Spark calls a column that has no name of its own is its text: `count(1)`, `(k + 1)`; no more than a word if it is
+# a literal or a field.
+_WORD = re.compile(r"\w+")
 
 
 def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
@@ -26,6 +31,10 @@ def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
             names |= {part.name.lower() for part in [node.this, *(node.args.get("columns") or [])] if part is not None}
         elif isinstance(node, exp.Kwarg):
             names.add(node.this.name.lower())
+        elif isinstance(node, exp.Literal) or (isinstance(node, exp.Column) and len(node.parts) > 1):
+            names.add(node.name.lower())
+        elif isinstance(node, exp.Dot):
+            names.add(node.expression.name.lower())
     return names
 
 
@@ -33,7 +42,8 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
     """Never a false alarm: what a struct, a generator or an unknown relation could hold is left to Spark."""
     defined = defined_names(tree, tables)
     values = _value_names(tree)
-    foggy = any(_hides_names(node) for node in tree.walk())
+    relations = {source.alias for scope in scopes.all for source in scope.sources}
+    foggy = any(_hides_names(node, relations) for node in tree.walk())
     for scope in scopes.all:
         for column in scope.columns:
             if isinstance(column.this, exp.Star) or is_unit(column):
@@ -41,7 +51,8 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
             parts = column.parts
             if len(parts) == 1:
                 name = parts[0].name
-                if not foggy and name.lower() not in defined and name.lower() not in _ALWAYS:
+                known = name.lower() in defined or name.lower() in _ALWAYS
+                if not foggy and not known and _WORD.fullmatch(name):
                     raise error_at(f"unknown column {name}{did_you_mean(name, defined)}", text, column)
             elif len(parts) == 2:
                 _check_qualified(column, scope, values, text)
@@ -88,10 +99,12 @@ def is_unit(column: exp.Column) -> bool:
     return column.index == 0 and len(column.parts) == 1 and len(call.expressions) > 2
 
 
-def _hides_names(node: exp.Expr) -> bool:
-    """Relations and calls that bring columns which the text does not name."""
+def _hides_names(node: exp.Expr, relations: set[str]) -> bool:
+    """Relations, calls and structs that bring columns which the text does not name."""
     if isinstance(node, exp.Pivot | exp.Lateral | exp.Values):
         return True
+    if isinstance(node, exp.Column) and isinstance(node.this, exp.Star):
+        return len(node.parts) > 2 or node.table.lower() not in relations
     if isinstance(node, exp.Table):
         return isinstance(node.this, exp.Anonymous)
     return is_generator(node) or (isinstance(node, exp.Anonymous) and node.name.lower() in ("window", "session_window"))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 import threading
 from collections.abc import Coroutine
 from types import TracebackType
@@ -25,6 +24,7 @@ from skerry.limits import Limits
 from skerry.member.boot import engine_for, new_event_loop
 from skerry.member.server import Member
 from skerry.spark.engine import Engine
+from skerry.testing.ports import free_ports
 
 T = TypeVar("T")
 _START_S = 120.0
@@ -35,7 +35,7 @@ class LocalCluster:
 
     def __init__(self, config: Config | str, engine: Engine | None = None, limits: Limits | None = None) -> None:
         loaded = load(config) if isinstance(config, str) else config
-        ports = iter(_free_ports(len(loaded.members)))
+        ports = iter(free_ports(len(loaded.members)))
         members = {
             name: msgspec.structs.replace(member, address=f"127.0.0.1:{next(ports)}")
             for name, member in loaded.members.items()
@@ -108,14 +108,3 @@ class LocalCluster:
         self._loop.close()
         if self._given_engine is None and self.engine is not None:
             self.engine.stop()
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

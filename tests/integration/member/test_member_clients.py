@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -195,9 +194,7 @@ def test_a_client_that_goes_ends_its_queries(members: LocalCluster, says_goodbye
         wait_until(lambda: runs_at(members, "bergen", "tromso"), "both queries run")
         if says_goodbye:
             connection.send(Goodbye())
-    gone_at = time.monotonic()
     nothing_left(members)
-    assert time.monotonic() - gone_at < DEADLINE_S
     with raw_client(members, "oslo") as connection:
         for number, query in enumerate(queries):
             connection.send(ClientStatus(number, query))

@@ -23,6 +23,13 @@ from skerry.spark.settings import SparkSettings
 from tests.integration.spark.harness import Site, until
 
 
+class OneLine(logging.Formatter):
+    """A line a record: how far a call had come when the JVM died is not what the test is about."""
+
+    def formatException(self, ei: object) -> str:
+        return ""
+
+
 async def main() -> None:
     engine = ClassicEngine(SparkSettings(master="local[1]", conf={"spark.driver.memory": "512m"}))
     engine.start()
@@ -48,5 +55,7 @@ async def main() -> None:
 
 if __name__ == "__main__":
     # As a member does; else the first word of py4j to the root logger changes how the lines after it look.
-    logging.basicConfig(format="%(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine("%(name)s: %(message)s"))
+    logging.basicConfig(handlers=[handler])
     asyncio.run(main())

@@ -15,11 +15,8 @@ import pytest
 SCRIPT = Path(__file__).with_name("member_to_kill.py")
 ROOT = Path(__file__).parents[3]
 GRACE_S = 60.0
-# How py4j tells of a call that was under way when the JVM was killed; any other traceback ends with a line of its own.
-UNDER_WAY = (
-    *(b"root: Exception while sending command.", b"Traceback ", b" ", b"During handling of the above"),
-    *(b"py4j.protocol.Py4JNetworkError", b"ConnectionResetError", b"ConnectionRefusedError"),
-)
+# How py4j tells of calls that meet a JVM that is gone; garbage collection makes some at any moment.
+UNDER_WAY = (b"root: Exception while sending command.", b"py4j.")
 
 
 def alive(pids: list[int]) -> list[int]:

@@ -44,7 +44,7 @@ from skerry.wire.messages import (
     Welcome,
 )
 
-WAIT_S = 10.0
+WAIT_S = 60.0  # nothing takes long, but the machine may be busy
 SPARK_NAMES = {"int64": "bigint", "int32": "int", "double": "double", "date32[day]": "date"}
 M = TypeVar("M", bound=Message)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import signal
-import socket
 import threading
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pytest
 
 import skerry
 from skerry.errors import VersionError
+from skerry.testing.ports import free_ports
 from skerry.wire.frames import encode_frame
 from skerry.wire.messages import (
     KIND_OF,
@@ -61,8 +61,7 @@ def test_says_hello_as_a_client_and_goodbye() -> None:
 
 
 def test_nobody_listens() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     with pytest.raises(skerry.OperationalError, match=rf"no member answers at 127.0.0.1:{port} \(connection refused\)"):
         skerry.connect(f"skerry://127.0.0.1:{port}")
 

@@ -234,7 +234,9 @@ def test_a_member_that_pings_and_falls_silent_is_lost() -> None:
         link = link_to(member, Limits(heartbeat_s=0.02, wait_s=0.2))
         with pytest.raises(SiteError, match="silent for too long"):
             execute(link, link.new_cursor(), "numbers")
-        assert len(member.of(Ping)) == 9  # without resume_s it is waited for: being wrong would cost the query
+        member.wait_for_ends(1)
+        # Without resume_s it is waited for longer: being wrong would cost the query. The last ping may be cut off.
+        assert len(member.of(Ping)) in (8, 9)
         link.close()
 
 

@@ -96,6 +96,7 @@ MISTAKES = {
         ["1:10: cluster: a b is not a name for a cluster (letters, digits, - _ .)"],
     ),
     "data root empty": (member("", "data_root: ''"), ["4:12: data_root: is empty"]),
+    "state empty": (member("", "state: ''"), ["4:8: state: is empty"]),
     # --- members --------------------------------------------------------------------------------
     "no members": ("cluster: c\nmembers: {}", ["2:1: members: no data member; at least one member needs role: data"]),
     "only lite members": (

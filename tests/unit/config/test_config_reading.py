@@ -23,6 +23,7 @@ REFERENCE = TOP / "docs" / "configuration.md"
 FULL = """\
 cluster: nordic
 data_root: data
+state: kept/here
 members:
   no:
     address: Localhost:7101
@@ -50,6 +51,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     config = parse(FULL, "skerry.yaml", tmp_path)
     assert config.cluster == "nordic"
     assert config.data_root == str(tmp_path.resolve() / "data")
+    assert config.state == str(tmp_path / "kept" / "here")
     assert list(config.members) == ["no", "bergen", "sail", "front"]
     assert config.addresses() == {
         "no": "tcp:localhost:7101",
@@ -91,6 +93,7 @@ def test_defaults() -> None:
     assert config.members["oslo"].spark == SparkConfig(master="local[*]")
     assert config.limits == Limits()
     assert config.links == ()
+    assert config.state == ""
 
 
 def test_the_config_is_frozen() -> None:

@@ -1,177 +1,24 @@
-"""Statistics by a member's own Spark, in the background: when it is asked, how long, and what is kept of its answer.
-
-The Spark is a thread that answers when it is let; tables, listings and files are real ones.
-"""
+"""Statistics by a member's own Spark, in the background: when it is asked, how long, and what is kept of its answer."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
 from skerry.catalog.table import Column, ColumnStats, PartStats
-from skerry.config import parse
-from skerry.errors import Cancelled, SiteError, SkerryError
+from skerry.errors import SiteError
 from skerry.member import gathering, lull
-from skerry.member.lull import Lull
-from skerry.member.resources import Workers
-from skerry.member.tables import LocalTables
-from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
-from skerry.wire.messages import Schema
-
-COLUMNS = (Column("k", "int"), Column("s", "string"))
-FOUND = {"k": {"nulls": 0, "ndv": 3, "low": "1", "high": "3"}, "s": {"nulls": 1, "ndv": 2, "low": "a", "high": "b"}}
-ROWS = 3
-DEADLINE_S = 10.0
+from tests.unit.member.table_world import COLUMNS, ROWS, by_name, world
 
 
 @pytest.fixture(autouse=True)
 def short_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lull, "_MOMENT_S", 0.01)
-
-
-class Spark:
-    """Answers all jobs alike, once `gate` is open; a cancel ends those that wait for it."""
-
-    cores = 1
-    source_slots: SlotPool | None = None
-    tasks_are_here = True
-    retries_tasks = False
-
-    def __init__(self) -> None:
-        self.gate = threading.Event()
-        self.gate.set()
-        self.columns = COLUMNS
-        self.rows = ROWS
-        self.error: Exception | None = None
-        self.jobs: list[Job] = []
-        self.running: set[str] = set()
-        self.cancelled: set[str] = set()
-
-    def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
-        self.jobs.append(job)
-        self.running.add(job.tag)
-        try:
-            while not self.gate.wait(0.005):
-                if job.tag in self.cancelled:
-                    raise Cancelled(f"{job.tag} was cancelled")
-            if self.error is not None:
-                raise self.error
-            asked = {
-                each.name: FOUND.get(each.name, {"nulls": 0}) for each in self.columns if f"'{each.name}'" in job.sql
-            }
-            row = {"member": "oslo", "rows": self.rows, "bytes": 1, "columns": json.dumps(asked)}
-            return JobResult(table=pa.Table.from_pylist([row]))
-        finally:
-            self.running.discard(job.tag)
-
-    def cancel(self, tag: str) -> None:
-        self.cancelled.add(tag)
-
-    def start(self) -> None: ...
-    def stop(self) -> None: ...
-    def warm_up(self) -> None: ...
-
-    def describe(self, table: TableFiles) -> tuple[Column, ...]:
-        return self.columns
-
-    def count_rows(self, table: TableFiles) -> int:
-        return ROWS
-
-    def queued_tasks(self, besides: Collection[str] = ()) -> int:
-        return 0
-
-    def job_ids(self, tag: str) -> tuple[int, ...]:
-        return ()
-
-    def leftovers(self) -> list[str]:
-        return []
-
-
-class World:
-    """The tables of one member."""
-
-    def __init__(self, folder: Path, table: str = "", **limits: float) -> None:
-        self.folder = folder
-        (folder / "t").mkdir()
-        self.write("a", "1,a\n2,b\n3,\n")
-        config = parse(
-            f"cluster: c\ndata_root: {folder}\nlimits: {json.dumps(limits)}\n"
-            f"members: {{oslo: {{address: 'h:1', tables: {{t: {{format: csv, path: t, {table}}}}}}}}}"
-        )
-        self.spark = Spark()
-        self.lull = Lull()
-        self.news = 0
-        self.warnings: list[str] = []
-        self.tasks: set[asyncio.Task[None]] = set()
-        self.workers = [Workers("test", 4), Workers("test-job", 4)]
-        member = config.member("oslo")
-        self.tables = LocalTables(config, member, self.spark, *self.workers, self.lull, self.own, self.on_stats)
-
-    def write(self, name: str, text: str) -> None:
-        (self.folder / "t" / f"{name}.csv").write_text(text)
-
-    def own(self, work: Awaitable[None], what: str) -> None:
-        """As a member does it."""
-
-        async def run() -> None:
-            try:
-                await work
-            except SkerryError as error:
-                self.warnings.append(f"{what}: {error.message}")
-
-        task = asyncio.ensure_future(run())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-
-    def on_stats(self) -> None:
-        self.news += 1
-
-    async def look(self) -> PartStats | None:
-        """A query, or another member, asks for the table."""
-        return (await self.tables.snapshot("t")).part.stats
-
-    async def settle(self) -> PartStats | None:
-        """What is known when nothing is under way any more."""
-        while self.tasks:
-            await asyncio.wait(self.tasks)
-        return self.tables._known["t"].part.stats
-
-    async def until(self, condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(DEADLINE_S):
-            while not condition():
-                await asyncio.sleep(0.002)
-
-    async def stop(self) -> None:
-        for task in list(self.tasks):
-            task.cancel()
-            await asyncio.wait({task})
-        for workers in self.workers:
-            workers.stop()
-
-
-@asynccontextmanager
-async def world(folder: Path, table: str = "", **limits: float) -> AsyncIterator[World]:
-    made = World(folder, table, **limits)
-    try:
-        async with asyncio.timeout(DEADLINE_S):
-            yield made
-    finally:
-        made.spark.gate.set()
-        await made.stop()
-
-
-def by_name(stats: PartStats | None) -> dict[str, ColumnStats]:
-    assert stats is not None
-    return {column.name: column for column in stats.columns}
 
 
 def run(test: Callable[[], Any]) -> None:

@@ -32,6 +32,7 @@ from skerry.plan.fragment import Fragment, Plan
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.slots import Slots
 from skerry.spark.source import SourceSpec, read_share
+from skerry.testing.ports import free_ports
 from skerry.wire.channels import data_handler
 from skerry.wire.frames import encode_batch_frame
 from skerry.wire.listener import Listener
@@ -523,8 +524,7 @@ def _through_driver(plan: Plan) -> Plan:
 
 
 def _config(**changed: float) -> Config:
-    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as two:
-        ports = one.getsockname()[1], two.getsockname()[1]
+    ports = free_ports(2)
     members = f"{{oslo: {{address: '127.0.0.1:{ports[0]}'}}, bergen: {{address: 'h:2'}}, "
     return parse(
         f"cluster: c\nmembers: {members}tromso: {{address: '127.0.0.1:{ports[1]}'}}}}\nlimits: {CHANGED | changed}"

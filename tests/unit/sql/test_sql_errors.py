@@ -68,6 +68,33 @@ def test_the_message_says_what_and_where(sql: str, message: str) -> None:
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT city FROM (SELECT c_home.city FROM customer)",
+        "SELECT city FROM (SELECT c.c_home.city FROM customer c)",
+        "SELECT city FROM (SELECT c_home.* FROM customer)",
+        "SELECT city FROM (SELECT c.c_home.* FROM customer c)",
+        "SELECT x FROM (SELECT named_struct('x', c_id).x FROM customer)",
+        "SELECT abc FROM (SELECT 'abc')",
+        "SELECT `1` FROM (SELECT 1)",
+        "SELECT `NULL`, `true` FROM (SELECT NULL, true)",
+        "SELECT `count(1)` FROM (SELECT count(1) FROM customer)",
+        "SELECT `(c_id + 1)` FROM (SELECT c_id + 1 FROM customer)",
+        "SELECT c_name, count(1) FROM customer GROUP BY c_name ORDER BY `count(1)`",
+    ],
+)
+def test_columns_may_have_the_names_that_spark_gives_them(sql: str) -> None:
+    """By the text of an expression, or by the field of a struct."""
+    assert statement(sql) is not None
+
+
+@pytest.mark.parametrize("sql", ["SELECT citi FROM (SELECT c.* FROM customer c)", "SELECT größe FROM customer"])
+def test_other_names_are_unknown(sql: str) -> None:
+    with pytest.raises(SqlError, match=r"unknown column|not admitted"):
+        statement(sql)
+
+
 def test_a_long_line_is_cut_around_the_place() -> None:
     with pytest.raises(SqlError) as caught:
         statement("SELECT " + "1, " * 500 + "nope FROM orders")

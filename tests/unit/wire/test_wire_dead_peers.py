@@ -17,6 +17,7 @@ import pytest
 
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.limits import MIB
+from skerry.testing.ports import free_ports
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
@@ -157,9 +158,7 @@ def test_a_link_that_is_silent_is_found_under_load_and_nothing_is_lost(tmp_path:
 @pytest.fixture
 def bergen_address() -> str:
     """Known before bergen is up: oslo dials it when it wakes."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"tcp:127.0.0.1:{probe.getsockname()[1]}"
+    return f"tcp:127.0.0.1:{free_ports(1)[0]}"
 
 
 @pytest.fixture

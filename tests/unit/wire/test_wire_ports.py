@@ -14,6 +14,7 @@ from skerry.errors import SiteError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.ids import ChannelId, QueryId
 from skerry.limits import KIB, MIB, Limits
+from skerry.testing.ports import free_ports
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, Gone, data_handler
 from skerry.wire.frames import Buffer, decode
@@ -29,12 +30,8 @@ LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=64 * KIB)
 
 def free_range(count: int) -> tuple[int, int]:
     """So many ports in a row that nobody uses now."""
-    while True:
-        with socket.socket() as first:
-            first.bind(("127.0.0.1", 0))
-            start = first.getsockname()[1]
-        if start + count <= 65535 and all(is_free(start + number) for number in range(count)):
-            return start, start + count - 1
+    ports = free_ports(count, in_a_row=True)
+    return ports[0], ports[-1]
 
 
 def is_free(port: int) -> bool:

@@ -1,0 +1,150 @@
+"""The file in which a member keeps statistics and sizes over its restarts, if the configuration names a place."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from skerry.config import Config
+from skerry.member.kept import (
+    Kept,
+    KeptTable,
+    Unreadable,
+    decode,
+    encode,
+    owner_of,
+    planned_over,
+    sizes_of,
+)
+from skerry.member.resources import Workers
+from skerry.plan.observed import Observed, Size
+
+log = logging.getLogger("skerry.member")
+
+# Tables become known one after the other, and queries end all the time: many changes make one file.
+_STATISTICS_S = 0.2
+_SIZES_S = 30.0
+
+
+class Keeping:
+    """Without a place (`state`) nothing is kept. A file that cannot be read or written is a line in the log."""
+
+    def __init__(
+        self,
+        config: Config,
+        member: str,
+        observed: Observed,
+        workers: Workers,
+        own: Callable[[Awaitable[None], str], None],
+    ) -> None:
+        self._member = member
+        self._limits = config.limits
+        self._owner = owner_of(config, member)
+        self._planned_over = planned_over(config)
+        self._observed = observed
+        self._workers = workers
+        self._own = own
+        # Hidden, as tables see files: it may lie among a table's own.
+        self._path = os.path.join(config.state, f"_{self._owner}.kept") if config.state else ""
+        self._names = frozenset(config.member(member).tables)
+        self._tables: dict[str, KeptTable] = {}
+        self._is_changed = asyncio.Event()
+        self._is_urgent = asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._is_failing = False
+
+    async def load(self) -> None:
+        """Before anything is planned or gathered."""
+        if not self._path:
+            return
+        try:
+            kept = decode(await self._workers.run(_read, self._path, self._limits.kept_bytes), self._owner)
+        except FileNotFoundError:
+            kept = Kept(self._owner)
+        except (OSError, Unreadable) as error:
+            kept = Kept(self._owner)
+            log.warning(
+                "member %s: kept statistics cannot be used, they are gathered anew: %s", self._member, _why(error)
+            )
+        self._tables = {name: table for name, table in kept.tables.items() if name in self._names}
+        if kept.planned_over == self._planned_over:
+            self._observed.restore((each.name, Size(each.rows, each.size_bytes)) for each in kept.sizes)
+        self._own(self._write_changes(), "kept statistics")
+
+    def table(self, name: str, files_version: int, read_as: str) -> KeptTable | None:
+        """What is known of these files, read in that way."""
+        kept = self._tables.get(name)
+        is_same = kept is not None and (kept.files_version, kept.read_as) == (files_version, read_as)
+        return kept if is_same else None
+
+    def keep_table(self, name: str, table: KeptTable) -> None:
+        if self._path and self._tables.get(name) != table:
+            self._tables[name] = table
+            self._is_changed.set()
+            self._is_urgent.set()
+
+    def sizes_changed(self) -> None:
+        if self._path:
+            self._is_changed.set()
+
+    async def close(self) -> None:
+        """What has not been written yet is written now."""
+        if self._is_changed.is_set():
+            with suppress(TimeoutError):  # a disk that hangs must not hang the member's end as well
+                await asyncio.wait_for(self._write(), self._limits.stop_s)
+
+    async def _write_changes(self) -> None:
+        while True:
+            await self._is_changed.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._is_urgent.wait(), _SIZES_S)
+            await asyncio.sleep(_STATISTICS_S)
+            await self._write()
+
+    async def _write(self) -> None:
+        async with self._turn:
+            self._is_changed.clear()
+            self._is_urgent.clear()
+            tables, seen = dict(self._tables), self._observed.all()
+            try:
+                await self._workers.run(self._replace, tables, seen)
+                self._is_failing = False
+            except (OSError, ValueError) as error:
+                if not self._is_failing:  # once, until it works again
+                    log.warning("member %s: statistics are not kept (check state): %s", self._member, _why(error))
+                self._is_failing = True
+
+    def _replace(self, tables: dict[str, KeptTable], seen: list[tuple[str, Size]]) -> None:
+        kept = Kept(self._owner, tables, self._planned_over, sizes_of(seen))
+        _write(self._path, encode(kept, self._limits.kept_bytes))
+
+
+def _why(error: Exception) -> str:
+    return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)
+
+
+def _read(path: str, bytes_max: int) -> bytes:
+    with open(path, "rb") as file:
+        data = file.read(bytes_max + 1)
+    if len(data) > bytes_max:
+        raise Unreadable(f"it is larger than {bytes_max} bytes (limits.kept_bytes)")
+    return data
+
+
+def _write(path: str, data: bytes) -> None:
+    """All of it or nothing: whoever reads finds the file as it was or as it is now. Values are nobody else's."""
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    new = f"{path}.new"
+    try:
+        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, path)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(new)
+        raise
