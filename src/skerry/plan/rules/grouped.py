@@ -48,6 +48,7 @@ _OF_SETS = frozenset("min max bool_and every bool_or some any bit_and bit_or col
 # A sum of so many digits has ten more, for more rows than a group can have; so have sums of shorter whole numbers.
 _DIGITS_MAX = 28
 _SHORT = frozenset(("tinyint", "smallint", "int"))
+_AS_DOUBLES = _SHORT | {"bigint", "float", "double"}
 _LARGEST = "9" * 38
 
 
@@ -207,7 +208,7 @@ def _split(node: exp.Expr, block: Block, names: set[str]) -> Split | None:
 def _partial(call: Call, block: Block) -> Split | None:
     if call.name not in _MERGED or call.is_distinct:
         return None
-    split = split_of(call, block.type_of)
+    split = _average(call, block) or split_of(call, block.type_of)
     if split is None or any(block.type_of(value) != type_ for value, type_ in split.partials):
         return None
     type_ = block.type_of(call.arguments[0]) if call.name == "sum" else None
@@ -215,6 +216,21 @@ def _partial(call: Call, block: Block) -> Split | None:
     if type_ == "bigint" or (digits is not None and digits[0] > _DIGITS_MAX):
         return _guarded(call, split.partials[0][1])
     return split if type_ is None or type_ in _SHORT or type_ in ("float", "double") or digits is not None else None
+
+
+def _average(call: Call, block: Block) -> Split | None:
+    """Of whole and floating point numbers Spark adds doubles up; of groups as many as there may be, a mean times its
+    count would lose digits that others would have made up for."""
+    if call.name not in ("avg", "mean") or block.type_of(call.arguments[0]) not in _AS_DOUBLES:
+        return None
+    summed = call.like("sum", cast(call.arguments[0], "double")), "double"
+    counted = call.like("count", call.arguments[0]), "bigint"
+
+    def merged(columns: Sequence[exp.Expr]) -> exp.Expr:
+        count = called("nullif", called("sum", columns[1]), exp.Literal.number(0))
+        return exp.Div(this=called("sum", columns[0]), expression=count)
+
+    return Split((summed, counted), merged)
 
 
 def _guarded(call: Call, type_: str) -> Split:
