@@ -113,6 +113,9 @@ def _finished(plan: Plan, answers: list[pa.Table]) -> list[tuple[Any, ...]]:
     for step in finish.aggregate:
         if step.kind == "count":  # DuckDB's count_if is wider than Spark's
             schema = schema.set(step.index, schema.field(step.index).with_type(pa.int64()))
+        if step.kind == "avg":  # its average of decimals is a double; the merge makes its own of sum and count
+            scale = schema.field(step.inputs[0]).type.scale + 4
+            schema = schema.set(step.index, schema.field(step.index).with_type(pa.decimal128(38, scale)))
     inputs: list[Input] = [_Batches(each.rename_columns(schema.names).cast(schema)) for each in answers]
     rows: Input = Merge(inputs, finish.keys, schema, 4, 1 << 20) if finish.keys else Gather(inputs)
     if finish.aggregate:
