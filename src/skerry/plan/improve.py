@@ -144,9 +144,10 @@ def _with_groups(best: _Draft, query: Query, kept: KeptParts, site: Site, partia
             break
         tried.add(names)
         tree, name = best.tree.copy(), f"{prefix}{len(tried)}"
-        put_grouped(
-            next(each for each in may_be_grouped(read_scopes(tree, scans), *asked) if each.names == names), name
-        )
+        again = [each for each in may_be_grouped(read_scopes(tree, scans), *asked) if each.names == names]
+        if not again:
+            continue  # a query in FROM has columns that only its draft knows
+        put_grouped(again[0], name)
         other = _draft(query, tree, kept, site, partials, best.result)
         best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
     return best
