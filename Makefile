@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-rest lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
+.PHONY: help setup demo test test-spark test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -14,8 +14,9 @@ ifneq (,$(findstring --sail,$(ARGS)))
 export SKERRY_NO_JAVA := 1
 endif
 
-# The repository's own environment, not the caller's.
-unexport PYTHONPATH PYTHONHOME
+# The repository's own environment, not the caller's. Containers like to forbid bytecode: every process of every test
+# would compile all that it imports again, and pytest rewrite each assertion anew.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 export PYTHON
 
 NAME ?=
@@ -37,15 +38,19 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup lint ## lint, then every test
 	$(PYTEST) -n auto -m "not spark and not sail and not slow" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 test-spark test-rest
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-sail test-processes test-slow
 
-# Side by side, since they wait much: tests that share one Spark; then Sail's, which get on with no Spark in one process,
-# with slow ones that need neither, and those that start members as processes. What the second lane says is shown at its end.
+# Two of these at a time, the next as soon as one ends, the longest first: tests that share one Spark; Sail's, which get on
+# with no Spark in one process; those that start members as processes; slow ones that need none of this. What all but the
+# first say is shown at their end.
 test-spark:
 	$(PYTEST) -m "spark and not sail and not e2e" $(ARGS)
 
-test-rest:
-	@mkdir -p build; { status=0; $(PYTEST) -m "sail or (slow and not spark)" $(ARGS) || status=$$?; $(PYTEST) -m "spark and e2e and not sail" $(ARGS) || status=$$?; } > build/rest.log 2>&1; cat build/rest.log; exit $$status
+test-sail: MARKS := sail
+test-processes: MARKS := spark and e2e and not sail
+test-slow: MARKS := slow and not spark and not sail
+test-sail test-processes test-slow:
+	@mkdir -p build; status=0; $(PYTEST) -m "$(MARKS)" $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 
 lint: setup ## ruff and mypy --strict
 	$(BIN)/ruff check

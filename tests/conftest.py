@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import pytest_timeout
 from hypothesis import HealthCheck, Phase, settings
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ UNCHECKED = ("spark", "sail", "e2e")
 # A thread or a socket that is on its way out may need a moment; a leak stays.
 GRACE_S = 2.0
 
-# Thousands of queries that differ, over few rows: compiling them well would take a third of the time.
-BRIEF_JVM = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseParallelGC"}
+# For every JVM that tests start: queries that differ, over few rows. To compile them as for a long life, and to collect
+# garbage beside them, took half of Spark's time.
+JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
 
 PRIVATE_TEMP = pytest.StashKey[Path]()
 
@@ -51,6 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Other runs on this machine must not look like leaks of this one: temp files go to a folder of its own."""
     # A shell's background jobs ignore Ctrl-C, and so would everything the tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", JVM_OPTIONS)
     usual = tempfile.gettempdir()
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", usual)  # tmp_path of failed tests is kept, as always
     # A short name: paths of Unix sockets end at 108 bytes.
@@ -69,6 +72,45 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     private = config.stash.get(PRIVATE_TEMP, None)
     if private is not None:
         shutil.rmtree(private, ignore_errors=True)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """All tests and modules live until the end: the collector need not look at them after every thousand objects."""
+    gc.collect()
+    gc.freeze()
+
+
+class Watchdog(threading.Thread):
+    """One thread ends whatever test takes too long; pytest-timeout would start and join one for each."""
+
+    def __init__(self) -> None:
+        super().__init__(name="watchdog", daemon=True)
+        self.watched: tuple[float, pytest.Item, pytest_timeout.Settings] | None = None
+
+    def run(self) -> None:
+        while True:
+            time.sleep(1)
+            watched = self.watched
+            if watched is not None and time.monotonic() > watched[0]:
+                self.watched = None
+                pytest_timeout.timeout_timer(*watched[1:])  # shows all stacks and ends the process
+
+
+WATCHDOG = Watchdog()
+
+
+def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Settings) -> bool | None:
+    """pytest-timeout's own hook: whoever answers first has set the timer."""
+    if settings.method != "thread":
+        return None
+    if not WATCHDOG.is_alive():
+        WATCHDOG.start()
+    WATCHDOG.watched = (time.monotonic() + settings.timeout, item, settings)
+    return True
+
+
+def pytest_timeout_cancel_timer(item: pytest.Item) -> None:
+    WATCHDOG.watched = None
 
 
 class LostTasks(logging.Handler):
@@ -156,7 +198,7 @@ def spark_engine() -> Iterator[Engine]:
     """The one Apache Spark of this run: a process can have no second one."""
     from skerry.spark import SparkSettings, start_engine
 
-    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g", **BRIEF_JVM}))
+    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g"}))
     yield engine
     engine.stop()
 

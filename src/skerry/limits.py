@@ -98,6 +98,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stats_scan_bytes: int = 1 * GIB
     stats_scan_s: float = 120.0
     stats_lull_s: float = 600.0
+    # a query that comes ends the job, so often; then it goes on, or a busy site would never have statistics
+    stats_put_off: int = 3
     # the file in which a member keeps statistics and sizes over its restarts
     kept_bytes: int = 16 * MIB
 

@@ -122,6 +122,16 @@ class TestDemo:
 
 
 @pytest.mark.sail
+@pytest.mark.slow
+def test_demos_that_start_together(start: type[Started], folder: Path) -> None:
+    demos = [start("demo", "--sail", "--dir", folder) for _ in range(2)]
+    for demo in demos:
+        assert demo.wait() == 0, demo.output
+        assert "stopped everything that was started" in demo.output
+    assert len({path.parent.name for path in folder.glob("*/skerry.yaml")}) >= 2
+
+
+@pytest.mark.sail
 class TestUp:
     """All members of a file, one with Sail and one without a Spark: they start soon."""
 

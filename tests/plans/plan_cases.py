@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -183,8 +183,9 @@ def read_cases(file: Path) -> Iterator[Case]:
         yield Case(file, title, sql, expected.rpartition("\n*/")[0], said.strip(), header)
 
 
-def all_cases() -> list[Case]:
-    return [case for file in sorted(FOLDER.glob("*.sql")) for case in read_cases(file)]
+@cache
+def all_cases() -> tuple[Case, ...]:
+    return tuple(case for file in sorted(FOLDER.glob("*.sql")) for case in read_cases(file))
 
 
 def rewrite() -> None:
@@ -192,3 +193,4 @@ def rewrite() -> None:
     for file in sorted(FOLDER.glob("*.sql")):
         cases = list(read_cases(file))
         file.write_text("\n".join(case.text() for case in cases))
+    all_cases.cache_clear()

@@ -5,16 +5,16 @@ SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean F
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, count(id) AS part_1 FROM events AS events WHERE kind != 'x'
-    → edge 1 to oslo, through the driver (~1 row, 80 B)
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 2 at bergen: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, count(id) AS part_1 FROM events AS events WHERE kind != 'x'
-    → edge 1 to oslo, through the driver (~1 row, 80 B)
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 3 at tromso: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, count(id) AS part_1 FROM events AS events WHERE kind != 'x'
-    → edge 1 to oslo, through the driver (~1 row, 80 B)
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    → edge 1 to oslo, through the driver (~1 row, 88 B)
 finish at oslo: gather, aggregate edge 1 from oslo, bergen, tromso
 */
 
@@ -45,16 +45,16 @@ SELECT avg(amount) AS mean FROM events GROUP BY kind, id > 5
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate, sort
-    SELECT avg(amount) AS mean, count(amount) AS part_0, kind AS part_1, id > 5 AS part_2 FROM events AS events GROUP BY kind, id > 5 SORT BY 3, 4
-    → edge 1 to oslo, lanes merged in order (~200 rows, 8.0 KiB)
+    SELECT avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
+    → edge 1 to oslo, lanes merged in order (~200 rows, 9.6 KiB)
 fragment 2 at bergen: reads table events
     scan, aggregate, sort
-    SELECT avg(amount) AS mean, count(amount) AS part_0, kind AS part_1, id > 5 AS part_2 FROM events AS events GROUP BY kind, id > 5 SORT BY 3, 4
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 40.0 KiB)
+    SELECT avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
+    → edge 1 to oslo, lanes merged in order (~1000 rows, 47.9 KiB)
 fragment 3 at tromso: reads table events
     scan, aggregate, sort
-    SELECT avg(amount) AS mean, count(amount) AS part_0, kind AS part_1, id > 5 AS part_2 FROM events AS events GROUP BY kind, id > 5 SORT BY 3, 4
-    → edge 1 to oslo, lanes merged in order (~600 rows, 24.0 KiB)
+    SELECT avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
+    → edge 1 to oslo, lanes merged in order (~600 rows, 28.7 KiB)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */
 
@@ -144,15 +144,15 @@ SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM events GROUP BY kind ORDER
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~100 rows, 5.5 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~300 rows, 16.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, filter, union, aggregate, sort, limit
-    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3 * part_4) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, avg(id) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
+    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     because the links take ~0.0052 s, ~0.0058 s at oslo
     → edge 2 to oslo, in order, through the driver (~5 rows, 280 B)
 finish at oslo: gather edge 2 from bergen
@@ -382,20 +382,20 @@ fragment 1 at bergen: reads table nation
     → edge 2 to oslo (~25 rows, 700 B)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, filter, join, aggregate, sort
-    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, count(amount) AS part_0 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
-    → edge 1 to oslo, lanes merged in order (~2 rows, 96 B)
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
 fragment 3 at bergen: reads table events; table nation
     scan, filter, join, aggregate, sort
-    SELECT n_name, count(*) AS n, avg(amount) AS mean, count(amount) AS part_0 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
-    → edge 1 to oslo, lanes merged in order (~2 rows, 96 B)
+    SELECT n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
 fragment 4 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
     → edge 3 to tromso (~25 rows, 700 B)
 fragment 5 at tromso: reads table events; edge 3 from bergen
     scan, filter, join, aggregate, sort
-    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, count(amount) AS part_0 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
-    → edge 1 to oslo, lanes merged in order (~2 rows, 96 B)
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */
 

@@ -17,7 +17,8 @@ from tests.plans.plan_cases import CATALOG, CONFIG, FOLDER, ROWS, UPDATES, Case,
 if UPDATES:
     rewrite()
 CASES = all_cases()
-EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file.stem}: {case.title}")
+# Of the module's scope, so that all tests of one case come one after the other: its plan is made once.
+EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file.stem}: {case.title}", scope="module")
 _HINT = re.compile(r"/\*\+ .*? \*/ ")
 
 

@@ -73,6 +73,13 @@ def test_groups_by_constants_are_not_made_of_partial_rows(sql: str) -> None:
         assert sum("count(" in fragment.sql for fragment in plan.fragments) == 1, plan.fragments
 
 
+@pytest.mark.parametrize("cast", ["CAST(s_cust AS STRING)", "TRY_CAST(s_cust AS STRING)", "sales.s_cust::STRING"])
+def test_having_that_means_a_cast_is_not_made_of_partial_rows(cast: str) -> None:
+    """Spark names the cast after its column, and compares strings here."""
+    for plan in plans(f"SELECT {cast}, count(*) AS n FROM sales GROUP BY s_cust HAVING s_cust < '5'"):
+        assert sum("count(" in fragment.sql for fragment in plan.fragments) == 1, plan.fragments
+
+
 def test_group_by_all_of_nothing_is_no_clause() -> None:
     for plan in plans("SELECT count(*) + 1 AS n FROM sales GROUP BY ALL"):
         assert sum("count(*)" in fragment.sql for fragment in plan.fragments) == 2

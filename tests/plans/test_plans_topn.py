@@ -151,6 +151,10 @@ def test_the_rule_fires(sql: str) -> None:
         "SELECT id FROM (SELECT id FROM events UNION ALL SELECT o_id FROM orders) AS u WHERE id > 3 LIMIT 3",
         "SELECT b, a FROM (SELECT id a, id b FROM events UNION ALL SELECT o_id, o_id FROM orders) u ORDER BY 1 LIMIT 3",
         "SELECT id FROM (SELECT id FROM events ORDER BY id OFFSET 3) AS t",
+        # Spark calls the cast `id` too, and orders by it.
+        "SELECT t.* FROM (SELECT CAST(id AS STRING), kind FROM events ORDER BY id, kind LIMIT 3) AS t",
+        "SELECT t.* FROM (SELECT TRY_CAST(id AS STRING), kind FROM events ORDER BY id, kind LIMIT 3) AS t",
+        "SELECT t.* FROM (SELECT id::STRING, kind FROM events ORDER BY id + 1, kind LIMIT 3) AS t",
     ],
 )
 def test_rows_that_are_of_no_part_alone_are_not_bounded(sql: str) -> None:

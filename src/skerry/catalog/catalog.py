@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from skerry.catalog.columns import difference
-from skerry.catalog.table import TablePart
+from skerry.catalog.table import Column, TablePart
 from skerry.config.model import Config, MemberConfig
 from skerry.config.nearest import did_you_mean
 from skerry.errors import PeerError, SiteError, UserError
@@ -120,6 +120,12 @@ class Catalog:
         site = self._sites.get(member.lower())
         part = site.parts.get(table.lower()) if site is not None else None
         return part.files_version if part is not None else None
+
+    def columns_of(self, member: str, table: str) -> tuple[Column, ...] | None:
+        """The same of its columns."""
+        site = self._sites.get(member.lower())
+        part = site.parts.get(table.lower()) if site is not None else None
+        return part.columns if part is not None else None
 
     def describe(self, ref: TableRef) -> tuple[tuple[str, str], ...]:
         """Rows (col_name, data_type)."""

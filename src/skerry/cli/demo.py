@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
@@ -9,6 +10,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -68,8 +71,9 @@ def demo(keep: bool, sail: bool, directory: Path | None) -> None:
     folder = directory or _cache_folder()
     try:
         make_data(folder, console)
-        config, url = write_config(folder, sail)
-        _run(config, url, keep, console)
+        with claimed_ports(len(SITES)) as ports:
+            config, url = write_config(folder, ports, sail)
+            _run(config, url, keep, console)
     except KeyboardInterrupt:
         console.print("interrupted; everything that was started has been stopped")
         sys.exit(130)
@@ -88,6 +92,23 @@ def _cache_folder() -> Path:
 
 def make_data(folder: Path, console: Console) -> None:
     """TPC-H as Parquet, once; a run that was cut off leaves nothing that looks complete."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with _alone_in(folder):
+        _make_data(folder, console)
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Demos that are started together make the data once."""
+    lock = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
+
+
+def _make_data(folder: Path, console: Console) -> None:
     data = folder / f"tpch-{SCALE}"
     if data.is_dir():
         console.print(f"data: TPC-H scale {SCALE} in {data} (made before)", highlight=False)
@@ -98,7 +119,7 @@ def make_data(folder: Path, console: Console) -> None:
         raise click.ClickException("tpchgen-cli is not installed; pip install 'skerry[demo]' or run make demo")
     unfinished = folder / f"tpch-{SCALE}.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
+    unfinished.mkdir()
     with console.status(f"making TPC-H data at scale {SCALE}"):
         made = subprocess.run(
             [command, "parquet", "-s", SCALE, "--output-dir", str(unfinished)], capture_output=True, text=True
@@ -109,9 +130,10 @@ def make_data(folder: Path, console: Console) -> None:
     console.print(f"data: TPC-H scale {SCALE} made in {data}", highlight=False)
 
 
-def write_config(folder: Path, sail: bool) -> tuple[Path, str]:
-    """skerry.yaml of the three sites; ports in use are passed over."""
-    ports = _free_ports(len(SITES))
+def write_config(folder: Path, ports: Sequence[int], sail: bool) -> tuple[Path, str]:
+    """skerry.yaml of the three sites, in a folder for what is at these ports: no other demo writes there."""
+    own = folder / str(ports[0])
+    own.mkdir(exist_ok=True)
     spark: dict[str, object] = {"sail": True} if sail else {"master": "local[*]"}
     members = {
         site: {
@@ -121,25 +143,37 @@ def write_config(folder: Path, sail: bool) -> tuple[Path, str]:
         }
         for (site, tables), port in zip(SITES.items(), ports, strict=True)
     }
-    path = folder / "skerry.yaml"
-    text = yaml.safe_dump({"cluster": "demo", "data_root": f"tpch-{SCALE}", "members": members}, sort_keys=False)
+    path = own / "skerry.yaml"
+    text = yaml.safe_dump({"cluster": "demo", "data_root": f"../tpch-{SCALE}", "members": members}, sort_keys=False)
     path.write_text(f"# written by skerry demo\n{text}")
     return path, f"skerry://127.0.0.1:{ports[0]}"
 
 
-def _free_ports(count: int) -> list[int]:
-    free: list[int] = []
-    port = FIRST_PORT
-    while len(free) < count and port < 65536:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-                free.append(port)
-            except OSError:
-                pass
-        port += 1
-    return free
+@contextmanager
+def claimed_ports(count: int) -> Iterator[list[int]]:
+    """Ports that nobody listens at, and that no other demo chooses before this one ends.
+
+    Members listen only after their Sparks have started, so that a free port says little. A UDP socket of the same
+    number, which members have no use for, stands for the claim; the system lets go of it however this process ends.
+    """
+    ports: list[int] = []
+    with ExitStack() as claims:
+        port = FIRST_PORT
+        while len(ports) < count and port < 65536:
+            with ExitStack() as tried:
+                claim = tried.enter_context(socket.socket(type=socket.SOCK_DGRAM))
+                probe = tried.enter_context(socket.socket())
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                with suppress(OSError):
+                    claim.bind(("127.0.0.1", port))
+                    probe.bind(("127.0.0.1", port))
+                    probe.close()
+                    ports.append(port)
+                    claims.push(tried.pop_all())
+            port += 1
+        if len(ports) < count:
+            raise click.ClickException(f"no {count} free ports from {FIRST_PORT} on")
+        yield ports
 
 
 def _run(config: Path, url: str, keep: bool, console: Console) -> None:

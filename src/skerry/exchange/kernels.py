@@ -95,12 +95,12 @@ def _decimal_average(columns: Sequence[pa.Array], starts: Starts, type: pa.DataT
 
 
 def _mean(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-    """Of the columns (mean, count)."""
-    means, has_mean = _filled(columns[0], 0.0)
+    """Of the columns (sum of doubles, count)."""
+    sums, _ = _filled(columns[0], 0.0)
     counts, _ = _filled(columns[1], 0)
     total = np.add.reduceat(counts, starts)
     with np.errstate(all="ignore"):
-        return pa.array(np.add.reduceat(np.where(has_mean, means * counts, 0.0), starts) / total, type, mask=total == 0)
+        return pa.array(np.add.reduceat(sums, starts) / total, type, mask=total == 0)
 
 
 def _variance(is_sample: bool, is_root: bool) -> Kernel:
@@ -134,7 +134,7 @@ KERNELS: dict[str, Kernel] = {
     "bit_or": _bitwise(np.bitwise_or, 0),
     "bit_xor": _bitwise(np.bitwise_xor, 0),
     "avg": _decimal_average,  # (sum, count)
-    "mean": _mean,  # (mean, count)
+    "mean": _mean,  # (sum of doubles, count)
     "var_pop": _variance(False, False),  # (count, mean, population variance), and so for the next three
     "var_samp": _variance(True, False),
     "stddev_pop": _variance(False, True),

@@ -84,6 +84,7 @@ class Gathering:
         self._turn = asyncio.Lock()
         self._under_way: set[str] = set()
         self._waiting: set[str] = set()  # of these, for a moment without queries
+        self._put_off: dict[str, tuple[int, int]] = {}  # for which version of the files, and how often
         self._done: dict[str, int] = {}  # the version of the files that was looked at, for better or worse
         self._is_news = False
 
@@ -165,8 +166,16 @@ class Gathering:
                 columns = self._to_scan(snapshot)
                 if not columns:
                     return True
-                found = await self._run(snapshot, columns)
+                times = self._times_put_off(name, snapshot)
+                found = await self._run(snapshot, columns, may_be_put_off=times < self._limits.stats_put_off)
+                if found is None:
+                    self._put_off[name] = snapshot.files.version, times + 1
+                    continue
                 return self._learn(name, snapshot.files.version, found.stats, found.rows)
+
+    def _times_put_off(self, name: str, snapshot: Snapshot) -> int:
+        version, times = self._put_off.get(name, (0, 0))
+        return times if version == snapshot.files.version else 0
 
     async def _wait(self, name: str, wait_s: float) -> bool:
         self._waiting.add(name)
@@ -176,7 +185,8 @@ class Gathering:
         finally:
             self._waiting.discard(name)
 
-    async def _run(self, snapshot: Snapshot, columns: Sequence[Column]) -> Found:
+    async def _run(self, snapshot: Snapshot, columns: Sequence[Column], *, may_be_put_off: bool) -> Found | None:
+        """None: a query came, which has Spark for itself; a job that has given way often enough goes on beside it."""
         assert self._engine is not None, "lite members have no tables"
         files, part = snapshot.files, snapshot.part
         job = Job(
@@ -190,11 +200,21 @@ class Gathering:
             is_optional=True,
         )
         work = asyncio.ensure_future(self._jobs.run(self._engine.run, job, lambda schema: None))
+        query = asyncio.ensure_future(self._lull.over())
+        ends = {work, query} if may_be_put_off else {work}
         try:
-            await asyncio.wait({work}, timeout=self._limits.stats_scan_s)
-            is_late = not work.done()
-        finally:  # the time is up, or the member stops
-            await self._end(job.tag, work)
+            await asyncio.wait(ends, timeout=self._limits.stats_scan_s, return_when=asyncio.FIRST_COMPLETED)
+            is_late, is_query = not work.done(), query.done() and may_be_put_off
+        finally:  # the time is up, a query came, or the member stops
+            query.cancel()
+            ending = asyncio.ensure_future(self._end(job.tag, work))
+            try:
+                await asyncio.shield(ending)
+            except asyncio.CancelledError:  # the member stops while a job is ended: it has its time for that
+                await ending
+                raise
+        if is_late and is_query:
+            return None
         if is_late:
             raise SiteError(
                 f"Spark has not read the table in {self._limits.stats_scan_s:g} s (limits.stats_scan_s); "

@@ -14,6 +14,7 @@ class Lull:
     def __init__(self) -> None:
         self._nobody = asyncio.Event()
         self._nobody.set()
+        self._somebody = asyncio.Event()
         self._changes = 0
 
     def running(self, queries: int) -> None:
@@ -21,12 +22,18 @@ class Lull:
         self._changes += 1
         if queries:
             self._nobody.clear()
+            self._somebody.set()
         else:
             self._nobody.set()
+            self._somebody.clear()
 
     @property
     def is_now(self) -> bool:
         return self._nobody.is_set()
+
+    async def over(self) -> None:
+        """Until a query runs."""
+        await self._somebody.wait()
 
     async def wait(self, wait_s: float) -> bool:
         """Until none has run for a moment; False when there was no such moment in that time."""

@@ -165,7 +165,7 @@ def _plan(
             return _explain(member, statement, message, without)
         case AnalyzeTable(ref, columns):
             plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
-            check_egress(plan, member.egress)
+            check_egress(plan, member.egress, member.catalog.columns_of)
             return Planned(plan, {})
     return statement
 
@@ -240,7 +240,7 @@ def _names_marked(member: Member, query: Query) -> bool:
 
 def _broken(plan: Plan, member: Member) -> UserError | None:
     try:
-        check_egress(plan, member.egress)
+        check_egress(plan, member.egress, member.catalog.columns_of)
     except UserError as error:
         return error
     return None

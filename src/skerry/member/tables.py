@@ -49,7 +49,7 @@ class LocalTables:
         lull: Lull,
         own: Callable[[Awaitable[None], str], None],
         on_stats: Callable[[], None],
-        keeping: Keeping | None = None,
+        keeping: Keeping,
     ) -> None:
         self._config = config
         self._member = member
@@ -138,7 +138,7 @@ class LocalTables:
     def _keep(self, known: Snapshot) -> None:
         """For the member's next start."""
         files, part = known.files, known.part
-        if self._keeping is not None and worth_keeping(files, part):
+        if worth_keeping(files, part):
             way = read_as(self.find(part.table), files, self._member.spark)
             self._keeping.keep_table(part.table, KeptTable(files.version, way, part.rows, part.stats))
 
@@ -170,9 +170,7 @@ class LocalTables:
         )
         columns = await self._workers.run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
-        kept = None
-        if self._keeping is not None:
-            kept = self._keeping.table(table.name, files.version, read_as(table, files, self._member.spark))
+        kept = self._keeping.table(table.name, files.version, read_as(table, files, self._member.spark))
         rows: int | None
         if kept is not None and kept.rows is not None:
             rows = kept.rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -17,12 +16,12 @@ from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Outp
 from skerry.plan.known import groups_key
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
+from skerry.plan.placeholders import hint_broadcasts, replace_tables
 from skerry.plan.reduce import add_reduced
 from skerry.plan.rules.aggregates import by_place
 from skerry.plan.rules.joined import Input
-from skerry.plan.rules.semijoin import Shipment
 from skerry.plan.site import Site
-from skerry.sql.names import TableRef
+from skerry.plan.source import Source
 from skerry.sql.shape import Shape, with_sort_by, without_limit
 from skerry.sql.statement import Query, render
 from skerry.sql.width import only_copies
@@ -33,44 +32,6 @@ _MANY_COLUMNS = 16
 _INFLATES = 4
 # An estimate of a join of joins may be any number; what travels in messages is bounded.
 _MOST = 2**53
-
-
-class Source(msgspec.Struct, frozen=True):
-    """One table as the query needs it; every mention with the same filters shares it.
-
-    partial: what of it each part sends instead of rows (rule `aggregates`), about `partial_rows` from each member, each
-    of `partial_row_bytes`;
-    all rows of the `joined` sources go to each part for it. `sizes`: of the rows that each member would send, if they
-    are no partial ones and no shipment.
-    """
-
-    mentions: tuple[str, ...]
-    table: TableRef
-    columns: tuple[Column, ...]
-    filters: tuple[exp.Expr, ...]
-    parts: tuple[TablePart, ...]
-    partial: exp.Select | None = None
-    partial_rows: dict[str, int] = {}
-    joined: tuple[Source, ...] = ()
-    shipment: Shipment | None = None
-    sizes: dict[str, Estimate] = {}
-    partial_row_bytes: int = 0
-
-    def estimated_rows(self, part: TablePart) -> int:
-        return self.partial_rows[part.member] if self.partial is not None else int(self.sizes[part.member].rows)
-
-    def estimated_bytes(self, part: TablePart) -> int:
-        if self.partial is not None:
-            return self.partial_rows[part.member] * self.partial_row_bytes
-        return int(self.sizes[part.member].size_bytes)
-
-    def sent_bytes(self) -> dict[str, int]:
-        """About what each member that holds a part would send."""
-        return {part.member: self.estimated_bytes(part) for part in self.parts}
-
-    def widest_row(self) -> float:
-        """Bytes of a whole row, the average of the part where it is largest; infinite while a part is not counted."""
-        return max((held_row_bytes(part) for part in self.parts), default=0.0)
 
 
 class Builder:
@@ -148,8 +109,8 @@ class Builder:
             names |= dict.fromkeys(source.mentions, source_names)
             if self._is_small(source, member):
                 small |= set(source.mentions)
-        _hint_broadcasts(tree, small)
-        _replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
+        hint_broadcasts(tree, small)
+        replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
 
     def _source_leaves(self, source: Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
         """The placeholders, or queries, whose rows together are the source's."""
@@ -203,8 +164,8 @@ class Builder:
         for source in joined:
             names[source.mentions[0]] = self._source_leaves(source, part.member, leaves)
         own = tree.copy()
-        _hint_broadcasts(own, {source.mentions[0] for source in joined if self._is_small(source, part.member)})
-        _replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
+        hint_broadcasts(own, {source.mentions[0] for source in joined if self._is_small(source, part.member)})
+        replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
         return own
 
     def add(
@@ -370,44 +331,3 @@ def _rounded(count: float) -> int:
 def _is_one_row(tree: exp.Expr) -> bool:
     """`SELECT 1`: without FROM there is one row at most, if no generator stands in it."""
     return isinstance(tree, exp.Select) and tree.args.get("from_") is None
-
-
-def _replace_tables(
-    tree: exp.Expr, names: Mapping[str, Sequence[str | exp.Query]], columns: Mapping[str, tuple[Column, ...]]
-) -> None:
-    """Put placeholders, or queries, where the bound tree names its scans."""
-    nodes = [node for node in tree.find_all(exp.Table) if node.name in names]
-    # Every scan stands once; a second node of its name would be something else that the user named so.
-    assert sorted(node.name for node in nodes) == sorted(names)
-    for node in nodes:
-        standing = names[node.name]
-        if len(standing) == 1 and isinstance(standing[0], str):
-            node.set("this", exp.to_identifier(standing[0]))
-            continue
-        # A local part and parts that arrive: their union stands where the table stood.
-        wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
-        union: exp.Query | None = None
-        for each in standing:
-            query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
-            if len(standing) > 1 and query.args.get("limit") is not None:
-                query = exp.Subquery(this=query)  # else the bound would be the union's
-            union = query if union is None else exp.union(union, query, distinct=False, copy=False)
-        node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
-
-
-def _hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
-    """Name small scans to Spark's joins, in the SELECT whose FROM they stand in."""
-    for select in list(tree.find_all(exp.Select)):
-        joins = [join for join in select.args.get("joins") or () if isinstance(join, exp.Join)]
-        if not joins:
-            continue
-        relations = [relation.this for relation in (select.args["from_"], *joins)]
-        counts = Counter(relation.alias.lower() for relation in relations)
-        # A name that two relations share could mean the large one.
-        named = [
-            exp.to_identifier(relation.alias, quoted=True)
-            for relation in relations
-            if isinstance(relation, exp.Table) and relation.name in small and counts[relation.alias.lower()] == 1
-        ]
-        if named:
-            select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=named)]))

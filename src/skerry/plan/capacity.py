@@ -14,11 +14,14 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.plan.mentions import Mention
+from skerry.plan.mentions import BARRED, Mention
 from skerry.plan.place import capacity_of
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node
+
+# So many are given up one by one; where more were, other forms of the query begin without them.
+FEW = 4
 
 
 class Barred(msgspec.Struct, frozen=True):
@@ -29,14 +32,26 @@ class Barred(msgspec.Struct, frozen=True):
     givers: frozenset[str] = frozenset()
     told: tuple[str, ...] = ()
 
-    def and_block(self, mention: Mention) -> Barred:
-        assert mention.block is not None
-        told = f"no room at {mention.block.member} for {mention.alias.name}"
-        return Barred(self.blocks | {mention.name}, self.givers, (*self.told, told))
+    def and_blocks(self, mentions: Sequence[Mention]) -> Barred:
+        told = [f"no room at {each.block.member} for {each.alias.name}" for each in mentions if each.block is not None]
+        return Barred(self.blocks.union(each.name for each in mentions), self.givers, (*self.told, *told))
 
     def and_keys(self, members: Collection[str]) -> Barred:
         told = [f"no room at {member} for keys" for member in members]
         return Barred(self.blocks, self.givers.union(members), (*self.told, *told))
+
+
+def at_once(too_many: int) -> int:
+    """How many are given up before the plan is made again: a few one by one, of many half."""
+    return 1 if too_many <= FEW else too_many // 2
+
+
+def mark(mentions: Iterable[Mention], barred: Barred) -> None:
+    """Let copies of the tree know what was given up, as a query may have another name there (`Mentions.barred`)."""
+    for each in mentions:
+        ends = [name.removeprefix(each.name) for name in barred.blocks if f"{name}_".startswith(f"{each.name}_")]
+        if ends:
+            each.source.node.meta[BARRED] = tuple(ends)
 
 
 def hosted(root: str, nodes: Iterable[Node], partials: Sequence[str]) -> Counter[str]:
@@ -75,9 +90,10 @@ def answered(node: Node, receiver: str) -> list[Mention]:
     return [node.mention] if block is not None and block.member != receiver else []
 
 
-def crowded(counts: Counter[str], topology: Topology | None) -> list[str]:
-    """Members that would host more than they may."""
-    return [member for member, count in counts.items() if count > capacity_of(topology, member)]
+def crowded(counts: Counter[str], topology: Topology | None) -> dict[str, int]:
+    """Members that would host more than they may, and how many more."""
+    rooms = {member: capacity_of(topology, member) for member in counts}
+    return {member: int(count - rooms[member]) for member, count in counts.items() if count > rooms[member]}
 
 
 def _count(node: Node, receiver: str, found: Counter[str], keys: Counter[str]) -> None:

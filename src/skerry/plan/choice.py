@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import ChainMap
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -11,8 +12,8 @@ from sqlglot import exp
 
 from skerry.errors import ConfigError
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
-from skerry.plan.build import Builder, Source
-from skerry.plan.capacity import Barred, answered, blocks_hosted, crowded, hosted, keys_hosted
+from skerry.plan.build import Builder
+from skerry.plan.capacity import Barred, answered, at_once, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
@@ -28,6 +29,7 @@ from skerry.plan.rules.subqueries import is_below
 from skerry.plan.sent_columns import columns_if_sent
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
+from skerry.plan.source import Source
 from skerry.sql.statement import Query
 
 # The rules by which members answer or join something before the rest.
@@ -94,8 +96,10 @@ class Choice:
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
         if over[wanted]:
-            self.fewer = self._fewer(over[wanted], wanted, found[wanted])
-        full = over[wanted] if wanted != root or not roomy else []
+            # So many have to go at least until another root has room.
+            too_many = min(sum(each.values()) for each in over.values() if each)
+            self.fewer = self._fewer(over[wanted], wanted, found[wanted], too_many)
+        full = list(over[wanted]) if wanted != root or not roomy else []
         costs_s = {member: costs_s[member] for member in roomy or found}
         reason = self._reason(root, costs_s, each_once) + self._room_text(wanted, full)
         self.take(root)
@@ -106,8 +110,10 @@ class Choice:
             return next(iter(among))
         return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
 
-    def _fewer(self, full: Sequence[str], root: str, shipments: Mapping[str, Shipment]) -> Barred | None:
-        """What is given up next for room at the full members: the query in FROM, or their keys, that saves least."""
+    def _fewer(
+        self, full: Mapping[str, int], root: str, shipments: Mapping[str, Shipment], too_many: int
+    ) -> Barred | None:
+        """What is given up next for room at the full members: the queries in FROM, or their keys, that save least."""
         saved_s: dict[str, float] = {}
         for mention in (each for one in shipments.values() for each in answered(one.node, root)):
             if mention.block is not None and mention.block.member in full:
@@ -123,9 +129,20 @@ class Choice:
             return self._barred.and_keys(giving)
         if least is None:
             return None
-        if giving and self._reducer.saved_s(root, once(shipments)) < saved_s[least]:
+        keys_s = self._reducer.saved_s(root, once(shipments)) if giving else math.inf
+        if keys_s < saved_s[least]:
             return self._barred.and_keys(giving)
-        return self._barred.and_block(self._known[least])
+        going: list[Mention] = []
+        left = dict(full)
+        for name in sorted(saved_s, key=lambda name: (saved_s[name], name)):
+            mention = self._known[name]
+            assert mention.block is not None
+            if len(going) == at_once(too_many) or keys_s < saved_s[name]:
+                break
+            if left[mention.block.member]:
+                left[mention.block.member] -= 1
+                going.append(mention)
+        return self._barred.and_blocks(going)
 
     def _room_text(self, wanted: str, full: Sequence[str]) -> str:
         told = list(self._barred.told)
@@ -172,8 +189,8 @@ class Choice:
             return bottom_up_places(site.topology, self._holders(), site.initiator, site.data_members)
         return site.data_members
 
-    def _crowded(self, root: str, shipments: Sequence[Shipment]) -> list[str]:
-        """Members that would host more than they may."""
+    def _crowded(self, root: str, shipments: Sequence[Shipment]) -> dict[str, int]:
+        """Members that would host more than they may, and how many more."""
         return crowded(hosted(root, [each.node for each in shipments], self._grouping()), self._site.topology)
 
     def _grouping(self) -> list[str]:

@@ -21,7 +21,7 @@ from sqlglot import exp
 from skerry.catalog.table import Column, TablePart
 from skerry.catalog.topology import Topology
 from skerry.limits import Limits
-from skerry.plan.build import Builder, Source
+from skerry.plan.build import Builder
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
@@ -33,6 +33,7 @@ from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.rules.topn import LIMIT_MAX
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
+from skerry.plan.source import Source
 from skerry.plan.topn_plan import PartsJoined, at_parts, bounded_at_sites, cheaper
 from skerry.sql.shape import Shape, result_shape, without_limit
 from skerry.sql.statement import Query, Scan, render

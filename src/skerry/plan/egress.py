@@ -12,13 +12,14 @@ from itertools import pairwise
 import msgspec
 from sqlglot import exp
 
+from skerry.catalog.table import Column
 from skerry.catalog.topology import Topology
 from skerry.config.model import Config, Leaves
 from skerry.errors import UserError
+from skerry.plan.filtered import Conditions
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import call_name, is_aggregate
-from skerry.sql.push import split
 
 # Aggregates that hand out the very values: all of them, one row's, the most frequent, or a sketch that keeps some.
 _WHOLE_VALUES = frozenset(
@@ -37,6 +38,10 @@ _WANTED = {
     Leaves.AGGREGATED: "that are not aggregated",
     Leaves.NEVER: "",
 }
+
+
+# The columns of a table at a member; None when nobody knows them.
+ColumnsOf = Callable[[str, str], tuple[Column, ...] | None]
 
 
 class EgressRules(msgspec.Struct, frozen=True):
@@ -62,20 +67,23 @@ def egress_rules(config: Config, topology: Topology) -> EgressRules:
     return EgressRules(marks, topology)
 
 
-def check_egress(plan: Plan, rules: EgressRules) -> None:
-    """UserError, naming the edge, for a plan that would break a rule."""
+def check_egress(plan: Plan, rules: EgressRules, columns_of: ColumnsOf = lambda member, table: None) -> None:
+    """UserError, naming the edge, for a plan that would break a rule.
+
+    Without the columns of tables a name counts for the one that it says, or for the only one there is.
+    """
     if rules.marks:
-        _check_tables(plan, rules.marks)
+        _check_tables(plan, rules.marks, columns_of)
     if rules.topology.budgets:
         _check_budgets(plan, rules.topology)
 
 
 # --- tables --------------------------------------------------------------------------------------
-def _check_tables(plan: Plan, marks: Mapping[tuple[str, str], Leaves]) -> None:
+def _check_tables(plan: Plan, marks: Mapping[tuple[str, str], Leaves], columns_of: ColumnsOf) -> None:
     """Rows are looked at where they leave first: what has been allowed out is no longer the site's alone."""
     held: dict[int, dict[str, Leaves]] = {}  # by edge: what the rows of own tables are in it, before they leave
     for fragment in _in_order(plan):
-        inside = _inside(fragment, marks, held)
+        inside = _inside(fragment, marks, held, columns_of)
         if fragment.output.receiver == fragment.member:
             kept = held.setdefault(fragment.output.edge, {})
             for table, done in inside.items():
@@ -108,7 +116,10 @@ def _in_order(plan: Plan) -> list[Fragment]:
 
 
 def _inside(
-    fragment: Fragment, marks: Mapping[tuple[str, str], Leaves], held: Mapping[int, Mapping[str, Leaves]]
+    fragment: Fragment,
+    marks: Mapping[tuple[str, str], Leaves],
+    held: Mapping[int, Mapping[str, Leaves]],
+    columns_of: ColumnsOf,
 ) -> dict[str, Leaves]:
     """The marked tables of this member whose rows are in the fragment's, and what was done to them."""
     starts: dict[str, dict[str, Leaves]] = {}
@@ -121,13 +132,24 @@ def _inside(
     if not starts:
         return {}
     tree = parse_fragment(fragment.sql)
+    conditions = Conditions(tree, _columns(fragment, columns_of)) if tree is not None else None
     found: dict[str, Leaves] = {}
     for placeholder, tables in starts.items():
         # Of text that cannot be read nothing is known: its rows are taken to be the table's own.
-        done = _Reading(placeholder).state(tree) if tree is not None else Leaves.FREELY
+        done = _Reading(placeholder, conditions).state(tree) if conditions is not None else Leaves.FREELY
         for table, before in tables.items():
             after = max(before, done or Leaves.FREELY, key=_RANK.__getitem__)
             found[table] = min(after, found.get(table, after), key=_RANK.__getitem__)
+    return found
+
+
+def _columns(fragment: Fragment, columns_of: ColumnsOf) -> dict[str, tuple[Column, ...]]:
+    """Of the leaves, by placeholder."""
+    found = {}
+    for leaf in fragment.leaves:
+        columns = columns_of(fragment.member, leaf.table) if isinstance(leaf, TableLeaf) else leaf.columns
+        if columns:
+            found[leaf.placeholder] = columns
     return found
 
 
@@ -148,8 +170,9 @@ def _refused(fragment: Fragment, table: str, mark: Leaves) -> UserError:
 class _Reading:
     """What a query does to the rows of one relation before they are in its result."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, conditions: Conditions) -> None:
         self._name = name
+        self._conditions = conditions
         self._ctes: dict[str, exp.Expr] = {}
 
     def state(self, node: exp.Expr | None) -> Leaves | None:
@@ -183,7 +206,7 @@ class _Reading:
         found: Leaves | None = None
         for relation in relations:
             state = self.state(relation)
-            if state is Leaves.FREELY and _is_filtered(select, relation, len(relations) == 1):
+            if state is Leaves.FREELY and self._conditions.on(select, relation):
                 state = Leaves.FILTERED
             found = _least(found, Leaves.AGGREGATED if state is not None and aggregates else state)
         for query in _computed(select):
@@ -269,22 +292,6 @@ def _tested(select: exp.Select) -> list[exp.Expr]:
     """Subqueries in WHERE, ON and HAVING."""
     clauses = (exp.Where, exp.Having, exp.Join, exp.Select)
     return [query for query in _subqueries(select) if query.find_ancestor(*clauses) is not select]
-
-
-def _is_filtered(select: exp.Select, relation: exp.Expr, is_alone: bool) -> bool:
-    """Is there a conjunct that speaks of this relation's columns, by its name where there are others?"""
-    where = select.args.get("where")
-    conditions = [where.this] if where is not None else []
-    for join in select.args.get("joins") or ():
-        if not join.args.get("side") and join.args.get("on") is not None:
-            conditions.append(join.args["on"])
-    alias = relation.alias_or_name.lower()
-    for conjunct in (each for condition in conditions for each in split(condition)):
-        columns = list(conjunct.find_all(exp.Column))
-        tables = {column.table.lower() for column in columns}
-        if columns and (tables <= {alias, ""} if is_alone else tables == {alias}):
-            return True
-    return False
 
 
 # --- budgets -------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from skerry.catalog.table import Column, ColumnStats, TablePart
 from skerry.plan.constant import bound_place
 from skerry.plan.observed import Observed
 from skerry.plan.selectivity import ColumnEstimate, Columns, distinct, keeps
+from skerry.sql.walk import find_all
 
 _FIXED = {
     "boolean": 1,
@@ -116,7 +117,7 @@ class Estimator:
         if self.observed and filters:
             shares = [part_rows(part) / max(1.0, rows) for part in parts]
             seen = self.observed.rows(self.observed.scan_keys(parts, filters), shares, whole.rows)
-            named = {prefix + column.name.lower() for each in filters for column in each.find_all(exp.Column)}
+            named = {prefix + column.name.lower() for each in filters for column in find_all(each, exp.Column)}
             whole = self.resize(whole, seen, every, named)
         return whole if columns is None else self.keep(whole, [prefix + name.lower() for name in columns])
 

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
 from skerry.sql.names import TableRef
-from skerry.sql.shape import alike
+from skerry.sql.shape import alike, named_after
 from skerry.sql.types import infer
 
 _CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
@@ -349,13 +349,14 @@ def _is_resolved(block: Block) -> bool:
             return False
     # In HAVING and ORDER BY a name may mean an alias or a column: only where both are the same is it certain.
     for item in select.expressions:
-        if isinstance(item, exp.Alias) and block.has_column(item.alias):
-            value = block.plain(item.this)
-            if not (isinstance(value, exp.Column) and value.name.lower() == item.alias.lower()):
-                for clause in ("having", "order", "group"):
+        alias = item.alias.lower() if isinstance(item, exp.Alias) else named_after(item)
+        if alias is not None and block.has_column(alias):
+            value = block.plain(item.unalias())
+            if not (isinstance(value, exp.Column) and value.name.lower() == alias):
+                for clause in ("having", "order", "group") if isinstance(item, exp.Alias) else ("having", "order"):
                     mentioned = select.args.get(clause)
                     names = mentioned.find_all(exp.Column) if mentioned is not None else ()
-                    if any(column.parts[0].name.lower() == item.alias.lower() for column in names):
+                    if any(column.parts[0].name.lower() == alias for column in names):
                         return False
     return True
 

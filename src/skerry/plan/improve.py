@@ -6,11 +6,12 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from sqlglot import exp
 
 from skerry.plan.apart import total_s
-from skerry.plan.build import Builder, Source
-from skerry.plan.capacity import Barred
+from skerry.plan.build import Builder
+from skerry.plan.capacity import FEW, Barred, mark
 from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
@@ -26,6 +27,7 @@ from skerry.plan.rules.semijoin import JOB_S, Shipment
 from skerry.plan.rules.subtrees import has_outer_join, put_subtree
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer
+from skerry.plan.source import Source
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query
 
@@ -37,6 +39,7 @@ _SUBTREES_MAX = 4
 _GROUPED_MAX, _GROUPS_SHARE = 4, 0.8
 _ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
+_NOTHING = Barred()
 
 
 def add_improved(builder: Builder, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source] = ()) -> None:
@@ -65,6 +68,15 @@ class _Draft:
     cost_s: float
     result: Estimate
     has_room: bool
+    barred: Barred
+
+    def copied(self) -> tuple[exp.Expr, Barred]:
+        """The tree, to be written in another form, and what that form begins without: all that was given up, if that
+        was much. To find it anew for each form would take as many plans again."""
+        if len(self.barred.blocks) < FEW:
+            return self.tree.copy(), _NOTHING
+        mark([*self.mentions.all.values(), *self.mentions.apart.values()], self.barred)
+        return self.tree.copy(), msgspec.structs.replace(self.barred, blocks=frozenset())
 
     def travels(self, names: Sequence[str]) -> bool:
         """Would the rest cost less, by more than an answer costs, if these mentions did not come to it?"""
@@ -85,20 +97,29 @@ class _Draft:
 
 
 def _draft(
-    query: Query, tree: exp.Expr, kept: KeptParts, site: Site, partials: Sequence[Source], result: Estimate | None
+    query: Query,
+    tree: exp.Expr,
+    kept: KeptParts,
+    site: Site,
+    partials: Sequence[Source],
+    result: Estimate | None,
+    barred: Barred = _NOTHING,
 ) -> _Draft:
-    """`result`: as large as the answer is, if that is known.
+    """`result`: as large as the answer is, if that is known. `barred`: what is given up from the start.
 
-    Where members are full the search is bounded: what is least missed is given up, one by one, and of the drafts that
+    Where members are full the search is bounded: what is least missed is given up, bit by bit, and of the drafts that
     all members have room for the cheapest is taken. Without any, the last: rows are where they are.
     """
-    barred, found = Barred(), []
+    found: list[_Draft] = []
+    tries_max = FEW if barred.told else math.inf
     while True:
         mentions = Mentions(query, tree, kept, site.rules, site.estimator, barred.blocks)
+        barred = msgspec.structs.replace(barred, blocks=mentions.barred)
         choice = Choice(mentions, tree, site, partials, result, barred, query, kept)
-        found.append(_Draft(tree, mentions, choice.joiner, *choice.best(), choice.result, choice.has_room))
+        found.append(_Draft(tree, mentions, choice.joiner, *choice.best(), choice.result, choice.has_room, barred))
         fewer = choice.fewer
-        if fewer is None or (site.rules.strategy == "bottom-up" and choice.has_room):
+        is_enough = site.rules.strategy == "bottom-up" and choice.has_room
+        if fewer is None or is_enough or len(found) > tries_max:
             break
         barred, tree = fewer, tree.copy()
     roomy = [each for each in found if each.has_room]
@@ -120,10 +141,10 @@ def _best_draft(
     prefix = free_prefix(best.tree, "subtree_")
     may_have = site.rules.has("subtrees") and has_outer_join(best.tree)
     for number in range(1, _SUBTREES_MAX + 1) if may_have else ():
-        tree, name = best.tree.copy(), f"{prefix}{number}"
+        (tree, barred), name = best.copied(), f"{prefix}{number}"
         if not put_subtree(read_scopes(tree, scans), holders, tried, name):
             break
-        other = _draft(query, tree, kept, site, partials, best.result)
+        other = _draft(query, tree, kept, site, partials, best.result, barred)
         best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
     best = _with_groups(best, query, kept, site, partials) if site.rules.has("grouped") else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
@@ -143,12 +164,12 @@ def _with_groups(best: _Draft, query: Query, kept: KeptParts, site: Site, partia
         if not names:
             break
         tried.add(names)
-        tree, name = best.tree.copy(), f"{prefix}{len(tried)}"
+        (tree, barred), name = best.copied(), f"{prefix}{len(tried)}"
         again = [each for each in may_be_grouped(read_scopes(tree, scans), *asked) if each.names == names]
         if not again:
             continue  # a query in FROM has columns that only its draft knows
         put_grouped(again[0], name)
-        other = _draft(query, tree, kept, site, partials, best.result)
+        other = _draft(query, tree, kept, site, partials, best.result, barred)
         best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
     return best
 
@@ -173,25 +194,25 @@ def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, parti
     def put(tree: exp.Expr, seen: set[tuple[str, ...]], name: str) -> tuple[str, ...]:
         return put_in_from(read_scopes(tree, scans), holders, site.rules, seen, name, best.travels)
 
-    def better(tree: exp.Expr, names: Sequence[str]) -> _Draft:
-        other = _draft(query, tree, kept, site, partials, best.result)
+    def better(tree: exp.Expr, names: Sequence[str], barred: Barred) -> _Draft:
+        other = _draft(query, tree, kept, site, partials, best.result, barred)
         are_sent = all(other.answer_s(name) < math.inf for name in names)
         return other if are_sent and _is_better(other, best) else best
 
     prefix = free_prefix(best.tree, "answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
-        tree, name = best.tree.copy(), f"{prefix}{number}"
+        (tree, barred), name = best.copied(), f"{prefix}{number}"
         found = put(tree, tried, name)
         if not found:
             break
-        before, best = best, better(tree, [name])
+        before, best = best, better(tree, [name], barred)
         if best is before:
             left.setdefault(frozenset(table_text(part) for each in found for part in holders[each]), []).append(found)
     for alike in (each for each in left.values() if len(each) > 1):
-        tree, prefix, others = best.tree.copy(), free_prefix(best.tree, "answer_"), tried.difference(alike)
+        (tree, barred), prefix, others = best.copied(), free_prefix(best.tree, "answer_"), tried.difference(alike)
         names = [f"{prefix}{number}" for number in range(1, len(alike) + 1)]
         if all(put(tree, others, name) for name in names):
-            best = better(tree, names)
+            best = better(tree, names, barred)
     return best
 
 

@@ -12,6 +12,7 @@ from skerry.plan.mentions import Mention
 from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins
 from skerry.sql.columns import is_unit
 from skerry.sql.push import split
+from skerry.sql.walk import find_all
 
 
 def is_inside(conjunct: Conjunct | None, names: Collection[str]) -> bool:
@@ -125,7 +126,7 @@ class Body:
 
     def _moved(self, condition: exp.Expr) -> exp.Expr:
         holder = exp.Paren(this=condition.copy())
-        for node in [each for each in holder.find_all(exp.Column) if not is_unit(each)]:
+        for node in [each for each in find_all(holder, exp.Column) if not is_unit(each)]:
             node.replace(self._column((self._joinable.source_of(node), node.name.lower())))
         return holder.this  # type: ignore[no-any-return]
 

@@ -37,12 +37,16 @@ from skerry.plan.size import Sizer
 from skerry.sql.push import conjuncts, owner, resolve, unqualified
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Query, Scan
+from skerry.sql.walk import find_all
 
 # Values of these types are equal at every site when Spark says so at one.
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 # Rules that put a query in FROM.
 MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees", "grouped")
+
+# Marks a query in FROM that was given up in a tree which this is a copy of: ends of the names under which it was.
+BARRED = "barred"
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -104,7 +108,11 @@ class Mentions:
         estimator: Estimator,
         barred: frozenset[str] = frozenset(),
     ) -> None:
-        """`barred`: names of blocks that their member has no room for; another may answer them (`apart`)."""
+        """`barred`: names of blocks that their member has no room for; another may answer them (`apart`).
+
+        Those that the tree has marked are added to them.
+        """
+        self.barred = barred
         self.scans = {scan.node_name: scan for scan in query.tables}
         self.scopes = read_scopes(tree, self.scans)
         self._tree = tree
@@ -120,7 +128,7 @@ class Mentions:
                     self.all[scan.node_name] = self._by_source[id(source)] = mention
         self.apart: dict[str, Mention] = {}
         if any(map(rules.has, MAKE_BLOCKS)):
-            self._blocks(rules, barred)
+            self._blocks(rules)
         if rules.has("apart"):
             self._apart(rules)
         for scope in self.scopes.all:
@@ -152,14 +160,15 @@ class Mentions:
             if mention.block is None and not asks and _rows(mention) in whole:
                 mention.is_set = False
 
-    def _blocks(self, rules: Rules, barred: frozenset[str]) -> None:
+    def _blocks(self, rules: Rules) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
         full: list[tuple[str, Apart]] = []
         prefix = free_prefix(self._tree, "block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
             name = f"{prefix}{number}"
-            if name in barred:
+            self._bar(name, block)
+            if name in self.barred:
                 full.append((name, moved(block)))
                 block = full[-1][1]
             self._add_block(name, block, rules)
@@ -175,8 +184,12 @@ class Mentions:
         refs = {name: each.scan.table for name, each in tables.items()}
         found = spread_blocks(self._tree, self.scopes, holders, refs, only_answers=not rules.has("blocks"))
         for number, block in enumerate(found):
+            self._bar(f"{prefix}{number}", block)
             self._add_block(f"{prefix}{number}", block, rules)
             self.apart[f"{prefix}{number}"] = self.all[f"{prefix}{number}"]
+
+    def _bar(self, name: str, block: Block) -> None:
+        self.barred = self.barred.union(f"{name}{end}" for end in block.source.node.meta_get(BARRED, ()))
 
     def _add_block(self, name: str, block: Block, rules: Rules) -> None:
         scan = as_scan(name, block)
@@ -282,7 +295,7 @@ def result_size(query: Query, kept: KeptParts, estimator: Estimator) -> Estimate
 def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scopes:
     """The scopes of a tree whose tables are scans already."""
     assert isinstance(scans, dict)
-    tables = {id(node): scans[node.name].table for node in tree.find_all(exp.Table) if node.name in scans}
+    tables = {id(node): scans[node.name].table for node in find_all(tree, exp.Table) if node.name in scans}
     scopes = Scopes(tables)
     scopes.read(tree, {}, None)
     return scopes
@@ -290,7 +303,7 @@ def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scope
 
 def free_prefix(tree: exp.Expr, prefix: str) -> str:
     """The prefix, or more of it where the tree has names that begin so."""
-    taken = {node.name.lower() for node in tree.find_all(exp.Identifier)}
+    taken = {node.name.lower() for node in find_all(tree, exp.Identifier)}
     while any(name.startswith(prefix) for name in taken):
         prefix = f"skerry_{prefix}"
     return prefix

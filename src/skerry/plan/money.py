@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 from skerry.catalog.topology import S_PER_USD
-from skerry.plan.build import Source
 from skerry.plan.mentions import Mention
 from skerry.plan.place import Costs
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Reducer, Shipment
 from skerry.plan.site import Site
+from skerry.plan.source import Source
 
 
 def cost_text(cost_s: float, seconds: float) -> str:

@@ -15,6 +15,7 @@ from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
 from skerry.sql.push import split
+from skerry.sql.walk import find_all
 
 # The version of the files of a table at a member; None when nobody knows it.
 VersionOf = Callable[[str, str], int | None]
@@ -226,7 +227,7 @@ def normal(condition: exp.Expr) -> str:
     while isinstance(condition, exp.Paren):
         condition = condition.this
     copy = condition.copy()
-    for column in copy.find_all(exp.Column):
+    for column in find_all(copy, exp.Column):
         name = exp.Identifier(this=column.name.lower(), quoted=False)
         for key in ("table", "db", "catalog"):
             column.set(key, None)

@@ -154,7 +154,7 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
         counted = call.like("count", argument)
         if decimal_of(type_) is not None:
             return Kernel("avg", (call.like("sum", argument), counted))
-        return Kernel("mean", (call.like(call.name, argument), counted))
+        return Kernel("mean", (call.like("sum", _real(argument, type_)), counted))
     return Kernel(_VARIANCES[call.name], _moments(call, type_)) if call.name in _VARIANCES else None
 
 
@@ -261,8 +261,8 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
     argument = call.arguments[0]
     counted = call.like("count", argument), "bigint"
     if type_ in _WHOLE or type_ in _REAL:
-        # Spark divides a sum of doubles; a mean times its count is that sum, but for its last digits.
-        return Split(((call.like("avg", argument), "double"), counted), lambda c: _mean(c[0], c[1]))
+        summed = call.like("sum", _real(argument, type_)), "double"
+        return Split((summed, counted), lambda c: _mean(c[0], c[1]))
     digits, result = decimal_of(type_), type_of(called("avg", argument))
     sum_type = type_of(called("sum", argument))
     if digits is None or result is None or sum_type is None:
@@ -276,9 +276,15 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
     return Split(((call.like("sum", argument), sum_type), counted), lambda c: _decimal_average(c[0], c[1], *whole))
 
 
-def _mean(means: exp.Expr, counts: exp.Expr) -> exp.Expr:
-    total = called("sum", exp.Mul(this=means, expression=counts))
-    return exp.Div(this=total, expression=called("nullif", called("sum", counts.copy()), exp.Literal.number(0)))
+def _real(argument: exp.Expr, type_: str | None) -> exp.Expr:
+    """Spark's average divides a sum of doubles, which is exact for whole numbers that are not very large."""
+    return cast(argument, "double") if type_ in _WHOLE else argument
+
+
+def _mean(sums: exp.Expr, counts: exp.Expr) -> exp.Expr:
+    return exp.Div(
+        this=called("sum", sums), expression=called("nullif", called("sum", counts.copy()), exp.Literal.number(0))
+    )
 
 
 def _decimal_average(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
-from skerry.plan.build import Builder, Source
+from skerry.plan.build import Builder
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
 from skerry.plan.reduce import columns_of, signature
@@ -19,9 +19,11 @@ from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Shipment
+from skerry.plan.source import Source
 from skerry.sql.prune import needed_columns
 from skerry.sql.scope import Scopes
 from skerry.sql.statement import Scan
+from skerry.sql.walk import find_all
 
 
 def rest_at(
@@ -53,7 +55,7 @@ def rest_at(
 
 
 def tables_in(tree: exp.Expr) -> set[str]:
-    return {node.name for node in tree.find_all(exp.Table)}
+    return {node.name for node in find_all(tree, exp.Table)}
 
 
 def _alone(sent: Mapping[str, Mention], shipments: Mapping[str, Shipment]) -> dict[str, Mention]:

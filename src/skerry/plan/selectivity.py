@@ -11,6 +11,7 @@ from skerry.plan.constant import constant, place
 from skerry.sql.functions import call_name
 from skerry.sql.nodes import DistinctFrom
 from skerry.sql.push import split
+from skerry.sql.walk import find_all, nodes_of
 
 # Without anything better a condition is taken to keep a third of the rows, a comparison of two columns half of them,
 # an equality a tenth, a pattern less.
@@ -150,7 +151,7 @@ def _compared(node: exp.Expr, columns: Columns, ranges: dict[str, _Range]) -> bo
         return False
     if kind is exp.EQ:
         # One value, whichever: a parameter's is not looked at, or each value would have a plan of its own.
-        if any(isinstance(part, exp.Column | exp.Query) for part in other.walk()):
+        if any(isinstance(part, exp.Column | exp.Query) for part in nodes_of(other)):
             return False
         asked = ranges.setdefault(key, _Range())
         _points(asked, 1.0)
@@ -293,7 +294,7 @@ def distinct(node: exp.Expr, columns: Columns) -> float | None:
     key = columns.key(node)
     if key is not None:
         return columns.by_key[key].ndv
-    inner = [key for each in node.find_all(exp.Column) if (key := columns.key(each)) is not None]
+    inner = [key for each in find_all(node, exp.Column) if (key := columns.key(each)) is not None]
     if not inner:
         return None
     count = 1.0

@@ -11,6 +11,7 @@ from skerry.plan.mentions import Mention, alike
 from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.subtrees import JOINED
+from skerry.sql.walk import find_all
 
 
 def _stays(column: str, own: Counter[str], total: Counter[str]) -> bool:
@@ -19,17 +20,17 @@ def _stays(column: str, own: Counter[str], total: Counter[str]) -> bool:
 
 def columns_if_sent(mentions: Mapping[str, Mention], tree: exp.Expr, rules: Rules) -> dict[str, tuple[str, ...]]:
     """The columns that a mention would send, about: a column that only its own conditions name stays where it is."""
-    total = Counter(node.name.lower() for node in tree.find_all(exp.Identifier))
+    total = Counter(node.name.lower() for node in find_all(tree, exp.Identifier))
     found: dict[str, tuple[str, ...]] = {}
     for name, mention in mentions.items():
         own: Counter[str] = Counter()
         if rules.has("filters"):
             for condition in mention.conditions:
                 if condition.stands is not None:
-                    own.update(node.name.lower() for node in condition.stands.find_all(exp.Identifier))
+                    own.update(node.name.lower() for node in find_all(condition.stands, exp.Identifier))
         if mention.source.node.meta.get(ANSWER) == JOINED:
             # It gives what the rest names, and the rest names all that it asks for.
-            own.update(node.name.lower() for node in mention.source.node.find_all(exp.Identifier))
+            own.update(node.name.lower() for node in find_all(mention.source.node, exp.Identifier))
         columns = [column for column in mention.scan.columns if _stays(column.lower(), own, total)]
         found[name] = tuple(columns) or mention.scan.columns[:1]
     for same in alike(mentions.values()):

@@ -10,6 +10,7 @@ from skerry.errors import SqlError
 from skerry.sql.names import Catalog, TableRef, unknown_table
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes, Source, tables_of
+from skerry.sql.walk import find_all
 
 
 def look_up(tree: exp.Expr, catalog: Catalog, text: str) -> dict[int, TableRef]:
@@ -95,7 +96,7 @@ def place_scans(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef]) -> 
 
 def _free_prefix(tree: exp.Expr) -> str:
     """`scan_`, or more of it where the statement has such names of its own."""
-    taken = {node.name.lower() for node in tree.find_all(exp.Identifier)}
+    taken = {node.name.lower() for node in find_all(tree, exp.Identifier)}
     prefix = "scan_"
     while any(name.startswith(prefix) for name in taken):
         prefix = f"skerry_{prefix}"
@@ -108,7 +109,7 @@ def wrap_values(tree: exp.Expr) -> None:
     Spark may end the list of rows early and read what follows a comma as a relation of FROM; brackets leave it
     one reading.
     """
-    for values in list(tree.find_all(exp.Values)):
+    for values in find_all(tree, exp.Values):
         if isinstance(values.parent, exp.From | exp.Join):
             alias = values.args.get("alias")
             values.set("alias", None)

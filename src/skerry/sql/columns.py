@@ -10,6 +10,7 @@ from skerry.sql.functions import BARE_CALLS, is_generator
 from skerry.sql.names import TableRef, did_you_mean
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
+from skerry.sql.walk import nodes_of
 
 # Calls whose first argument is a unit (a bare word), not a column.
 UNIT_CALLS = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"})
@@ -22,7 +23,7 @@ _WORD = re.compile(r"\w+")
 def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
     """Every name that some column of a table, or anything that names a thing in the statement, has."""
     names = {column.name.lower() for table in tables.values() for column in table.columns}
-    for node in tree.walk():
+    for node in nodes_of(tree):
         if isinstance(node, exp.Alias):
             names.add(node.alias.lower())
         elif isinstance(node, exp.Aliases | exp.Lambda):
@@ -43,7 +44,7 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
     defined = defined_names(tree, tables)
     values = _value_names(tree)
     relations = {source.alias for scope in scopes.all for source in scope.sources}
-    foggy = any(_hides_names(node, relations) for node in tree.walk())
+    foggy = any(_hides_names(node, relations) for node in nodes_of(tree))
     for scope in scopes.all:
         for column in scope.columns:
             if isinstance(column.this, exp.Star) or is_unit(column):

@@ -10,6 +10,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.sql.nodes import ColonCast, SpokenCall
+from skerry.sql.walk import nodes_of
 
 # Bare words that Spark reads as a call when no column has the name.
 BARE_CALLS = frozenset({"current_date", "current_timestamp", "current_time", "current_user", "user", "session_user"})
@@ -68,4 +69,4 @@ def is_generator(node: exp.Expr) -> bool:
 
 def is_deterministic(node: exp.Expr) -> bool:
     """Whether the expression gives the same value for the same row, each time."""
-    return all(function.deterministic for part in node.walk() if (function := function_of(part)) is not None)
+    return all(function.deterministic for part in nodes_of(node) if (function := function_of(part)) is not None)

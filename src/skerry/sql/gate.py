@@ -9,6 +9,7 @@ from skerry.sql.names import did_you_mean
 from skerry.sql.nodes import ColonCast, TypedLiteral
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
+from skerry.sql.walk import find_all, nodes_of
 
 _SPECIAL_TIMES = ("now", "today", "tomorrow", "yesterday")
 _TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
@@ -20,7 +21,7 @@ _HIDDEN = frozenset({"_metadata"})
 
 def check_gate(tree: exp.Expr, text: str) -> None:
     """Raise SqlError at the first node that is not admitted."""
-    for node in tree.walk():
+    for node in nodes_of(tree):
         _check_kind(node, text)
         if isinstance(node, exp.Anonymous):
             (_check_table_function if _is_relation(node) else _check_function)(node, text)
@@ -36,7 +37,7 @@ def check_bare_calls(tree: exp.Expr, scopes: Scopes, text: str) -> None:
     Spark takes it for a call before it looks at aliases of the same SELECT and at the queries around.
     """
     scope_of = {id(column): scope for scope in scopes.all for column in scope.columns}
-    for column in tree.find_all(exp.Column):
+    for column in find_all(tree, exp.Column):
         name = column.name.lower()
         if len(column.parts) > 1 or name not in BARE_CALLS:
             continue

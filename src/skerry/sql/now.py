@@ -9,6 +9,7 @@ from sqlglot import exp
 from skerry.errors import SqlError
 from skerry.sql.nodes import SparkType
 from skerry.sql.position import error_at
+from skerry.sql.walk import nodes_of
 
 NOW, TODAY = "skerry_now", "skerry_today"
 
@@ -26,7 +27,7 @@ _BARE = frozenset({"current_timestamp", "current_date"})
 
 def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
     """Replace every call in place; `defined` are the names that some column or alias has. True if there was any."""
-    calls = [node for node in tree.walk() if _call(node, defined) is not None]
+    calls = [node for node in nodes_of(tree) if _call(node, defined) is not None]
     for node in calls:
         name = _call(node, defined) or ""
         item = _item_of(node)

@@ -7,6 +7,7 @@ from sqlglot import exp
 from skerry.sql.names import TableRef
 from skerry.sql.references import References
 from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.walk import find_all
 
 _WIDTHS = {
     "boolean": 1,
@@ -57,7 +58,7 @@ def _covered(scope: Scope) -> list[Source]:
     """The sources of `scope` of which all columns are wanted."""
     joins = [join for join in scope.select.args.get("joins") or [] if isinstance(join, exp.Join)]
     natural = any(join.args.get("method") == "NATURAL" for join in joins)
-    nested = any(join.args.get("method") == "NATURAL" for join in scope.select.find_all(exp.Join)) and not scope.plain
+    nested = any(join.args.get("method") == "NATURAL" for join in find_all(scope.select, exp.Join)) and not scope.plain
     pivots = any(isinstance(source.node, exp.Pivot) for source in scope.sources)
     if natural or nested or pivots:
         return scope.sources

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.walk import find_all, nodes_of
 
 
 def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple[exp.Expr, ...]]:
@@ -80,7 +81,7 @@ def split(condition: exp.Expr) -> list[exp.Expr]:
 def owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
     """The one base table that all columns of the conjunct surely are of; None when anything is in doubt."""
     found_owner: Source | None = None
-    for node in conjunct.walk():
+    for node in nodes_of(conjunct):
         if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Filter | exp.WithinGroup | exp.Dot):
             return None
         name = call_name(node)
@@ -118,7 +119,7 @@ def unqualified(conjunct: exp.Expr) -> exp.Expr:
     while isinstance(conjunct, exp.Paren):
         conjunct = conjunct.this
     copy = conjunct.copy()
-    for column in copy.find_all(exp.Column):
+    for column in find_all(copy, exp.Column):
         for key in ("table", "db", "catalog"):
             column.set(key, None)
     return copy

@@ -10,6 +10,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from skerry.sql.scope import Scope, Scopes, Source, endings
+from skerry.sql.walk import find_all
 
 # Clauses that see all relations of FROM, and nothing of the SELECT's own list first. ON sees those before it alone,
 # and what HAVING and ORDER BY do not find in the list or the groups may be a name of the query around.
@@ -84,11 +85,11 @@ def _anywhere(tree: exp.Expr, scopes: Scopes) -> set[str]:
     """
     claimed = {id(node) for scope in scopes.all for node in (*scope.columns, *_using(scope))}
     found: set[str] = set()
-    for node in tree.find_all(exp.Identifier):
+    for node in find_all(tree, exp.Identifier):
         around = node.parent
         is_alias = isinstance(around, exp.Table | exp.TableAlias) or node.arg_key == "alias"
         if not is_alias and id(around) not in claimed and id(node) not in claimed:
             found.add(node.name.lower())
     for query in tree.find_all(exp.SetOperation, exp.Subquery):
-        found |= {name.name.lower() for each in endings(query) for name in each.find_all(exp.Identifier)}
+        found |= {name.name.lower() for each in endings(query) for name in find_all(each, exp.Identifier)}
     return found

@@ -11,6 +11,7 @@ from sqlglot import exp
 from skerry.sql.functions import is_generator
 from skerry.sql.names import TableRef
 from skerry.sql.nodes import ColonCast
+from skerry.sql.walk import nodes_of
 
 _PLAIN = re.compile(r"\w+")
 QUERIES = (exp.Select, exp.SetOperation, exp.Values)
@@ -276,6 +277,6 @@ def _item_names(item: exp.Expr, scope: Scope) -> Names:
         return (inner.name.lower(),) if isinstance(inner, exp.Column) else None
     if isinstance(item, exp.Literal | exp.Boolean | exp.Null | exp.Dot | exp.Paren | exp.Placeholder | exp.Aliases):
         return None
-    if any(is_generator(part) for part in item.walk()):
+    if any(is_generator(part) for part in nodes_of(item)):
         return None
     return ()

@@ -12,6 +12,7 @@ from skerry.plan.fragment import SortKey
 from skerry.sql.functions import is_aggregate, is_deterministic, is_generator
 from skerry.sql.nodes import ColonCast
 from skerry.sql.statement import Query
+from skerry.sql.walk import find_all, nodes_of
 
 _PLAIN = ("expressions", "from_", "where", "order", "limit", "offset", "said_all")
 
@@ -148,7 +149,7 @@ def _is_plain_scan(root: exp.Expr, query: Query) -> bool:
         return False
     return not any(
         isinstance(node, exp.Query | exp.Window | exp.Exists) or is_aggregate(node) or is_generator(node)
-        for node in root.walk()
+        for node in nodes_of(root)
         if node is not root and not isinstance(node, exp.Table)
     )
 
@@ -184,10 +185,13 @@ def _output(item: exp.Expr) -> _Output:
         return _Output(item.alias.lower(), item.this)
     if isinstance(item, exp.Column):
         return _Output(item.name.lower(), item)
-    if isinstance(item, exp.Cast | ColonCast) and isinstance(item.this, exp.Column):
-        # Spark names CAST(a AS INT) after the column.
-        return _Output(item.this.name.lower(), item)
-    return _Output(None, item)
+    return _Output(named_after(item), item)
+
+
+def named_after(item: exp.Expr) -> str | None:
+    """Spark names CAST(a AS INT) after the column, so that ORDER BY and HAVING mean the cast by `a`."""
+    is_cast = isinstance(item, exp.Cast | exp.TryCast | ColonCast) and isinstance(item.this, exp.Column)
+    return str(item.this.name).lower() if is_cast else None
 
 
 def _star(item: exp.Expr, select: exp.Select, query: Query) -> list[_Output] | None:
@@ -241,7 +245,7 @@ def _index(key: exp.Expr, outputs: list[_Output]) -> int | None:
 
 def _hides(key: exp.Expr, outputs: list[_Output]) -> bool:
     """In ORDER BY a + 1 an alias `a` of the select list comes before a column `a`, which the list itself means."""
-    bare = {column.name.lower() for column in key.find_all(exp.Column) if len(column.parts) == 1}
+    bare = {column.name.lower() for column in find_all(key, exp.Column) if len(column.parts) == 1}
     return any(
         output.name in bare and not (isinstance(output.value, exp.Column) and output.value.name.lower() == output.name)
         for output in outputs

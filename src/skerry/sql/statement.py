@@ -23,6 +23,7 @@ from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
+from skerry.sql.walk import find_all
 
 __all__ = ["AnalyzeTable", "DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
 
@@ -207,7 +208,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     gate.check_gate(tree, text)
     check_roundtrip(tree, tokens, text)
     check_literals(tree, text)
-    is_named = any(marker.this for marker in tree.find_all(exp.Placeholder))
+    is_named = any(marker.this for marker in find_all(tree, exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
     defined = columns.defined_names(tree, tables)

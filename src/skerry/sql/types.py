@@ -47,6 +47,7 @@ _BOOLS = frozenset("bool_and bool_or every some any isnull isnotnull isnan start
 _STRINGS = frozenset("upper lower ucase lcase trim ltrim rtrim btrim initcap substring substr left right".split())
 _LIKE_FIRST = frozenset("min max first first_value last last_value any_value lag lead".split())
 _LIKE_ALL = frozenset("coalesce nvl ifnull greatest least".split())
+_TIMES = frozenset(("date", "timestamp", "timestamp_ntz"))
 _UNITS = {
     "YEAR": "int",
     "YEARS": "int",
@@ -130,6 +131,8 @@ def _number(text: str) -> str | None:
 
 
 def _signed(node: exp.Expr, resolve: Resolve) -> str | None:
+    if isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal) and str(node.this.this) == str(2**31):
+        return "int"  # the least of them: the sign is part of the number
     type_ = infer(node.this, resolve)
     return type_ if type_ in ("int", "bigint", "double", "float") or decimal_of(type_) else None
 
@@ -243,6 +246,8 @@ def _call(node: exp.Expr, resolve: Resolve) -> str | None:
     arguments: Sequence[exp.Expr] = node.expressions
     if arguments and isinstance(arguments[0], Arguments | exp.Distinct):
         arguments = arguments[0].expressions
+    if name == "datediff" and len(arguments) > 2:
+        return "bigint"  # by a unit
     if name in _INTS:
         return "int"
     if name in _BIGINTS:
@@ -254,7 +259,8 @@ def _call(node: exp.Expr, resolve: Resolve) -> str | None:
     if name in ("date_add", "date_sub", "to_date", "last_day") and not isinstance(node, SpokenCall):
         return "date" if len(arguments) <= 2 else None
     if name == "extract" and len(arguments) == 2:
-        return _UNITS.get(arguments[0].name.upper())
+        # The months, hours and minutes of an interval are a tinyint.
+        return _UNITS.get(arguments[0].name.upper()) if infer(arguments[1], resolve) in _TIMES else None
     types = [infer(argument, resolve) for argument in arguments]
     if not types:
         return None

@@ -24,6 +24,8 @@ pytestmark = pytest.mark.spark
 ROWS = 400  # of each part
 COLUMNS = {"id": "bigint", "day": "date", "cost": "decimal(9,2)", "load": "double", "word": "string", "rare": "int"}
 SITES = ("oslo", "bergen")
+# What ANALYZE TABLE is asked about, and where.
+KEPT = (("oslo", "t_csv"), ("bergen", "t_csv"), ("oslo", "ticks"))
 
 
 def rows(first: int, count: int = ROWS) -> list[dict[str, Any]]:
@@ -60,6 +62,7 @@ class Sites:
 
     def __init__(self, root: Path, engine: Engine, formats: tuple[str, ...], spark: dict[str, Any]) -> None:
         self.root, self.engine, self.spark = root, engine, spark
+        self.more: dict[str, Any] = {}
         self.members: dict[str, Any] = {
             site: {"address": f"127.0.0.1:{7101 + place}", "spark": spark, "tables": {}}
             for place, site in enumerate(SITES)
@@ -75,7 +78,12 @@ class Sites:
         return self.root / site / name
 
     def start(self, **limits: float) -> LocalCluster:
-        text = {"cluster": "scanned", "data_root": str(self.root), "members": self.members, "limits": limits}
+        text = {
+            "cluster": "scanned",
+            "data_root": str(self.root),
+            "members": self.members,
+            "limits": limits,
+        } | self.more
         path = self.root / "skerry.yaml"
         path.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
         cluster = LocalCluster(str(path), engine=self.engine)
@@ -231,5 +239,78 @@ def test_a_busy_member_waits(sail_sites: Sites) -> None:
         assert told(cluster, "oslo", "oslo", "t_csv")["id"].high in (ROWS - 1, 5003)
         wait_until(lambda: told(cluster, "oslo", "oslo", "t_csv")["id"].high == 5003, "new statistics")
         nothing_left(cluster)
+    finally:
+        cluster.stop()
+
+
+def test_a_query_that_comes_ends_the_job(sail_sites: Sites) -> None:
+    for name, path in make_sites(sail_sites.root / "ticks")["oslo"].items():
+        sail_sites.members["oslo"]["tables"][name] = {"format": "parquet", "path": str(path)}
+    cluster = sail_sites.start()
+    try:
+        oslo = cluster.members["oslo"]
+        told(cluster, "oslo", "oslo", "t_csv")
+        wait_until(lambda: not oslo.tables._gathering._under_way, "the first statistics")
+        # Seconds of work, if nobody ended it.
+        folder = sail_sites.root / "oslo" / "t_csv"
+        write(folder, "csv", "b", rows(5000, 20_000))
+        text = (folder / "b.csv").read_text(encoding="utf-8")
+        with (folder / "b.csv").open("a", encoding="utf-8") as file:
+            for _ in range(100):
+                file.write(text)
+        cluster.call(oslo.tables.snapshot("t_csv"))
+
+        def is_scanned() -> bool:
+            return any("oslo-statistics" in name for name in sail_sites.engine.leftovers())
+
+        wait_until(is_scanned, "the job")
+        with cluster.connect("bergen") as connection:
+            cursor = connection.cursor().execute(slow_query("oslo"), detach=True)
+            wait_until(lambda: oslo.tables._gathering._waiting == {"t_csv"}, "the job's end")
+            assert not is_scanned()
+            assert oslo.participants
+            cursor.cancel()
+        wait_until(lambda: not oslo.participants, "the query's end")
+        wait_until(lambda: told(cluster, "oslo", "oslo", "t_csv")["id"].high == 24_999, "new statistics")
+        nothing_left(cluster)
+    finally:
+        cluster.stop()
+
+
+def test_a_member_that_starts_again_knows_what_it_knew(sail_sites: Sites) -> None:
+    for name, path in make_sites(sail_sites.root / "ticks")["oslo"].items():
+        sail_sites.members["oslo"]["tables"][name] = {"format": "parquet", "path": str(path)}
+    sail_sites.more = {"state": "state"}
+    join = "SELECT t.word, count(*) AS n FROM oslo.t_csv t JOIN bergen.t_csv u ON t.word = u.word GROUP BY t.word"
+    cluster = sail_sites.start(stats_scan_bytes=0)
+    try:
+        ask(cluster, "ANALYZE TABLE t_csv")
+        ask(cluster, "ANALYZE TABLE ticks FOR COLUMNS kind")
+        wait_until(lambda: stats_of(cluster, "bergen", "oslo", "ticks"), "statistics")
+        answer = sorted(ask(cluster, join))
+        before = {(site, name): stats_of(cluster, site, site, name) for site, name in KEPT}
+        seen = cluster.members["bergen"].observed.all()
+        assert seen
+    finally:
+        cluster.stop()
+    write(sail_sites.root / "bergen" / "t_json", "json", "b", rows(9000, 3))
+    cluster = sail_sites.start(stats_scan_bytes=0)
+    try:
+        # At once: nothing was gathered.
+        assert {(site, name): stats_of(cluster, site, site, name) for site, name in KEPT} == before
+        assert dict(cluster.members["bergen"].observed.all()) == dict(seen)
+        assert left_out(cluster, f"SELECT id FROM t_csv WHERE id < {ROWS}") == ["bergen"]
+        assert sorted(ask(cluster, join)) == answer
+        assert ask(cluster, "SELECT count(*) FROM bergen.t_json") == [(ROWS + 3,)]
+        # A changed file voids what is kept of its table, for proofs too.
+        write(sail_sites.root / "bergen" / "t_csv", "csv", "b", rows(0, 4))
+        assert len(ask(cluster, f"SELECT id FROM t_csv WHERE id < {ROWS}")) == ROWS + 4
+        cluster.stop_member("bergen")
+        write(sail_sites.root / "oslo" / "t_csv", "csv", "b", rows(9000, 4))
+        cluster.stop_member("oslo")
+        for site in SITES:
+            cluster.start_member(site)
+        assert stats_of(cluster, "oslo", "oslo", "t_csv") is None
+        assert len(ask(cluster, "SELECT id FROM t_csv WHERE id >= 9000")) == 4
     finally:
         cluster.stop()

@@ -16,7 +16,7 @@ SQL = """
 SELECT id, note FROM (
   SELECT id, note FROM oslo.ticks
   UNION ALL
-  SELECT id, note FROM tromso.ticks WHERE sha2(repeat(note, 2500), 512) <> 'x'
+  SELECT id, note FROM tromso.ticks WHERE sha2(repeat(note, 700), 512) <> 'x'
 ) LIMIT 1000
 """
 

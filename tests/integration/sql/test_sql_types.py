@@ -40,7 +40,8 @@ coalesce(NULL, m); if(b, m, 0); nvl(c, 'x'); greatest(m, k); least(i, 3); year(d
 extract(MONTH FROM ts); day + INTERVAL 1 DAY; day - INTERVAL 3 MONTHS; day + INTERVAL 1 YEAR; date_add(day, 3)
 datediff(day, day); substring(c, 1, 2); substring(c FROM 1 FOR 2); upper(c); trim(c); length(c); c || 'x'; i = l
 c LIKE 'a%'; i IN (1, 2); i BETWEEN 1 AND 2; c IS NULL; NOT b; b AND b; i <=> 1; abs(m); abs(i); isnull(i)
-startswith(c, 'x')
+startswith(c, 'x'); datediff(HOUR, ts, ts); datediff(DAY, day, ts); -2147483648; - 2147483648; -2147483647; -3000000000
+extract(HOUR FROM ts); extract(DAYS FROM day)
 """
 AGGREGATES = """
 sum(i); sum(l); sum(t); sum(m); sum(n); sum(k); sum(d); sum(f); avg(i); avg(m); avg(k); avg(d); count(*)
@@ -51,7 +52,7 @@ sum(i) FILTER (WHERE b); sum(DISTINCT m); approx_count_distinct(i)
 """
 UNKNOWN = """
 f + i; f * l; day - day; floor(m); round(m, 1); ts + INTERVAL 1 DAY; concat(c, c); -1 * m; m * f; unknowable
-sum(c); avg(n)
+sum(c); avg(n); extract(HOUR FROM ts - ts); extract(MONTH FROM INTERVAL 5 MONTHS); extract(YEAR FROM c)
 """
 
 

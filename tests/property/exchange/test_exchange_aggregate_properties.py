@@ -227,18 +227,25 @@ def test_averages_of_decimals_round_half_up_at_sparks_scale(precision: int, scal
 def test_averages_without_values_are_null() -> None:
     nothing = pa.array([None, None], pa.decimal128(25, 2))
     assert merged_of({"s": nothing, "c": pa.array([0, 0])}, "avg", pa.decimal128(19, 6)) is None
-    assert merged_of({"m": pa.array([None], pa.float64()), "c": pa.array([0])}, "mean", pa.float64()) is None
+    assert merged_of({"s": pa.array([None], pa.float64()), "c": pa.array([0])}, "mean", pa.float64()) is None
 
 
 @given(st.lists(st.lists(st.floats(-1e6, 1e6), max_size=5), min_size=1, max_size=6))
 def test_averages_of_doubles(parts: list[list[float]]) -> None:
-    means = pa.array([math.fsum(part) / len(part) if part else None for part in parts], pa.float64())
-    found = merged_of({"m": means, "c": pa.array([len(part) for part in parts])}, "mean", pa.float64())
+    sums = pa.array([math.fsum(part) if part else None for part in parts], pa.float64())
+    found = merged_of({"s": sums, "c": pa.array([len(part) for part in parts])}, "mean", pa.float64())
     values = [value for part in parts for value in part]
     if values:
         assert math.isclose(found, math.fsum(values) / len(values), rel_tol=1e-9, abs_tol=1e-6)
     else:
         assert found is None
+
+
+@given(st.lists(st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=60), min_size=1, max_size=6))
+def test_averages_of_whole_numbers_are_exact(parts: list[list[int]]) -> None:
+    sums = pa.array([float(sum(part)) for part in parts], pa.float64())
+    found = merged_of({"s": sums, "c": pa.array([len(part) for part in parts])}, "mean", pa.float64())
+    assert found == float(sum(map(sum, parts))) / sum(map(len, parts))
 
 
 NUMBERS = st.floats(-1e6, 1e6).map(lambda value: value + 1e6)

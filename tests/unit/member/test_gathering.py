@@ -112,6 +112,53 @@ def test_a_query_that_came_before_its_turn_goes_first(tmp_path: Path) -> None:
     run(test)
 
 
+def test_a_query_that_comes_ends_the_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with world(tmp_path) as w:
+            w.spark.gate.clear()
+            await w.look()
+            await w.until(lambda: w.spark.running)
+            w.lull.running(1)
+            await w.until(lambda: w.tables._gathering._waiting)
+            assert w.spark.cancelled == {job.tag for job in w.spark.jobs}
+            assert not w.spark.running
+            w.spark.gate.set()
+            w.lull.running(0)
+            assert await w.settle() is not None
+            assert (len(w.spark.jobs), w.news, w.warnings) == (2, 1, [])
+
+    run(test)
+    assert not caplog.records
+
+
+def test_a_job_gives_way_so_often_and_then_goes_on(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with world(tmp_path, stats_put_off=2) as w:
+            w.spark.gate.clear()
+            await w.look()
+            for number in (1, 2):
+                await w.until(lambda: w.spark.running)
+                w.lull.running(1)
+                await w.until(lambda: w.tables._gathering._waiting)
+                assert len(w.spark.cancelled) == number
+                w.lull.running(0)
+            await w.until(lambda: w.spark.running)
+            w.lull.running(1)
+            w.spark.gate.set()
+            assert await w.settle() is not None
+            assert (len(w.spark.jobs), len(w.spark.cancelled)) == (3, 2)
+            # Other files have waited for nobody yet.
+            w.write("b", "4,c\n")
+            w.spark.gate.clear()
+            w.lull.running(0)
+            await w.look()
+            await w.until(lambda: w.spark.running)
+            w.lull.running(1)
+            await w.until(lambda: len(w.spark.cancelled) == 3)
+
+    run(test)
+
+
 @pytest.mark.parametrize(("bytes_max", "jobs"), [(5, 0), (0, 0), (1000, 1)])
 def test_a_large_table_is_left_alone(tmp_path: Path, bytes_max: int, jobs: int) -> None:
     async def test() -> None:
@@ -170,6 +217,27 @@ def test_a_member_that_stops_ends_the_job(tmp_path: Path, caplog: pytest.LogCapt
             assert w.spark.cancelled == {job.tag for job in w.spark.jobs}
             assert not w.spark.running
             assert (w.news, w.warnings) == (0, [])
+
+    run(test)
+    assert not caplog.records
+
+
+def test_a_member_that_stops_while_a_query_ends_the_job(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with world(tmp_path) as w:
+            w.spark.gate.clear()
+            w.spark.is_deaf = True
+            await w.look()
+            await w.until(lambda: w.spark.running)
+            w.lull.running(1)
+            await w.until(lambda: w.spark.cancelled)
+            stopping = asyncio.ensure_future(w.stop())
+            await asyncio.sleep(0)
+            assert w.spark.running
+            w.spark.is_deaf = False
+            await stopping
+            assert not w.spark.running
+            assert w.warnings == []
 
     run(test)
     assert not caplog.records

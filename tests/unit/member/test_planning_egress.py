@@ -191,3 +191,14 @@ def test_a_budget_counts_the_result_of_a_query_at_one_site() -> None:
     refused = guarded("EXPLAIN SELECT * FROM wide", "oslo")
     assert isinstance(refused, Explained)
     assert "query_bytes is 10240" in refused.refused
+
+
+def test_columns_need_not_name_their_table_to_be_a_condition_on_it() -> None:
+    """The join leaves as it is; without a condition both tables would have to."""
+    plan = guarded(
+        "SELECT o_id, i_note FROM orders JOIN items ON o_id = i_order WHERE o_total > 3", "bergen", JOINED
+    ).plan
+    assert [(each.member, each.output.receiver) for each in plan.fragments] == [("oslo", "bergen")]
+    assert "o_total" in plan.fragments[0].sql
+    with pytest.raises(UserError, match="rows of orders without a condition on it"):
+        guarded("SELECT o_id, i_note FROM orders JOIN items ON o_id = i_order WHERE i_note > 'a'", "bergen", JOINED)

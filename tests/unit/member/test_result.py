@@ -183,8 +183,8 @@ def partial_result(tmp_path: Path, finish: Finish, *rows: list[tuple[Any, ...]])
 
 @pytest.mark.parametrize(("offset", "limit"), [(0, None), (1, None), (0, 2), (1, 1)])
 def test_groups_are_merged_and_hidden_columns_are_not_shown(tmp_path: Path, offset: int, limit: int | None) -> None:
-    left = [(None, 1.0, 1.0, 1), ("a", 2.0, 2.0, 2), ("c", None, None, 0)]
-    right = [("a", 7.0, 7.0, 1), ("b", 1.0, 1.0, 3)]
+    left = [(None, 1.0, 1.0, 1), ("a", 2.0, 4.0, 2), ("c", None, None, 0)]
+    right = [("a", 7.0, 7.0, 1), ("b", 1.0, 3.0, 3)]
     result = partial_result(tmp_path, Finish(1, SENDERS, KEYS, offset, limit, AVERAGE), left, right)
     assert result.schema is not None
     assert [column.name for column in result.schema.columns] == ["k", "avg(v)"]

@@ -5,21 +5,30 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from skerry.catalog.table import Column
 from skerry.catalog.topology import Topology
 from skerry.config import Leaves, Link
 from skerry.errors import UserError
-from skerry.plan.egress import EgressRules, check_egress, egress_rules
+from skerry.plan.egress import ColumnsOf, EgressRules, check_egress, egress_rules
 from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
 from tests.plans.plan_cases import CONFIG, planned
 
 TOPOLOGY = Topology(CONFIG)
 
 
-def leaving(sql: str, mark: str, at: str = "bergen") -> None:
+COLUMNS = {"secret": "a b c s", "open": "k x b2"}
+
+
+def columns_of(member: str, table: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "int") for name in COLUMNS[table].split())
+
+
+def leaving(sql: str, mark: str, at: str = "bergen", columns_of: ColumnsOf = lambda member, table: None) -> None:
     """Check one fragment at oslo that reads the marked table T and sends its rows elsewhere."""
-    leaf = TableLeaf("T", "secret")
-    fragment = Fragment(1, "oslo", sql, (leaf, TableLeaf("U", "open")), Output(4, at))
-    check_egress(Plan("", (fragment,), Finish(4, ("oslo",)), {}), rules(secret=mark))
+    edge = EdgeLeaf("E", 3, (Column("k", "int"),), ("bergen",))
+    leaves = (TableLeaf("T", "secret"), TableLeaf("U", "open"), edge)
+    plan = Plan("", (Fragment(1, "oslo", sql, leaves, Output(4, at)),), Finish(4, ("oslo",)), {})
+    check_egress(plan, rules(secret=mark), columns_of)
 
 
 def rules(**marks: str) -> EgressRules:
@@ -89,6 +98,62 @@ def test_what_a_fragment_does_decides(sql: str, mark: str) -> None:
         return
     with pytest.raises(UserError, match=f"from oslo to bergen .fragment 1, edge 4.*leaves: {mark}"):
         leaving(sql, mark)
+
+
+NAMED_OUTRIGHT = [
+    "SELECT t.a FROM T AS t JOIN U AS u ON t.a = u.k WHERE t.b = 3",
+    "SELECT t.a FROM T AS t WHERE t.a IN (SELECT u.k FROM U AS u)",
+    "SELECT a FROM T WHERE a IN (SELECT k FROM U)",
+    "SELECT t.a FROM T AS t LEFT SEMI JOIN (SELECT k FROM E) AS key_1 ON t.a = key_1.k WHERE t.b = 3",
+]
+BY_SCOPE = [
+    "SELECT a FROM T AS t JOIN U AS u ON a = k WHERE b = 3",
+    "SELECT a FROM T, U WHERE a = k AND (b = 3 OR c > b)",
+    "SELECT a FROM T JOIN U ON a = k AND b = 3",
+    "SELECT t.a FROM T AS t LEFT SEMI JOIN (SELECT k FROM E) AS key_1 ON t.a = key_1.k WHERE b = 3",
+    "SELECT t.a FROM T AS t LEFT SEMI JOIN (SELECT k AS b FROM E) AS key_1 ON t.a = key_1.b WHERE b = 3",
+    "SELECT a FROM T JOIN U ON a = k WHERE s.f = 3",
+    "SELECT a FROM T JOIN U ON a = k WHERE b IN (SELECT k FROM E)",
+    "SELECT a FROM T JOIN U ON a = k WHERE EXISTS (SELECT 1 FROM E WHERE k = b)",
+    "SELECT a FROM T JOIN U ON a = k WHERE exists(array(b), y -> y > b)",
+    "WITH x AS (SELECT a AS n FROM T) SELECT n FROM x JOIN U ON n = k WHERE n > 3",
+    "SELECT n FROM (SELECT a AS n FROM T) AS x JOIN U ON n = k WHERE n > 3",
+]
+ON_OTHERS = [
+    "SELECT a FROM T JOIN U ON a = k WHERE x = 3",
+    "SELECT a FROM T JOIN U ON a = k WHERE b = x",
+    "SELECT a FROM T JOIN U ON a = k WHERE nowhere = 3",
+    "SELECT a FROM T LEFT JOIN U ON a = k AND b = 3",
+    "SELECT a FROM T ANTI JOIN U ON a = k AND b = 3",
+    "SELECT a FROM T JOIN T AS y ON T.a = y.c WHERE b = 3",
+    "SELECT a FROM T JOIN (SELECT k AS b FROM U) AS y USING (b) WHERE b = 3",
+    "SELECT a FROM T NATURAL JOIN U WHERE b = 3",
+    "SELECT a FROM T JOIN U ON a = k WHERE EXISTS (SELECT 1 FROM E WHERE k = 3)",
+    "SELECT a FROM T WHERE EXISTS (SELECT 1 FROM U WHERE x = 3)",
+    "SELECT u.k, (SELECT a FROM T WHERE x = 3) AS a FROM U AS u",
+    "SELECT u.k, (SELECT a FROM T WHERE u.x = 3) AS a FROM U AS u",
+    "SELECT a FROM T JOIN U AS s ON a = k WHERE s.x = 3",
+    "SELECT n FROM (SELECT a AS n FROM T) AS y JOIN U ON n = k WHERE x > 3",
+]
+
+
+@pytest.mark.parametrize("sql", NAMED_OUTRIGHT + BY_SCOPE)
+def test_a_name_means_the_relation_that_has_it(sql: str) -> None:
+    leaving(sql, "filtered", columns_of=columns_of)
+    with pytest.raises(UserError, match="not aggregated"):
+        leaving(sql, "aggregated", columns_of=columns_of)
+
+
+@pytest.mark.parametrize("sql", ON_OTHERS)
+def test_a_condition_on_others_is_none(sql: str) -> None:
+    with pytest.raises(UserError, match="without a condition on it"):
+        leaving(sql, "filtered", columns_of=columns_of)
+
+
+@pytest.mark.parametrize("sql", BY_SCOPE[:6])
+def test_where_columns_are_not_known_no_name_is_guessed(sql: str) -> None:
+    with pytest.raises(UserError, match="without a condition on it"):
+        leaving(sql, "filtered")
 
 
 def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> None:

@@ -154,9 +154,9 @@ def test_nothing_fires_when_the_rule_is_off(sql: str) -> None:
 def test_steps_name_the_columns_they_are_made_of() -> None:
     plan = plan_of("SELECT avg(amount) AS a, count(*) AS n, stddev(amount) AS s, kind FROM events GROUP BY kind")
     assert plan.finish.aggregate == (
-        MergeStep(0, "mean", (0, 4)),
+        MergeStep(0, "mean", (4, 5)),
         MergeStep(1, "count"),
-        MergeStep(2, "stddev_samp", (4, 0, 5)),  # count and mean are there already
+        MergeStep(2, "stddev_samp", (5, 0, 6)),  # count and mean are there already
         MergeStep(3, "any"),
     )
     assert plan.finish.keys == (SortKey(3, False, True),)

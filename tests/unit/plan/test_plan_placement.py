@@ -248,6 +248,21 @@ def test_blocks_of_a_full_member_move_to_the_root() -> None:
 
 
 @pytest.mark.parametrize("strategy", ["cost", "bottom-up"])
+def test_of_many_blocks_the_full_member_keeps_what_it_has_room_for(strategy: str) -> None:
+    """Half of those that are too many go at once, and what subqueries say in FROM begins without them."""
+    made = [
+        f"(SELECT c_nation, max(c_id) AS m FROM customer WHERE c_id > {n} GROUP BY c_nation) AS b{n}" for n in range(20)
+    ]
+    asked = [f"l_qty > (SELECT avg(c_id) + {n} FROM customer WHERE c_nation = {n})" for n in range(6)]
+    joined = " ".join(f"JOIN {block} ON b{n}.m = l_order" for n, block in enumerate(made))
+    sql = f"SELECT l_qty FROM lineitem {joined} WHERE {' AND '.join(asked)}"
+    plan = planned(sql, "tromso", SLOW, Rules(strategy=strategy), "bergen")
+    assert (hosts(plan, "bergen"), root(plan)) == (1, "tromso")
+    assert plan.fragments[-1].reason.count("no room at bergen for") >= 19
+    assert sum("max(c_id)" in each.sql for each in plan.fragments) == 2
+
+
+@pytest.mark.parametrize("strategy", ["cost", "bottom-up"])
 def test_no_member_hosts_more_than_it_may(strategy: str) -> None:
     for sql in (JOIN, JOINED, BLOCKS, BLOCKS.replace("lineitem", "orders, lineitem") + " WHERE o_id = l_order"):
         for at in ("oslo", "bergen", "tromso"):

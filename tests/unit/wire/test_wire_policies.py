@@ -11,8 +11,8 @@ import pytest
 from skerry.errors import SiteError
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.session import PeerLost, Session
+from tests.unit.wire.channel_ends import SMALL, Receiver, Sender
 from tests.unit.wire.looping import OSLO, QUICK, Cutter, run, until
-from tests.unit.wire.test_wire_channels import SMALL, Receiver, Sender
 
 
 def test_a_channel_that_does_not_wait_ends_with_its_first_connection(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Connections and the listener, over real sockets: logins, refusals, bounds, and ends."""
+"""Connections and the listener, over real sockets: frames, bounds, and ends."""
 
 from __future__ import annotations
 
@@ -12,53 +12,24 @@ import msgspec
 import pytest
 import uvloop
 
-from skerry.errors import ConfigError, Overloaded, PeerError, SiteError, TimedOut, UserError, VersionError
-from skerry.limits import Limits
-from skerry.wire.address import parse_address
+from skerry.errors import ConfigError, SiteError
 from skerry.wire.frames import (
     BATCH,
-    HEADER,
     ConnectionLost,
     Frame,
     decode,
     encode_batch_frame,
     encode_frame,
-    encode_message,
     split_batch,
 )
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, Ping, Refused, Welcome
 from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection, connect, login
-from skerry.wire.values import failure_of
+from tests.unit.wire.echoing import start
 from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
 
 LOOPS = [uvloop.new_event_loop, asyncio.new_event_loop]
-
-
-async def echo(connection: Connection, hello: Hello) -> None:
-    while (frame := await connection.receive()) is not None:
-        connection.send_parts(encode_frame(frame.kind, frame.payload))
-        await connection.drain()
-
-
-async def start(address: str = "tcp:127.0.0.1:0", limits: Limits = QUICK) -> Listener:
-    return await Listener.start(address, limits, OSLO, {"data": echo, "client": echo})
-
-
-async def refusal(connection: Connection) -> PeerError | Overloaded:
-    """What a raw connection is refused with; it must be closed afterwards."""
-    frame = await connection.receive(5.0)
-    assert frame is not None
-    message = decode(frame)
-    assert isinstance(message, Refused)
-    assert await connection.receive(5.0) is None
-    await connection.wait_closed()
-    from skerry.wire.values import error_of
-
-    error = error_of(message.error)
-    assert isinstance(error, PeerError | Overloaded)
-    return error
 
 
 @pytest.mark.parametrize("factory", LOOPS)
@@ -114,126 +85,6 @@ def test_a_port_in_use_is_a_clear_error() -> None:
         listener = await start()
         with pytest.raises(ConfigError, match=r"cannot listen at 127.0.0.1:\d+: .*in use"):
             await start(listener.address)
-        await listener.stop()
-
-    run(main())
-
-
-@pytest.mark.parametrize(
-    ("hello", "kind", "reason"),
-    [
-        (make_hello(msgspec.structs.replace(BERGEN, cluster="lakes"), "data"), PeerError, "cluster 'fjords'"),
-        (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=(99,)), VersionError, "versions 99 and oslo 1"),
-        (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=()), VersionError, "versions none"),
-        (make_hello(BERGEN, "dance"), PeerError, "no connections of kind 'dance'"),
-    ],
-)
-def test_a_wrong_hello_is_refused_with_the_reason(hello: Hello, kind: type[PeerError], reason: str) -> None:
-    async def main() -> None:
-        listener = await start()
-        connection = await connect(listener.address, QUICK)
-        with pytest.raises(kind, match=reason):
-            await login(connection, hello)
-        connection.abort()
-        await listener.stop()
-
-    run(main())
-
-
-@pytest.mark.parametrize(
-    ("data", "reason"),
-    [
-        (b"GET / HTTP/1.1\r\nHost: oslo\r\n\r\n" + bytes(100_000), "unknown kind"),
-        (HEADER.pack(4097, 1, 0) + bytes(50_000), "a frame of 4097 bytes is over the limit of 4096"),
-        (HEADER.pack(4, 1, 12345) + b"abcd", "checksum"),
-        (b"".join(map(bytes, encode_message(Ping(0)))), "the first frame must be Hello"),
-        (b"".join(map(bytes, encode_frame(1, b"\xc1"))), "Hello: not a message"),
-    ],
-)
-def test_garbage_is_refused_and_the_listener_lives(data: bytes, reason: str) -> None:
-    async def main() -> None:
-        listener = await start()
-        connection = await connect(listener.address, QUICK)
-        connection.send_parts([data])
-        assert reason in (await refusal(connection)).message
-        healthy = await connect(listener.address, QUICK)
-        await login(healthy, make_hello(BERGEN, "data"))
-        healthy.close()
-        await healthy.wait_closed()
-        await listener.stop()
-
-    run(main())
-
-
-def test_frames_may_be_larger_after_login_but_a_client_s_not_as_large() -> None:
-    limits = msgspec.structs.replace(QUICK, frame_bytes=100_000, frame_bytes_from_client=10_000)
-
-    async def main() -> None:
-        listener = await start(limits=limits)
-        for kind, size in (("data", 100_000), ("client", 10_000)):
-            connection = await connect(listener.address, limits)
-            await login(connection, make_hello(BERGEN, kind))
-            connection.send_parts(encode_frame(BATCH, bytes(size)))
-            frame = await connection.receive(5.0)
-            assert frame is not None
-            assert len(frame.payload) == size
-            connection.send_parts(encode_frame(BATCH, bytes(size + 1)))
-            assert f"over the limit of {size}" in (await refusal(connection)).message
-        await listener.stop()
-
-    run(main())
-
-
-def test_a_hello_that_came_too_late_is_tried_again_like_a_reset() -> None:
-    async def main() -> None:
-        # Who waited for it in vain, and says so while it is on its way.
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.writelines(map(bytes, encode_message(Refused(failure_of(TimedOut("no Hello within 5 s"))))))
-            await reader.read()
-            writer.close()
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
-        port = server.sockets[0].getsockname()[1]
-        connection = await connect(f"tcp:127.0.0.1:{port}", QUICK)
-        with pytest.raises(ConnectionLost, match="no Hello within 5 s"):
-            await login(connection, make_hello(BERGEN, "data"))
-        connection.abort()
-        await connection.wait_closed()
-        server.close()
-
-    run(main())
-
-
-def test_a_connection_without_hello_is_dropped() -> None:
-    limits = msgspec.structs.replace(QUICK, login_s=0.1)
-
-    async def main() -> None:
-        listener = await start(limits=limits)
-        silent = await connect(listener.address, QUICK)
-        trickling = await connect(listener.address, QUICK)
-        trickling.send_parts([b"\x00\x00"])
-        assert "no Hello within 0.1 s" in (await refusal(silent)).message
-        assert "no Hello" in (await refusal(trickling)).message
-        await until(lambda: listener.connections == 0)
-        await listener.stop()
-
-    run(main())
-
-
-def test_connections_over_the_bound_are_refused() -> None:
-    limits = msgspec.structs.replace(QUICK, connections=2)
-
-    async def main() -> None:
-        listener = await start(limits=limits)
-        first, second, third = [await connect(listener.address, QUICK) for _ in range(3)]
-        assert "has 2 connections already" in (await refusal(third)).message
-        first.close()
-        await until(lambda: listener.connections == 1)
-        fourth = await connect(listener.address, QUICK)
-        await login(fourth, make_hello(BERGEN, "data"))
-        for connection in (second, fourth):
-            connection.close()
-            await connection.wait_closed()
         await listener.stop()
 
     run(main())
@@ -408,53 +259,6 @@ def test_receive_times_out_and_can_be_called_again() -> None:
         await listener.stop()
 
     run(main())
-
-
-def test_login_says_what_went_wrong() -> None:
-    async def main() -> None:
-        for answer, kind, reason in (
-            (b"", ConnectionLost, "ended before the answer"),
-            (b"".join(map(bytes, encode_message(Ping(1)))), PeerError, "Ping is no answer to Hello"),
-            (b"".join(map(bytes, encode_message(Welcome(5, "fjords", "oslo", 1)))), PeerError, "no answer to Hello"),
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n", PeerError, "unknown kind"),
-        ):
-
-            async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, answer: bytes = answer) -> None:
-                await reader.read(10)
-                writer.write(answer)
-                writer.write_eof()
-                await reader.read()
-                writer.close()
-
-            server = await asyncio.start_server(reply, "127.0.0.1", 0)
-            connection = await connect(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}", QUICK)
-            with pytest.raises(kind, match=reason):
-                await login(connection, make_hello(BERGEN, "data"))
-            connection.abort()
-            await connection.wait_closed()
-            server.close()
-            await server.wait_closed()
-
-    run(main())
-
-
-@pytest.mark.parametrize("text", ["", "tcp:", "oslo", "tcp:oslo", "tcp:oslo:port", "tcp:oslo:70000", "unix:", "tcp::1"])
-def test_broken_addresses_are_refused(text: str) -> None:
-    with pytest.raises(UserError, match="is not an address"):
-        parse_address(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "full", "where"),
-    [
-        ("oslo:7101", "tcp:oslo:7101", "oslo:7101"),
-        ("tcp:127.0.0.1:0", "tcp:127.0.0.1:0", "127.0.0.1:0"),
-        ("tcp:[::1]:80", "tcp:[::1]:80", "[::1]:80"),
-        ("unix:/run/a:1", "unix:/run/a:1", "/run/a:1"),
-    ],
-)
-def test_addresses_are_parsed(text: str, full: str, where: str) -> None:
-    assert (str(parse_address(text)), parse_address(text).where) == (full, where)
 
 
 def test_an_aborted_connection_holds_no_frames() -> None:

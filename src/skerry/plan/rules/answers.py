@@ -23,6 +23,7 @@ from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import is_closed
 from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.scope import Scope, Scopes
+from skerry.sql.walk import find_all, nodes_of
 
 ONCE = "the subquery is answered once"
 # What a SELECT may have whose rows are asked for.
@@ -42,7 +43,7 @@ class Asked:
     @property
     def names(self) -> tuple[str, ...]:
         """Of the scans that stand in it: no other subquery beside it has them."""
-        return tuple(table.name for table in self.query.find_all(exp.Table))
+        return tuple(table.name for table in find_all(self.query, exp.Table))
 
 
 def asked(scopes: Scopes) -> Iterator[Asked]:
@@ -120,7 +121,7 @@ def is_plain(select: exp.Select) -> bool:
     """Can its list be left out? Groups may mean what stands there, and aggregates and generators make rows."""
     if any(select.args.get(key) is not None for key in ("group", "having")):
         return False
-    return not any(is_aggregate(node) or is_generator(node) for item in select.expressions for node in item.walk())
+    return not any(is_aggregate(node) or is_generator(node) for item in select.expressions for node in nodes_of(item))
 
 
 def put_answer(each: Asked, name: str) -> None:

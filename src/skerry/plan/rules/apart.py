@@ -22,6 +22,7 @@ from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import is_aggregate
 from skerry.sql.names import TableRef
 from skerry.sql.scope import Scopes
+from skerry.sql.walk import find_all, nodes_of
 
 if TYPE_CHECKING:
     from skerry.plan.build import Builder
@@ -54,7 +55,7 @@ def moved(block: Block) -> Apart:
 
 def is_spread(query: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> bool:
     """Are its tables, all of them known, at several members?"""
-    names = [table.name for table in query.find_all(exp.Table)]
+    names = [table.name for table in find_all(query, exp.Table)]
     # A name that WITH gives, or a table function, is nothing that another site knows.
     if not names or any(not holders.get(name) for name in names):
         return False
@@ -73,7 +74,7 @@ def spread_blocks(
 
     A query that reads all that the tree does is none: what is left of the tree goes to where it is answered.
     """
-    count = len(list(tree.find_all(exp.Table)))
+    count = len(find_all(tree, exp.Table))
     outputs = Outputs(scopes)
     found: list[Apart] = []
     for scope in scopes.all:
@@ -86,7 +87,7 @@ def spread_blocks(
             if node.args.get("joins") or not source.alias or isinstance(node.this, exp.Subquery):
                 continue
             body = node.this
-            names = [table.name for table in body.find_all(exp.Table)]
+            names = [table.name for table in find_all(body, exp.Table)]
             if len(names) == count or not is_spread(body, holders) or not _reduces(body):
                 continue
             columns = outputs.of(body, node.args.get("alias"))
@@ -101,7 +102,7 @@ def spread_blocks(
 
 def _reduces(query: exp.Expr) -> bool:
     """Does it make fewer rows of those that it joins?"""
-    for node in query.walk():
+    for node in nodes_of(query):
         if isinstance(node, exp.Group | exp.Distinct | exp.Limit | exp.Except | exp.Intersect) or is_aggregate(node):
             return True
         if isinstance(node, exp.Union) and node.args.get("distinct"):

@@ -22,6 +22,7 @@ from skerry.sql.functions import admitted, call_name
 from skerry.sql.names import TableRef
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Scan
+from skerry.sql.walk import find_all, nodes_of
 
 # Which of several values they give is up to the order in which rows come.
 _FIRST_COME = frozenset("first first_value last last_value any_value collect_list array_agg listagg string_agg".split())
@@ -33,7 +34,7 @@ SET = "set"
 
 def is_stable(tree: exp.Expr) -> bool:
     """Does the query give the same rows each time it is answered?"""
-    for node in tree.walk():
+    for node in nodes_of(tree):
         if isinstance(node, exp.Limit | exp.Offset | exp.Window):
             return False
         name = call_name(node)
@@ -66,7 +67,7 @@ class Block:
     def text(self) -> str:
         """The query with its tables' names, and the names of its columns: equal for blocks with equal answers."""
         body = self.body.copy()
-        for node in body.find_all(exp.Table):
+        for node in find_all(body, exp.Table):
             if node.name in self.tables:
                 node.set("this", exp.Identifier(this=self.tables[node.name], quoted=True))
         return f"{render(body)} at {self.member} as {', '.join(column.name for column in self.columns)}"
@@ -79,7 +80,7 @@ def home_of(
 
     `is_once`: it will not be answered again, so it may be one that would differ then.
     """
-    names = [table.name for table in query.find_all(exp.Table)]
+    names = [table.name for table in find_all(query, exp.Table)]
     # A name that WITH gives, or a table function, is nothing that another site knows.
     if not names or any(len(holders.get(name, ())) != 1 for name in names):
         return None

@@ -20,6 +20,7 @@ from skerry.sql.push import owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import render
 from skerry.sql.types import Resolve, decimal_of, infer, widest
+from skerry.sql.walk import find_all
 
 # Functions that never fail on arguments of their own types: beside those, Spark casts, and a cast may fail.
 _OF_STRINGS = frozenset("substring substr left right upper lower".split())
@@ -71,7 +72,7 @@ def _is_inner(scope: Scope) -> bool:
 def _of_source(scope: Scope, source: Source, scopes: Scopes, prefix: str, count: int) -> list[Computed]:
     types = types_in(scope)
     places = [node for root in _roots(scope.select) for node in _values(root, scope, source, types)]
-    inside = {id(column) for node in places for column in node.find_all(exp.Column)}
+    inside = {id(column) for node in places for column in find_all(node, exp.Column)}
     pinned = {
         column.name.lower()
         for each in scopes.all
@@ -107,12 +108,12 @@ def _width(type_: str) -> int:
 
 
 def _names(node: exp.Expr) -> set[str]:
-    return {column.name.lower() for column in node.find_all(exp.Column)}
+    return {column.name.lower() for column in find_all(node, exp.Column)}
 
 
 def _bare(node: exp.Expr) -> exp.Expr:
     copy = node.copy()
-    for column in copy.find_all(exp.Column):
+    for column in find_all(copy, exp.Column):
         column.set("table", None)
     return copy
 

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from skerry.plan.condition import Condition
 from skerry.sql.fields import names_field
+from skerry.sql.walk import find_all
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
@@ -31,13 +32,13 @@ def _about(mention: Mention, column: str) -> list[Condition]:
         for condition in mention.conditions
         if condition.stands is not None
         and condition.subquery is None
-        and {node.name.lower() for node in condition.filter.find_all(exp.Column)} == {column.lower()}
-        and not any(map(names_field, condition.filter.find_all(exp.Column)))
+        and {node.name.lower() for node in find_all(condition.filter, exp.Column)} == {column.lower()}
+        and not any(map(names_field, find_all(condition.filter, exp.Column)))
     ]
 
 
 def _renamed(filter_: exp.Expr, mention: Mention, column: str) -> exp.Expr:
     copy = exp.Paren(this=filter_.copy())
-    for node in list(copy.find_all(exp.Column)):
+    for node in find_all(copy, exp.Column):
         node.replace(exp.Column(this=exp.Identifier(this=column, quoted=True), table=mention.alias.copy()))
     return copy

@@ -39,6 +39,7 @@ from skerry.sql.push import conjuncts, owner
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.shape import alike
 from skerry.sql.types import Resolve, decimal_of, infer
+from skerry.sql.walk import find_all
 
 GROUPED = "their rows are grouped there before they are joined with others"
 # What is merged of partial ones; types of others' partial ones are not known, or they depend on an order.
@@ -48,7 +49,6 @@ _OF_SETS = frozenset("min max bool_and every bool_or some any bit_and bit_or col
 # A sum of so many digits has ten more, for more rows than a group can have; so have sums of shorter whole numbers.
 _DIGITS_MAX = 28
 _SHORT = frozenset(("tinyint", "smallint", "int"))
-_AS_DOUBLES = _SHORT | {"bigint", "float", "double"}
 _LARGEST = "9" * 38
 
 
@@ -154,7 +154,7 @@ def _together(scope: Scope, block: Block, holders: Mapping[str, Sequence[TablePa
 
 def _scans(node: exp.Expr, block: Block) -> set[str]:
     """Whose columns it names."""
-    found = (block.owner(column) for column in node.find_all(exp.Column))
+    found = (block.owner(column) for column in find_all(node, exp.Column))
     return {each[0].scan for each in found if each is not None}
 
 
@@ -178,7 +178,7 @@ def _grouped(scope: Scope, within: list[Scope], block: Block, inside: tuple[_Nam
     early = tuple(Early(node, split) for node, split in splits if split is not None)
     reader = Reader(scope, within, {each.name: each for each in inside})
     reader.read()
-    gone = {id(column) for node in (*moved, *(each.node for each in early)) for column in node.find_all(exp.Column)}
+    gone = {id(column) for node in (*moved, *(each.node for each in early)) for column in find_all(node, exp.Column)}
     uses = tuple((node, end) for node, end, _ in reader.uses if id(node) not in gone)
     tables = {each.name: each.source.table for each in inside}
     types = [column.type for _, end in uses if (column := _column(tables, end)) is not None]
@@ -208,7 +208,7 @@ def _split(node: exp.Expr, block: Block, names: set[str]) -> Split | None:
 def _partial(call: Call, block: Block) -> Split | None:
     if call.name not in _MERGED or call.is_distinct:
         return None
-    split = _average(call, block) or split_of(call, block.type_of)
+    split = split_of(call, block.type_of)
     if split is None or any(block.type_of(value) != type_ for value, type_ in split.partials):
         return None
     type_ = block.type_of(call.arguments[0]) if call.name == "sum" else None
@@ -216,21 +216,6 @@ def _partial(call: Call, block: Block) -> Split | None:
     if type_ == "bigint" or (digits is not None and digits[0] > _DIGITS_MAX):
         return _guarded(call, split.partials[0][1])
     return split if type_ is None or type_ in _SHORT or type_ in ("float", "double") or digits is not None else None
-
-
-def _average(call: Call, block: Block) -> Split | None:
-    """Of whole and floating point numbers Spark adds doubles up; of groups as many as there may be, a mean times its
-    count would lose digits that others would have made up for."""
-    if call.name not in ("avg", "mean") or block.type_of(call.arguments[0]) not in _AS_DOUBLES:
-        return None
-    summed = call.like("sum", cast(call.arguments[0], "double")), "double"
-    counted = call.like("count", call.arguments[0]), "bigint"
-
-    def merged(columns: Sequence[exp.Expr]) -> exp.Expr:
-        count = called("nullif", called("sum", columns[1]), exp.Literal.number(0))
-        return exp.Div(this=called("sum", columns[0]), expression=count)
-
-    return Split((summed, counted), merged)
 
 
 def _guarded(call: Call, type_: str) -> Split:

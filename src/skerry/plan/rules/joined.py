@@ -25,6 +25,7 @@ from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.walk import find_all, nodes_of
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
@@ -186,10 +187,10 @@ def _is_where(scope: Scope, joins: list[exp.Join]) -> bool:
         on: exp.Expr | None = join.args.get("on")
         if on is None:
             continue
-        if not all(map(is_deterministic, on.walk())):
+        if not is_deterministic(on):
             return False
         later = [source for source in scope.sources if source not in seen]
-        if any(_may_be_of(column, later, seen) for column in on.find_all(exp.Column)):
+        if any(_may_be_of(column, later, seen) for column in find_all(on, exp.Column)):
             return False
     return True
 
@@ -232,12 +233,12 @@ class Reader:
     def read(self) -> None:
         # A query in FROM sees nothing of what stands beside it.
         beside = [each.node for each in self._scope.sources if isinstance(each.node, exp.Subquery)]
-        seen = {id(column) for node in beside for column in node.find_all(exp.Column)}
+        seen = {id(column) for node in beside for column in find_all(node, exp.Column)}
         for scope in self._inside:
             for column in scope.columns:
                 seen.add(id(column))
                 self._column(column, scope)
-        for column in self._scope.select.find_all(exp.Column):
+        for column in find_all(self._scope.select, exp.Column):
             if id(column) not in seen:  # it stands where nobody looks for columns
                 parts = [part.name.lower() for part in column.parts]
                 self.doubtful |= {each.name for each in self._mentions.values() if _is_of(parts, each)}
@@ -318,7 +319,7 @@ class Reader:
             return False
         if clause.arg_key == "group":
             # A set of groups that lacks one of two equal columns must not show it.
-            return not any(isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in clause.walk())
+            return not any(isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in nodes_of(clause))
         return clause.arg_key == "expressions" and (clause is column or isinstance(clause, exp.Alias))
 
 
@@ -337,7 +338,7 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
                 yield Conjunct(conjunct, frozenset((names[id(single)],)))
             continue
         # Subqueries ask of rows of their own; what they are compared with is asked of these.
-        columns = [each for each in conjunct.find_all(exp.Column) if each.find_ancestor(exp.Query) is scope.select]
+        columns = [each for each in find_all(conjunct, exp.Column) if each.find_ancestor(exp.Query) is scope.select]
         sources = [resolve(column, scope) for column in columns]
         known = {names[id(source)] for source in sources if source is not None and id(source) in names}
         if len(known) < 2 or any(source is not None and id(source) not in names for source in sources):

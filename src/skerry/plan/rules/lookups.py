@@ -31,6 +31,7 @@ from skerry.sql.functions import call_name, is_aggregate
 from skerry.sql.push import resolve, split
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import render
+from skerry.sql.walk import find_all, nodes_of
 
 ONCE = "the subquery is answered for all its keys at once"
 _CLAUSES = frozenset("expressions from_ joins where said_all".split())
@@ -89,7 +90,7 @@ def _parted(
     outer: list[exp.Expr] = []
     inside = {id(column): each for each in scopes_inside(scope.select, around, scopes) for column in each.columns}
     for conjunct in conjuncts:
-        columns = list(conjunct.find_all(exp.Column))
+        columns = find_all(conjunct, exp.Column)
         is_own = all(id(each) in inside and looked_up(each, inside[id(each)], around) is None for each in columns)
         (inner if is_own else outer).append(conjunct)
     return inner, outer
@@ -99,7 +100,7 @@ def _own_columns(outer: Sequence[exp.Expr], scope: Scope, around: Scope) -> list
     """The subquery's columns in these conjuncts; None when one cannot be told, or has no simple equality."""
     found: list[exp.Column] = []
     for conjunct in outer:
-        for node in conjunct.walk():
+        for node in nodes_of(conjunct):
             if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Dot | exp.Placeholder):
                 return None
             if not isinstance(node, exp.Column):
@@ -121,10 +122,10 @@ def _type(column: exp.Column, source: Source | None) -> str:
 
 def _is_closed(select: exp.Select, outer: Sequence[exp.Expr], around: Scope, scopes: Scopes) -> bool:
     """Does nothing but those conjuncts look outside?"""
-    free = {id(column) for conjunct in outer for column in conjunct.find_all(exp.Column)}
+    free = {id(column) for conjunct in outer for column in find_all(conjunct, exp.Column)}
     inside = scopes_inside(select, around, scopes)
     seen = {id(column): each for each in inside for column in each.columns}
-    for column in select.find_all(exp.Column):
+    for column in find_all(select, exp.Column):
         if id(column) not in seen or isinstance(column.this, exp.Star):
             return False
         if id(column) not in free and looked_up(column, seen[id(column)], around) is not None:
@@ -172,14 +173,14 @@ def _is_aggregate(select: exp.Select) -> bool:
         return False
     if any(map(names_field, calls)):
         return False
-    within = {id(node) for call in calls for node in call.walk()}
-    for node in item.walk():
+    within = {id(node) for call in calls for node in nodes_of(call)}
+    for node in nodes_of(item):
         if isinstance(node, exp.Query | exp.Window | exp.Filter | exp.WithinGroup | exp.Lambda):
             return False
         if isinstance(node, exp.Column) and id(node) not in within:
             return False
     # An aggregate of an aggregate is no query.
-    return not any(is_aggregate(node) for call in calls for node in call.walk() if node is not call)
+    return not any(is_aggregate(node) for call in calls for node in nodes_of(call) if node is not call)
 
 
 def put_lookup(found: Lookup, name: str) -> None:

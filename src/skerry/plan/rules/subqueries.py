@@ -12,6 +12,7 @@ from sqlglot import exp
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.push import resolve
 from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.walk import find_all, nodes_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +25,7 @@ class Subquery:
 
 def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None:
     """None unless every column is surely of the one table, or of the subqueries themselves."""
-    if not any(isinstance(node, exp.Query) for node in conjunct.walk()):
+    if not any(isinstance(node, exp.Query) for node in nodes_of(conjunct)):
         return None
     inside = scopes_inside(conjunct, scope, scopes)
     if not inside or not _is_plain(conjunct):
@@ -63,7 +64,7 @@ def is_closed(query: exp.Expr, scope: Scope, scopes: Scopes) -> bool:
     """Is every column in the query surely its own, and none of `scope`, in which it stands, or of one around?"""
     inside = scopes_inside(query, scope, scopes)
     seen = {id(column) for each in inside for column in each.columns}
-    if any(id(column) not in seen or isinstance(column.this, exp.Star) for column in query.find_all(exp.Column)):
+    if any(id(column) not in seen or isinstance(column.this, exp.Star) for column in find_all(query, exp.Column)):
         return False
     return all(looked_up(column, each, scope) is None for each in inside for column in each.columns)
 
@@ -81,7 +82,7 @@ def _is_derived(source: Source) -> bool:
 
 def _is_plain(conjunct: exp.Expr) -> bool:
     """Nothing that differs from call to call, and no WITH whose names would be needed."""
-    for node in conjunct.walk():
+    for node in nodes_of(conjunct):
         if isinstance(node, exp.With | exp.Lambda | exp.Lateral | exp.Pivot | exp.Values):
             return False
         name = call_name(node)

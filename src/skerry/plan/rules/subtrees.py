@@ -33,6 +33,7 @@ from skerry.sql.names import TableRef
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve, split
 from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.walk import find_all
 
 JOINED = "joined there as the query joins them"
 _ONE_SIDED = ("SEMI", "ANTI")
@@ -110,7 +111,7 @@ def put_subtree(
 
 def has_outer_join(tree: exp.Expr) -> bool:
     """Whether it is worth to look for subtrees at all."""
-    return any(map(_is_outer, tree.find_all(exp.Join)))
+    return any(map(_is_outer, find_all(tree, exp.Join)))
 
 
 def _is_outer(join: exp.Join) -> bool:
@@ -210,7 +211,7 @@ def _joins(scope: Scope, inside: Sequence[Relation], each: Relation, is_whole: b
     known = {id(relation.source) for relation in (*inside, each)}
     if not is_deterministic(each.on) or each.on.find(exp.Query, exp.Lambda) is not None:
         return False
-    if any(id(resolve(column, scope)) not in known for column in each.on.find_all(exp.Column)):
+    if any(id(resolve(column, scope)) not in known for column in find_all(each.on, exp.Column)):
         return False
     if is_whole:
         return True
@@ -252,7 +253,7 @@ def _subtree(
         if id(conjunct) in asked and (single := owner(conjunct, scope)) in sources and single in allowed
     )
     gone = [*moved, *(each.on for each in inside[1:] if each.on is not None)]
-    taken = {id(column) for condition in gone for column in condition.find_all(exp.Column)}
+    taken = {id(column) for condition in gone for column in find_all(condition, exp.Column)}
     uses = tuple((node, end) for node, end, _ in reader.uses if id(node) not in taken)
     hidden = {each.name for each in inside if each.is_one_sided}
     if any(end[0] in hidden for _, end in uses):
@@ -281,10 +282,10 @@ def _may_fail(
     conjunct: exp.Expr, scope: Scope, inside: Sequence[Relation], holders: Mapping[str, Sequence[TablePart]]
 ) -> bool:
     """Is it one that the block would be asked, of rows that others had dropped before, and that may fail on them?"""
-    homes = [[part.member for part in holders.get(table.name, ())] for table in conjunct.find_all(exp.Table)]
+    homes = [[part.member for part in holders.get(table.name, ())] for table in find_all(conjunct, exp.Table)]
     if any(home != [inside[0].home] for home in homes):
         return False  # its subquery reads what is not there
-    columns = [each for each in conjunct.find_all(exp.Column) if each.find_ancestor(exp.Query) is scope.select]
+    columns = [each for each in find_all(conjunct, exp.Column) if each.find_ancestor(exp.Query) is scope.select]
     sources = [each.source for each in inside]
     if any((source := resolve(column, scope)) is not None and source not in sources for column in columns):
         return False

@@ -20,7 +20,7 @@ from skerry.plan.fragment import SortKey
 from skerry.plan.grouping import Block, is_resolved
 from skerry.plan.rules.aggregates import SiteMerge, as_said, by_place, free_prefix, is_operand
 from skerry.sql.functions import is_deterministic
-from skerry.sql.shape import alike, literal_bound
+from skerry.sql.shape import alike, literal_bound, named_after
 from skerry.sql.statement import Scan
 
 # Spark's LIMIT is a 32-bit number, and so is the sum of LIMIT and OFFSET.
@@ -233,6 +233,8 @@ def _value(key: exp.Expr, block: Block, items: Sequence[_Item]) -> exp.Expr | No
         return items[names.index(key.name.lower())].value if names.count(key.name.lower()) == 1 else None
     columns = list(key.find_all(exp.Column))
     if not columns or not is_deterministic(key) or not all(block.is_own(column) for column in columns):
+        return None
+    if any(named_after(item.value) in {column.name.lower() for column in columns} for item in items if not item.name):
         return None
     hidden = {column.parts[0].name.lower() for column in columns} & set(names)
     for item, name in zip(items, names, strict=True):
