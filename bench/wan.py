@@ -31,7 +31,7 @@ from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SITES
 from skerry.testing.oracle import TPCH_TABLES, tpch_queries
 from skerry.testing.sites import TPCH_SITES, tpch_tables, write_config
-from skerry.wire.messages import ClientExecute
+from skerry.wire.client_messages import ClientExecute
 
 SIDES: dict[str, dict[str, str]] = {
     ALL: {},

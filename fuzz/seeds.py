@@ -13,7 +13,8 @@ import pyarrow as pa
 from fuzz.target import FRAME, ROWS, SCHEMA, SCHEMAS, STREAM
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.frames import NUMBERED, encode_batch_frame, encode_message, encode_numbered
-from skerry.wire.messages import KINDS, Batch, Goodbye, Hello, Message, OpenChannel, Value
+from skerry.wire.kinds import KINDS
+from skerry.wire.messages import Batch, Goodbye, Hello, Message, OpenChannel, Value
 
 CORPUS = Path(__file__).parent / "corpus"
 HEADER_BYTES = 9

@@ -77,11 +77,14 @@ class Expressions:
         forms = [f"length({self.of_kind(items, 'str', depth - 1)})" if self._has(items, "str") else str(small)]
         if self._has(items, "date"):
             forms.append(f"{choose(('year', 'month', 'day', 'quarter'))}({self.of_kind(items, 'date', 0)})")
+            forms.append(f"datediff(DAY, {self.of_kind(items, 'date', 0)}, DATE '1995-06-17')")
+        if self._has(items, "ts"):
+            forms.append(f"extract(HOUR FROM {self.of_kind(items, 'ts', 0)} - TIMESTAMP '2024-01-01 00:00:00')")
         if item is not None:
             forms += [f"{item.ref} % {small}", f"coalesce({item.ref}, {small})", f"nullif({item.ref}, {small})"]
             forms += [f"try_add({item.ref}, {small})"] if not item.is_tame else [f"({item.ref} + {small})"]
             forms += [f"{item.ref} * {small} - 1"] if item.is_tame else [f"sign({item.ref})"]
-            forms.append(f"CASE WHEN {self.compare(items)} THEN {item.ref} ELSE {small} END")
+            forms.append(f"CASE WHEN {self.compare(items)} THEN {item.ref} ELSE {choose((small, -(2**31)))} END")
         return choose(forms)
 
     def _dec(self, items: Sequence[Item], item: Item | None, depth: int) -> str:

@@ -13,7 +13,7 @@ from skerry.exchange.spool import Spool
 from skerry.limits import ENTRY_BYTES
 
 # Tasks that an idle member has: its clock, and its control connections.
-_IDLE_TASKS = ("Member._tick_forever", "Listener._serve", "_Pair._keep_dialing")
+_IDLE_TASKS = ("Rounds._tick_forever", "Listener._serve", "_Pair._keep_dialing")
 
 
 def watch(cluster: Cluster) -> None:
@@ -116,8 +116,8 @@ def _left_at(name: str, site: Site) -> list[str]:
         "budgets of channels": len(member.inputs._held),
         "halves": len(member.inputs._halves),
         "queries at the task port": len(member.taskport._queries),
-        "queries to ask about": len(member._orphans.watched),
-        "open questions": len(member._orphans._asked),
+        "queries to ask about": len(member.rounds.orphans.watched),
+        "open questions": len(member.rounds.orphans._asked),
         "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
         "Spark jobs": len(site.engine.jobs),
     }

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from sim.network import Endpoint
 from skerry.ids import ChannelId
 from skerry.wire.frames import HEADER, HEADER_BYTES, Frame, decode, split_batch
-from skerry.wire.messages import KINDS, Batch, ChannelOk, ChannelPending, Grant, Hello, OpenChannel
+from skerry.wire.kinds import KINDS
+from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, Hello, OpenChannel
 
 if TYPE_CHECKING:
     from sim.cluster import Cluster

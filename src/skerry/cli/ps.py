@@ -11,7 +11,7 @@ from skerry.cli.render import TableWriter
 from skerry.cli.sql import Runner, show_error, told
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
-from skerry.wire.messages import QueryInfo
+from skerry.wire.client_messages import QueryInfo
 
 _TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
 _NUMBERS = ("seconds", "rows")

@@ -24,8 +24,7 @@ from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteE
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import ConnectionLost, decode
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
     ClientMembersReply,
@@ -34,15 +33,10 @@ from skerry.wire.messages import (
     ClientQueriesReply,
     ClientResult,
     ClientStatusReply,
-    Goodbye,
-    Message,
     Page,
-    Ping,
-    Pong,
-    Refused,
-    Value,
-    Welcome,
 )
+from skerry.wire.frames import ConnectionLost, decode
+from skerry.wire.messages import Goodbye, Message, Ping, Pong, Refused, Value, Welcome
 from skerry.wire.values import error_of
 
 SIGNALS_S = 0.25

@@ -14,18 +14,16 @@ import msgspec
 
 from skerry.errors import Cancelled, PeerError, SkerryError, UserError
 from skerry.ids import QueryId
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientExecute,
     ClientFetch,
     ClientPage,
     ClientResult,
-    Message,
     Page,
-    Schema,
-    Value,
 )
+from skerry.wire.messages import Message, Schema, Value
 from skerry.wire.values import error_of
 
 

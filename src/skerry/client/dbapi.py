@@ -21,7 +21,7 @@ from skerry.client.url import parse_url, tls_files
 from skerry.config.model import FaultPolicy
 from skerry.errors import UserError
 from skerry.ids import QueryId
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
     ClientPrepare,

@@ -20,8 +20,9 @@ from skerry.client.status import QueryStatus
 from skerry.errors import PeerError, SiteError, SkerryError
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.wire.client_messages import Page
 from skerry.wire.codec import decode_batch, decode_schema
-from skerry.wire.messages import Page, Value
+from skerry.wire.messages import Value
 from skerry.wire.values import to_value
 
 if TYPE_CHECKING:

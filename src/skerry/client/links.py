@@ -11,7 +11,7 @@ from skerry.client.url import Target, parse_url
 from skerry.errors import SiteError, SkerryError, UserError
 from skerry.ids import QueryId
 from skerry.sql.lexer import tokens_of
-from skerry.wire.messages import ClientMembers, ClientMembersReply, MemberState
+from skerry.wire.client_messages import ClientMembers, ClientMembersReply, MemberState
 
 # What a statement that only reads begins with, and the words that none of them has outside quotes.
 READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "("})

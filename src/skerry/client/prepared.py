@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from skerry.client.edge import edge
 from skerry.errors import SqlError
 from skerry.sql.expected import may_compare, said
-from skerry.wire.messages import Parameter
+from skerry.wire.client_messages import Parameter
 
 if TYPE_CHECKING:
     from skerry.client.dbapi import Connection

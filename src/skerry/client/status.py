@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.wire.messages import ClientStatusReply, Failure, FragmentProgress, LinkBytes, Memory
+from skerry.wire.client_messages import ClientStatusReply
+from skerry.wire.messages import Failure, FragmentProgress, LinkBytes, Memory
 
 
 class QueryStatus(msgspec.Struct, frozen=True):

@@ -16,8 +16,9 @@ from skerry.member.planning import Explained
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql.statement import DescribeTable, ShowTables
+from skerry.wire.client_messages import Page
 from skerry.wire.codec import encode_batch, encode_schema
-from skerry.wire.messages import Page, Schema
+from skerry.wire.messages import Schema
 
 if TYPE_CHECKING:
     from skerry.member.server import Member

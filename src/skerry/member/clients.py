@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING
 
 from skerry.errors import InternalError, Overloaded, PeerError, UserError
 from skerry.member.requests import KINDS, Requests
+from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
-from skerry.wire.messages import (
-    ClientAttach,
-    ClientClose,
-    ClientExecute,
-    ClientFetch,
-    ClientPage,
-    ClientResult,
-    Goodbye,
-    Hello,
-    Message,
-    Ping,
-    Pong,
-)
+from skerry.wire.messages import Goodbye, Hello, Message, Ping, Pong
 from skerry.wire.tcp import Connection
 from skerry.wire.values import failure_of
 

@@ -14,7 +14,8 @@ from skerry.errors import SkerryError
 from skerry.ids import QueryId
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
-from skerry.wire.messages import ClientExecute, ClientResult, ClientStatusReply, LinkBytes, Memory, QueryInfo
+from skerry.wire.client_messages import ClientExecute, ClientResult, ClientStatusReply, QueryInfo
+from skerry.wire.messages import LinkBytes, Memory
 from skerry.wire.values import failure_of
 
 if TYPE_CHECKING:

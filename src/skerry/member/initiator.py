@@ -20,7 +20,8 @@ from skerry.member.resources import Wakeup
 from skerry.member.result import Result
 from skerry.plan.fragment import Plan
 from skerry.testing.points import reach
-from skerry.wire.messages import Message, Page, Schema, Value
+from skerry.wire.client_messages import Page
+from skerry.wire.messages import Message, Schema, Value
 
 log = logging.getLogger("skerry.query")
 

@@ -10,7 +10,7 @@ from skerry.exchange.entries import EntryInput
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Entry
 from skerry.limits import ENTRY_BYTES, Limits
-from skerry.wire.messages import Page
+from skerry.wire.client_messages import Page
 
 
 class Pages:

@@ -5,82 +5,42 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import math
-from collections.abc import Callable, Collection, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine
 
 import msgspec
 
 from skerry import clock
-from skerry.catalog.statistics import ANALYZED
-from skerry.errors import InternalError, Overloaded, SkerryError, StaleSchema, from_code
+from skerry.errors import InternalError, Overloaded, SkerryError, from_code
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.ids import ChannelId
-from skerry.limits import Limits
 from skerry.member.faults import Patience, Watch, policy_of
-from skerry.member.gathering import found_in
-from skerry.member.inputs import Arriving, Inputs
-from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
-from skerry.member.outgoing import Outgoing
+from skerry.member.inputs import Arriving
+from skerry.member.jobs import fill_from_table, merge_lanes
 from skerry.member.query import TRACE_OPTION, Send
 from skerry.member.relay import Relay, Relays
-from skerry.member.resources import Resources, Wakeup, Workers
+from skerry.member.running import (
+    Running,
+    Surroundings,
+    edge_inputs,
+    learn,
+    links_of,
+    snapshots,
+    stop_jobs,
+    wait_for_inputs,
+)
 from skerry.member.stores import DirectStore, LaneStore
-from skerry.member.tables import LocalTables
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
-from skerry.member.taskport import TaskPort
-from skerry.plan.bound import most_rows
-from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
-from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.plan.fragment import EdgeLeaf, Fragment
+from skerry.spark.engine import Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.testing.points import reach
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, FragmentProgress, LinkBytes, Message, Progress, Schema
-from skerry.wire.session import Identity
+from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
 from skerry.wire.values import from_value
 
 log = logging.getLogger("skerry.query")
-
-_CANCEL_AGAIN_S = 0.05
-
-
-class Surroundings(msgspec.Struct):
-    """What a participant needs of its member."""
-
-    identity: Identity
-    limits: Limits
-    outgoing: Outgoing
-    engine: Engine | None
-    workers: Workers
-    jobs: Workers
-    tables: LocalTables
-    taskport: TaskPort
-    task_address: str
-    inputs: Inputs
-    resources: Resources
-    send: Callable[[str, Message], None]
-    deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
-
-
-class _Running:
-    """One fragment at work."""
-
-    def __init__(self, fragment: Fragment) -> None:
-        self.fragment = fragment
-        self.state = "waiting"
-        self.started_at = clock.now()
-        self.rows = 0
-        self.size_bytes = 0
-        self.intake: Intake | None = None
-        self.store: DirectStore | LaneStore | None = None
-        self.tag = ""
-        self.in_spark = False
-        self.is_stopped = False  # its receiver has enough
-        self.jobs: tuple[int, ...] = ()
-        self.work: asyncio.Task[None] | None = None
-        self.schema: Schema | None = None
 
 
 class Participant:
@@ -95,7 +55,7 @@ class Participant:
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
         around.inputs.begin(self.query, self.watch.patience, is_planned=False)
-        self._fragments: dict[int, _Running] = {}
+        self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
@@ -142,19 +102,8 @@ class Participant:
                 FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
             )
         me = self._around.identity.member
-        sent: dict[str, LinkBytes] = {}
-        for channel in self._leaving:
-            so_far = sent.get(channel.to, LinkBytes(me, channel.to, 0, 0))
-            sent[channel.to] = LinkBytes(
-                me,
-                channel.to,
-                so_far.size_bytes + channel.sent_bytes,
-                so_far.rows + channel.sent_rows,
-                so_far.stalled_s + channel.stalled_s,
-            )
-        links = tuple(sent.values())
         memory = self._around.resources.memory(self.query, me)
-        return Progress(self.query, me, tuple(fragments), links, memory)
+        return Progress(self.query, me, tuple(fragments), links_of(me, self._leaving), memory)
 
     def peer_back(self, peer: str, heard_at: float) -> None:
         """The control connection to a peer is there again: rows for it need not wait for their next dial."""
@@ -171,7 +120,7 @@ class Participant:
 
     # --- fragments ---------------------------------------------------------------------------------
     def _begin(self, fragment: Fragment) -> None:
-        running = self._fragments[fragment.id] = _Running(fragment)
+        running = self._fragments[fragment.id] = Running(fragment)
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
                 self._expect(leaf)
@@ -188,15 +137,15 @@ class Participant:
         if spool.failed is not None:
             self.fail(spool.failed)
 
-    async def _run(self, running: _Running) -> None:
+    async def _run(self, running: Running) -> None:
         around, fragment = self._around, running.fragment
         assert around.engine is not None
         reach("fragment starting")
-        tables, rows, size_bytes = await self._snapshots(fragment)
+        tables, rows, size_bytes = await snapshots(fragment, self.core.execute, around)
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
-        slots = await self._wait_for_inputs(fragment, around.engine)
+        slots = await wait_for_inputs(fragment, around.engine, self._arriving)
         try:
             job = self._job(running, tables, around.engine, through_driver)
             if not job.edges and size_bytes <= around.limits.small_job_bytes:
@@ -224,16 +173,8 @@ class Participant:
             running.jobs = await around.workers.run(around.engine.job_ids, job.tag)
         if self.core.phase is TaskPhase.RUNNING and not running.is_stopped:
             if fragment.analyzes:
-                self._learn(fragment, tables, result)
+                learn(fragment, tables, result, around.tables)
             await self._settle(running, result)
-
-    def _learn(self, fragment: Fragment, tables: dict[str, TableFiles], result: JobResult) -> None:
-        """The fragment's row is what ANALYZE TABLE found: of the files that were read, no others."""
-        table = self._around.tables.find(fragment.analyzes).name
-        read = next((files for files in tables.values() if files.table == table), None)
-        found = found_in(result, read.columns, ANALYZED) if read is not None else None
-        if read is not None and found is not None:
-            self._around.tables.analyzed(table, read.version, found.stats, found.rows)
 
     def _stop_senders(self, fragment: Fragment) -> None:
         """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""
@@ -242,75 +183,23 @@ class Participant:
                 for each in self._arriving[leaf.edge]:
                     each.channel.stop_sending()
 
-    async def _stop(self, running: _Running) -> None:
+    async def _stop(self, running: Running) -> None:
         """End a fragment whose rows nobody wants; it does not fail, it is done."""
         running.is_stopped, running.state = True, "done"
         self._around.taskport.close_sink(self.query, running.fragment.id)
         if not running.in_spark and running.work is not None:
             running.work.cancel()
             self._stop_senders(running.fragment)
-        await self._stop_jobs([running])
+        await stop_jobs(self.query, [running], self._around)
 
-    async def _snapshots(self, fragment: Fragment) -> tuple[dict[str, TableFiles], float, int]:
-        """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes."""
-        tables: dict[str, TableFiles] = {}
-        counts: list[float] = []
-        size_bytes = 0
-        me = self._around.identity.member
-        for leaf in fragment.leaves:
-            if not isinstance(leaf, TableLeaf):
-                continue
-            snapshot = await self._around.tables.snapshot(leaf.table)
-            planned = self.core.execute.schema_info.get(f"{me}.{snapshot.part.table}")
-            if planned != snapshot.part.schema_version:
-                raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
-            tables[leaf.placeholder] = snapshot.files
-            size_bytes += snapshot.part.size_bytes
-            counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
-        return tables, most_rows(counts), size_bytes
-
-    async def _wait_for_inputs(self, fragment: Fragment, engine: Engine) -> int:
-        """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
-        edges = [leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)]
-        if not edges:
-            return 0
-        wanted = engine.cores * len(edges)
-        if engine.source_slots is not None and engine.source_slots.try_take(wanted):
-            return wanted
-        wakeup = Wakeup()
-        spools = [arriving.spool for edge in edges for arriving in self._arriving[edge]]
-        endings = [spool.subscribe(wakeup) for spool in spools]
-        try:
-            while not all(spool.finished for spool in spools):
-                await wakeup.wait()  # owner: the query's deadline, and a failed spool ends the query
-        finally:
-            for end in endings:
-                end()
-        return 0
-
-    def _job(self, running: _Running, tables: dict[str, TableFiles], engine: Engine, through_driver: bool) -> Job:
+    def _job(self, running: Running, tables: dict[str, TableFiles], engine: Engine, through_driver: bool) -> Job:
         around, fragment, held = self._around, running.fragment, self._held
-        taskport = around.taskport
-        edges = {}
-        for leaf in fragment.leaves:
-            if isinstance(leaf, EdgeLeaf):
-                spools = [arriving.spool for arriving in self._arriving[leaf.edge]]
-                taskport.register_edge(self.query, leaf.edge, held.token, spools)
-                partitions = partitions_for(self._arriving[leaf.edge], engine.cores)
-                edges[leaf.placeholder] = EdgeInput(
-                    self.query,
-                    leaf.edge,
-                    leaf.columns,
-                    around.task_address,
-                    held.token,
-                    partitions,
-                    around.identity.cluster,
-                )
+        edges = edge_inputs(self.query, fragment, held.token, around, self._arriving, engine.cores)
         sink = None
         if not through_driver:
             running.intake = Intake(fragment.id, engine.retries_tasks)
             running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
-            taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
+            around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
             sink = SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
         execute = self.core.execute
         return Job(
@@ -342,7 +231,7 @@ class Participant:
         is_result = fragment.output.edge == self.core.plan.finish.edge
         return DirectStore(self._spool(fragment, "rows", gives_way=is_result), waits=is_result)
 
-    def _schema_known(self, running: _Running, schema: Schema) -> None:
+    def _schema_known(self, running: Running, schema: Schema) -> None:
         """Rows that may leave as they come can leave from now on."""
         if self.core.phase is not TaskPhase.RUNNING:
             return
@@ -351,7 +240,7 @@ class Participant:
         if isinstance(running.store, DirectStore):
             self._send_rows(running, running.store.spool)
 
-    async def _settle(self, running: _Running, result: JobResult) -> None:
+    async def _settle(self, running: Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
         fragment, around = running.fragment, self._around
         reach("settling")
@@ -379,7 +268,7 @@ class Participant:
         seconds = clock.now() - running.started_at
         self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
 
-    def _send_rows(self, running: _Running, spool: ReadableSpool) -> None:
+    def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
         output, me = running.fragment.output, self._around.identity.member
         channel = ChannelId(self.query, output.edge, me, output.receiver)
         if output.receiver == me:
@@ -392,7 +281,7 @@ class Participant:
         self._channels.append(sending)
         self._own(self._run_channel(running, sending))
 
-    async def _run_channel(self, running: _Running, sending: ChannelOut) -> None:
+    async def _run_channel(self, running: Running, sending: ChannelOut) -> None:
         if await sending.run() is ChannelEnd.STOPPED:
             seconds = clock.now() - running.started_at
             self.do(self.core.output_stopped(running.fragment.id, running.rows, running.size_bytes, seconds))
@@ -457,7 +346,7 @@ class Participant:
     async def _release(self) -> None:
         around = self._around
         around.taskport.forget(self.query)
-        await self._stop_jobs(self._fragments.values())
+        await stop_jobs(self.query, self._fragments.values(), around)
         for task in list(self._tasks):
             task.cancel()
         if self._tasks:
@@ -484,20 +373,6 @@ class Participant:
         held = self._held.budget.memory_used + self._held.budget.disk_used if self._held.users == 1 else 0
         spools = [f"{held} bytes of spool"] if held else []
         return (*jobs, *tasks, *spools, *(f"task {task.get_name()}" for task in self._tasks))
-
-    async def _stop_jobs(self, fragments: Collection[_Running]) -> None:
-        """A cancel misses a query that is still planning: repeat it until the job's thread has returned."""
-        engine, deadline = self._around.engine, clock.now() + self._around.limits.stop_s
-        while busy := [running for running in fragments if running.in_spark]:
-            assert engine is not None
-            cancels = [self._around.workers.run(engine.cancel, running.tag) for running in busy]
-            with suppress(TimeoutError):  # a Spark that hangs must not hang the query's end as well
-                await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - clock.now()))
-            if clock.now() > deadline:
-                log.error("query %s: Spark has not ended %d jobs in time", self.query, len(busy))
-                return
-            # A job's end is known at once; a cancel that came too early is said again.
-            await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -25,7 +25,8 @@ from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
-from skerry.wire.messages import ClientExecute, ClientPrepare, Parameter, Value
+from skerry.wire.client_messages import ClientExecute, ClientPrepare, Parameter
+from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from skerry.member.planning import Explained, Planned, Tried, plan_statement, pr
 from skerry.member.relay import relays_of
 from skerry.plan.explain import explain
 from skerry.testing.points import reach
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientClosed,
@@ -47,11 +47,10 @@ from skerry.wire.messages import (
     ClientResult,
     ClientStatus,
     ClientStatusReply,
-    Failure,
     MemberState,
-    Message,
     Page,
 )
+from skerry.wire.messages import Failure, Message
 from skerry.wire.tcp import Connection
 from skerry.wire.values import failure_of
 

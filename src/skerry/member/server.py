@@ -23,14 +23,15 @@ from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
-from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
-from skerry.member.participant import Participant, Surroundings
+from skerry.member.participant import Participant
 from skerry.member.peertables import PeerTables
 from skerry.member.planasks import PlanAsks
 from skerry.member.query import Phase
 from skerry.member.requests import Requests
 from skerry.member.resources import Resources, Workers
+from skerry.member.rounds import Rounds
+from skerry.member.running import Surroundings
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.plan.cache import PlanCache
@@ -65,7 +66,6 @@ log = logging.getLogger("skerry.member")
 
 _TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt)
 _THREADS = 64
-_PROGRESS_EVERY_S = 0.25
 
 
 class Member:
@@ -104,7 +104,8 @@ class Member:
         self.tls = Tls(files) if files is not None else None
         addresses = config.addresses()
         self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
-        self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self._suspect)
+        self.rounds = Rounds(self)
+        self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self.rounds.suspect)
         self.plans = PlanCache(self.limits)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
@@ -126,9 +127,7 @@ class Member:
         self.requests = Requests(self)
         self.clients = Clients(self, self.requests)
         self._listener: Listener | None = None
-        self._ticking: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._orphans = Orphans(self.limits.orphan_check_s)
         self._plan_asks = PlanAsks()
         self.is_stopping = False
 
@@ -149,7 +148,7 @@ class Member:
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
-        self._ticking = asyncio.ensure_future(self._tick_forever())
+        self.rounds.start()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
         log.info("member %s of %s: up at %s, epoch %d", self.name, self.config.cluster, address, self.identity.epoch)
@@ -177,11 +176,11 @@ class Member:
         if self.data_ports is not None:
             await self.data_ports.stop()
         await self._keeping.close()
-        for task in [self._ticking, *self._background]:
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        await self.rounds.stop()
+        for task in list(self._background):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
         self.workers.stop()
         self.jobs.stop()
         self._directory.remove()
@@ -266,8 +265,8 @@ class Member:
                 inactive = tuple(query for query in message.suspected if query not in self.initiated)
                 self.send(sender, CheckResponse(inactive))
             case CheckResponse():
-                for query in self._orphans.answered(sender, message.inactive):
-                    self._orphaned(query)
+                for query in self.rounds.orphans.answered(sender, message.inactive):
+                    self.rounds.orphaned(query)
             case PlanRequest() if message.query not in self.initiated:
                 self.send(sender, PlanReply(message.query, message.request_id, message.plan_id, self._plan(message)))
             case _ if isinstance(message, _TO_INITIATOR):
@@ -283,7 +282,7 @@ class Member:
             # Its cancel came first: the marker stands, nothing is started.
             self.send(message.sender, Receipt(message.query, self.name))
             return
-        self._orphans.watch(message.query, clock.now())
+        self.rounds.orphans.watch(message.query, clock.now())
         surroundings = Surroundings(
             identity=self.identity,
             limits=self.limits,
@@ -348,7 +347,7 @@ class Member:
             participant.do(participant.core.cancelled(message.error.message))
         else:
             if message.query not in self.initiated:
-                self._forget(message.query)
+                self.rounds.forget(message.query)
             self.send(sender, Receipt(message.query, self.name))
 
     def _deliver(self, channel: ChannelId, spool: ReadableSpool) -> None:
@@ -359,7 +358,7 @@ class Member:
     def _participant_released(self, participant: Participant) -> None:
         self.participants.pop(participant.query, None)
         self._lull.running(len(self.participants))
-        self._orphans.forget(participant.query)
+        self.rounds.orphans.forget(participant.query)
         log.info("query %s: ended here", participant.query)
 
     # --- peers -------------------------------------------------------------------------------------
@@ -381,72 +380,6 @@ class Member:
                 participant.do(participant.core.initiator_lost())
         for query in self.inputs.pending:
             if query.initiator == peer:
-                self._forget(query)
-        self._orphans.lost(peer)
+                self.rounds.forget(query)
+        self.rounds.orphans.lost(peer)
         self._plan_asks.lost(peer)
-
-    def _send_progress(self, participant: Participant) -> None:
-        """Not while its initiator is away: what is queued for a peer is bounded, and only the latest counts."""
-        initiator = participant.query.initiator
-        if initiator == self.name or self.peers.state(initiator) == "up":
-            self.send(initiator, participant.progress())
-
-    def _look_at_links(self, now: float) -> None:
-        """Each query decides by its fault policy how long a peer may be away; a session outlasts the longest."""
-        waits_s: dict[str, float] = {}
-        for initiated in list(self.initiated.values()):
-            for peer in initiated.core.owing:
-                if peer != self.name and (reason := initiated.watch.look(peer, self.peers.link(peer), now)):
-                    initiated.peer_lost(peer, SiteError(f"site {peer} is down: {reason}", member=self.name))
-                waits_s[peer] = max(waits_s.get(peer, 0.0), initiated.watch.patience.wait_s)
-        for participant in list(self.participants.values()):
-            peer = participant.query.initiator
-            if peer != self.name and (reason := participant.watch.look(peer, self.peers.link(peer), now)):
-                # Told, too: the session may be linked again, and the initiator not have noticed that it was not.
-                participant.fail(SiteError(f"site {peer} is down: {reason}", member=self.name))
-            waits_s[peer] = max(waits_s.get(peer, 0.0), participant.watch.patience.wait_s)
-        self.peers.be_patient(waits_s)
-
-    # --- orphans -----------------------------------------------------------------------------------
-    def _suspect(self, query: QueryId) -> None:
-        """Rows came for a query that nobody began here: ask its initiator after a while."""
-        self._orphans.watch(query, clock.now())
-
-    def _orphaned(self, query: QueryId) -> None:
-        participant = self.participants.get(query)
-        if participant is not None:
-            participant.do(participant.core.cancelled("the initiator does not know the query"))
-        elif query in self.inputs.pending:
-            self._forget(query)
-
-    def _forget(self, query: QueryId) -> None:
-        self._orphans.forget(query)
-        self.inputs.forget(query, clock.now())
-
-    def _check_orphans(self, now: float) -> None:
-        for initiator, queries in self._orphans.due(now).items():
-            if initiator in self.config.members:
-                self.send(initiator, Check(queries))
-            else:
-                for query in queries:
-                    self._forget(query)
-
-    async def _tick_forever(self) -> None:
-        while True:
-            await asyncio.sleep(_PROGRESS_EVERY_S)
-            try:
-                self._tick(clock.now())
-            except Exception:
-                log.exception("member %s: tick failed", self.name)
-
-    def _tick(self, now: float) -> None:
-        for initiated in list(self.initiated.values()):
-            initiated.tick(now)
-        for participant in list(self.participants.values()):
-            participant.do(participant.core.tick(now))
-            participant.check_stalled()
-            self._send_progress(participant)
-        self._look_at_links(now)
-        self.inputs.expire(now)
-        self._check_orphans(now)
-        self.requests.tick(now)

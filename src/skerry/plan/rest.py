@@ -43,7 +43,8 @@ def rest_at(
     without_arms(tree)
     builder.mentions = mentions.all
     builder.key_prefix = free_prefix(tree, "key_")
-    left = {name: each.scan for name, each in mentions.all.items() if name in tables_in(tree)}
+    names = tables_in(tree)
+    left = {name: each.scan for name, each in mentions.all.items() if name in names}
     scopes = read_scopes(tree, left)
     if rules.has("computed"):
         _compute(tree, scopes, _alone(sent, shipments))

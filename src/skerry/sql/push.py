@@ -5,8 +5,14 @@ from __future__ import annotations
 from sqlglot import exp
 
 from skerry.sql.functions import admitted, call_name
+from skerry.sql.nodes import ColonCast, SpokenCall
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import find_all
+
+# Arithmetic, casts and calls: what a row may have an error in.
+_MAY_FAIL = (
+    exp.Add | exp.Sub | exp.Mul | exp.Div | exp.IntDiv | exp.Mod | exp.Cast | ColonCast | exp.Anonymous | SpokenCall
+)
 
 
 def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple[exp.Expr, ...]]:
@@ -24,7 +30,12 @@ def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple
 
 
 def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
-    """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins."""
+    """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins.
+
+    In the order in which Spark applies those that it brings to one table, WHERE before ON: `ON 10 / a > 2 WHERE a <> 0`
+    does not divide by zero. Nor does `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead
+    of what may guard it.
+    """
     joins = scope.select.args.get("joins") or []
     by_node = {id(source.node): source for source in scope.sources}
     from_ = scope.select.args.get("from_")
@@ -36,13 +47,38 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
         right = [by_node[id(join.this)]] if id(join.this) in by_node else []
         side, kind = join.args.get("side"), join.args.get("kind")
         on = join.args.get("on")
-        for conjunct in split(on) if on is not None else []:
-            found.append((conjunct, _before_join(safe, right, side, kind)))
+        allowed = _before_join(safe, right, side, kind)
+        found += [(conjunct, allowed) for conjunct in (split(on) if on is not None else [])]
         safe = _after_join(safe, right, side, kind)
     where = scope.select.args.get("where")
-    if where is not None:
-        found.extend((conjunct, safe) for conjunct in split(where.this))
-    return found
+    found = [*((conjunct, safe) for conjunct in (split(where.this) if where is not None else [])), *found]
+    has_outer = where is not None and any(join.args.get("side") not in (None, "") for join in joins)
+    return _guarded(found, scope) if has_outer or scope.select.find(exp.Subquery) is not None else found
+
+
+def _guarded(found: list[tuple[exp.Expr, list[Source]]], scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
+    """Spark brings more conditions to their table than go there here, each in its turn: those with the value of a
+    subquery, and those of WHERE that make an inner join of an outer one."""
+    guarded: list[Source] = []
+    kept: list[tuple[exp.Expr, list[Source]]] = []
+    for conjunct, allowed in found:
+        if guarded and any(isinstance(node, _MAY_FAIL) for node in conjunct.walk()):
+            allowed = [source for source in allowed if source not in guarded]
+        kept.append((conjunct, allowed))
+        guarded += _guards(conjunct, allowed, scope)
+    return kept
+
+
+def _guards(conjunct: exp.Expr, allowed: list[Source], scope: Scope) -> list[Source]:
+    """The one source that the conjunct is of, if it stays behind."""
+    nodes = list(conjunct.walk(prune=lambda node: isinstance(node, exp.Query)))
+    if any(isinstance(node, exp.Exists) or (isinstance(node, exp.In) and node.args.get("query")) for node in nodes):
+        return []  # a join of its own, above all others
+    sources = [resolve(node, scope) for node in nodes if isinstance(node, exp.Column)]
+    found = [source for source in sources if source is not None]
+    is_of_one = bool(found) and all(source is found[0] for source in sources)
+    is_left = found and (found[0] not in allowed or any(isinstance(node, exp.Subquery) for node in nodes))
+    return found[:1] if is_of_one and is_left else []
 
 
 def _before_join(left: list[Source], right: list[Source], side: str | None, kind: str | None) -> list[Source]:
@@ -81,7 +117,7 @@ def split(condition: exp.Expr) -> list[exp.Expr]:
 def owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
     """The one base table that all columns of the conjunct surely are of; None when anything is in doubt."""
     found_owner: Source | None = None
-    for node in nodes_of(conjunct):
+    for node in conjunct.walk():  # most end after a few nodes
         if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Filter | exp.WithinGroup | exp.Dot):
             return None
         name = call_name(node)

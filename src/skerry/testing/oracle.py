@@ -112,8 +112,11 @@ class SparkOracle:
             "spark.sql.ansi.enabled": "true",
             # A literal like '${…}' is text, as it is for Skerry.
             "spark.sql.variable.substitute": "false",
-            # Without a partition's end to wait for, hundreds of empty tasks only cost time.
-            "spark.sql.shuffle.partitions": "4",
+            # Few rows and many queries: stages of one task, nothing to adapt, and no code that is compiled to run once.
+            "spark.sql.shuffle.partitions": "1",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         }.items():
             self.session.conf.set(name, value)
 

@@ -14,7 +14,9 @@ import pyarrow as pa
 import xxhash
 
 from skerry.errors import Overloaded, PeerError
-from skerry.wire.messages import KIND_OF, KINDS, Batch, ClientPage, Message, Page
+from skerry.wire.client_messages import ClientPage, Page
+from skerry.wire.kinds import KIND_OF, KINDS
+from skerry.wire.messages import Batch, Message
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | pa.Buffer
 

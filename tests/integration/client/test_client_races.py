@@ -13,9 +13,7 @@ import pytest
 from skerry.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import ConnectionLost, decode, encode_message
-from skerry.wire.messages import (
-    PROTOCOL_VERSIONS,
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientClosed,
@@ -23,12 +21,9 @@ from skerry.wire.messages import (
     ClientFetch,
     ClientPage,
     ClientResult,
-    Goodbye,
-    Hello,
-    Message,
-    Ping,
-    Pong,
 )
+from skerry.wire.frames import ConnectionLost, decode, encode_message
+from skerry.wire.messages import PROTOCOL_VERSIONS, Goodbye, Hello, Message, Ping, Pong
 from tests.integration.client.proxy import Proxy
 from tests.integration.member.member_sites import DEADLINE_S, nothing_left, wait_until
 from tests.unit.client.orderings import LEASED, PLAIN

@@ -15,9 +15,7 @@ from skerry.errors import Cancelled, Overloaded, TimedOut, UserError
 from skerry.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import decode
-from skerry.wire.messages import (
-    PROTOCOL_VERSIONS,
+from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
     ClientExecute,
@@ -25,13 +23,9 @@ from skerry.wire.messages import (
     ClientResult,
     ClientStatus,
     ClientStatusReply,
-    Goodbye,
-    Hello,
-    Message,
-    Ping,
-    Pong,
-    Refused,
 )
+from skerry.wire.frames import decode
+from skerry.wire.messages import PROTOCOL_VERSIONS, Goodbye, Hello, Message, Ping, Pong, Refused
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import (
     DEADLINE_S,

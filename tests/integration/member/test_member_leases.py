@@ -10,7 +10,7 @@ import pytest
 from skerry.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientClosed,

@@ -30,20 +30,9 @@ from skerry.limits import MIB, Limits
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
 from skerry.wire.frames import decode, encode_message
-from skerry.wire.messages import (
-    PROTOCOL_VERSIONS,
-    ClientClose,
-    ClientExecute,
-    ClientFetch,
-    ClientPage,
-    ClientResult,
-    Goodbye,
-    Hello,
-    Message,
-    Ping,
-    Pong,
-)
+from skerry.wire.messages import PROTOCOL_VERSIONS, Goodbye, Hello, Message, Ping, Pong
 from tests.integration.member.member_sites import DEADLINE_S, SITES, held, large_query, write_sites
 
 pytestmark = [pytest.mark.sail, pytest.mark.slow, pytest.mark.timeout(900)]

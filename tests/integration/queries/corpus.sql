@@ -881,3 +881,9 @@ max(a.s) AS s, count(s_phone) AS phones FROM nasty AS a JOIN supplier ON s_natio
 
 -- name: rules_grouped_too_large | ordered: no | for: a sum that is too large, of rows that the join drops
 SELECT s_nationkey, sum(a.dec38) FILTER (WHERE a.dec38 < 100) AS s, count(a.dec38) AS c, count(*) AS n FROM nasty AS a JOIN supplier ON s_nationkey = a.i32 GROUP BY s_nationkey;
+
+-- name: rules_guarded_on | ordered: no | for: what WHERE says is asked before what ON says, at every site
+SELECT c_custkey, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 WHERE n_regionkey <> 0 AND c_custkey IN (SELECT o_custkey FROM orders);
+
+-- name: rules_typed_block | ordered: no | for: whole numbers of types that are easily mistaken travel
+SELECT o_orderkey, t.days, t.least, t.hours FROM orders JOIN (SELECT c_custkey AS k, datediff(DAY, DATE '1995-06-17', DATE '1998-01-01') AS days, -2147483648 AS least, extract(HOUR FROM TIMESTAMP '2024-01-02 03:00:00' - TIMESTAMP '2024-01-01 00:00:00') AS hours FROM customer WHERE c_nationkey = 3) AS t ON o_custkey = t.k;

@@ -18,7 +18,8 @@ from skerry.wire.frames import (
     encode_frame,
     split_batch,
 )
-from skerry.wire.messages import KINDS, Batch, Value
+from skerry.wire.kinds import KINDS
+from skerry.wire.messages import Batch, Value
 from skerry.wire.values import from_value, to_value
 
 LIMIT = 100_000

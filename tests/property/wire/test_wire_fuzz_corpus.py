@@ -8,7 +8,7 @@ import pytest
 
 from fuzz.seeds import CORPUS, seeds
 from fuzz.target import FRAME, check
-from skerry.wire.messages import KINDS
+from skerry.wire.kinds import KINDS
 
 SEEDS = seeds()
 FINDS = sorted(path for path in CORPUS.iterdir() if path.name not in SEEDS)

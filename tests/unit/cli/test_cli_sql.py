@@ -22,7 +22,8 @@ from skerry import __version__
 from skerry.cli.main import COMMANDS, main
 from skerry.cli.prompt import Prompt, history_path
 from skerry.cli.sql import Runner
-from skerry.wire.messages import ClientClose, ClientExecute, ClientStatus, Failure
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientStatus
+from skerry.wire.messages import Failure
 from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
 
 CITIES = pa.table({"city": ["Bergen", None], "people": [291940, 5]})

@@ -14,10 +14,7 @@ import pyarrow as pa
 
 from skerry.catalog.table import Column
 from skerry.ids import QueryId
-from skerry.wire.codec import encode_batch, encode_schema
-from skerry.wire.frames import FrameReader, decode, encode_message
-from skerry.wire.messages import (
-    PROTOCOL_VERSIONS,
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientClosed,
@@ -31,15 +28,20 @@ from skerry.wire.messages import (
     ClientResult,
     ClientStatus,
     ClientStatusReply,
+    MemberState,
+    Page,
+    QueryInfo,
+)
+from skerry.wire.codec import encode_batch, encode_schema
+from skerry.wire.frames import FrameReader, decode, encode_message
+from skerry.wire.messages import (
+    PROTOCOL_VERSIONS,
     Failure,
     FragmentProgress,
     Goodbye,
     Hello,
     LinkBytes,
-    MemberState,
     Message,
-    Page,
-    QueryInfo,
     Schema,
     Welcome,
 )

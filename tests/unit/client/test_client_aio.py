@@ -11,7 +11,8 @@ import pytest
 
 import skerry
 import skerry.aio
-from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Goodbye, Message
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientFetch
+from skerry.wire.messages import Goodbye, Message
 from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with
 
 ROWS = 500

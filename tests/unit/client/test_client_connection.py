@@ -12,25 +12,10 @@ import pytest
 import skerry
 from skerry.errors import VersionError
 from skerry.testing.ports import free_ports
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult, ClientStatus
 from skerry.wire.frames import encode_frame
-from skerry.wire.messages import (
-    KIND_OF,
-    ClientClose,
-    ClientExecute,
-    ClientFetch,
-    ClientPage,
-    ClientResult,
-    ClientStatus,
-    Execute,
-    Failure,
-    Goodbye,
-    Hello,
-    Message,
-    Ping,
-    Pong,
-    Refused,
-    Welcome,
-)
+from skerry.wire.kinds import KIND_OF
+from skerry.wire.messages import Execute, Failure, Goodbye, Hello, Message, Ping, Pong, Refused, Welcome
 from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, Script, member_with, page_of, schema_of, welcome
 
 NUMBERS = pa.table({"n": list(range(100))})

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.errors import Cancelled, PeerError, SiteError, SqlError
 from skerry.ids import QueryId
-from skerry.wire.messages import ClientPage, ClientResult, Failure, Page, Schema
+from skerry.wire.client_messages import ClientPage, ClientResult, Page
+from skerry.wire.messages import Failure, Schema
 
 SIZE = PageSize(10, 1000)
 SCHEMA = Schema((), b"")

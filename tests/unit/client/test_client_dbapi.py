@@ -14,7 +14,8 @@ import skerry
 from skerry import errors
 from skerry.client import pep249
 from skerry.client.dbapi import Connection
-from skerry.wire.messages import ClientClose, ClientExecute, ClientFetch, Failure, Goodbye
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientFetch
+from skerry.wire.messages import Failure, Goodbye
 from skerry.wire.values import from_value
 from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
 

@@ -13,7 +13,7 @@ from skerry.errors import Cancelled, SiteError, SkerryError
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.member.cursors import NO_LEASE, Cursors, Lease
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientClosed,
@@ -21,10 +21,9 @@ from skerry.wire.messages import (
     ClientFetch,
     ClientPage,
     ClientResult,
-    Message,
     Page,
-    Schema,
 )
+from skerry.wire.messages import Message, Schema
 from skerry.wire.values import failure_of
 from tests.unit.client.orderings import LEASED, PLAIN
 

@@ -19,22 +19,17 @@ from skerry.client.url import parse_url
 from skerry.errors import Cancelled, SiteError
 from skerry.ids import QueryId
 from skerry.limits import Limits
-from skerry.wire.messages import (
+from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
     ClientExecute,
     ClientFetch,
     ClientPage,
     ClientResult,
-    Failure,
-    Goodbye,
-    Hello,
     MemberState,
-    Message,
     Page,
-    Ping,
-    Schema,
 )
+from skerry.wire.messages import Failure, Goodbye, Hello, Message, Ping, Schema
 from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with, page_of, schema_of
 
 ROWS = 1000

@@ -119,7 +119,7 @@ class Walk:
         assert to_bergen + said == wanted, f"{self._told()}: {self.state.value}"
         self.state = expected.then
         is_held = self.state in (State.PENDING, State.ARRIVED, State.RUNNING)
-        assert (self.query in self.world.member._orphans.watched) == is_held, self._told()
+        assert (self.query in self.world.member.rounds.orphans.watched) == is_held, self._told()
 
     def _wanted(self, event: Event, expected: Row) -> list[str]:
         answers = list(expected.answers)
@@ -148,7 +148,7 @@ class Walk:
                 member._receive("oslo", Cancel(query, "oslo", Failure(103, "closed")))
             case Event.ORPHANED | Event.ALIVE:
                 self.checks += 1
-                member._tick(clock.now() + self.checks * LIMITS.orphan_check_s)
+                member.rounds.tick(clock.now() + self.checks * LIMITS.orphan_check_s)
                 member._receive("oslo", CheckResponse((query,) if event is Event.ORPHANED else ()))
             case Event.STRAY:
                 member._receive("oslo", CheckResponse((query,)))
@@ -340,7 +340,7 @@ class World:
         return [
             *map(str, member.participants),
             *map(str, member.inputs.pending),
-            *map(str, member._orphans.watched),
+            *map(str, member.rounds.orphans.watched),
             *([f"{member.resources.queries} budgets"] if member.resources.queries else []),
             *([f"{member.resources.memory_used} bytes"] if member.resources.memory_used else []),
         ]

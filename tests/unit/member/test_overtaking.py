@@ -83,7 +83,7 @@ def test_rows_of_a_query_that_its_initiator_does_not_know_are_dropped() -> None:
         unasked = CheckResponse((QUERY, QueryId("oslo", "other")))
         member._receive("oslo", unasked)
         assert member.inputs.pending == [QUERY]
-        member._tick(clock.now() + member.limits.orphan_check_s)
+        member.rounds.tick(clock.now() + member.limits.orphan_check_s)
         assert sent == [Check((QUERY,))]
         member._receive("oslo", unasked)
         assert member.inputs.pending == []
@@ -144,9 +144,9 @@ def test_a_participant_that_does_not_wait_for_its_initiator_tells_it() -> None:
         (participant,) = member.participants.values()
         links = iter([LinkState(True, 1, 0.0), LinkState(True, 2, 0.0)])
         member.peers.link = lambda peer: next(links)  # type: ignore[method-assign]
-        member._look_at_links(clock.now())
+        member.rounds.look_at_links(clock.now())
         assert not any(isinstance(message, Cancel) for message in sent)
-        member._look_at_links(clock.now())  # the initiator may have seen the second link only
+        member.rounds.look_at_links(clock.now())  # the initiator may have seen the second link only
         await participant.wait_ended()
         (cancel,) = [message for message in sent if isinstance(message, Cancel)]
         assert "site oslo is down: its connection was lost" in cancel.error.message

@@ -11,7 +11,7 @@ from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Entry
 from skerry.limits import ENTRY_BYTES, KIB, MIB, Limits
 from skerry.member.pages import Pages
-from skerry.wire.messages import Page
+from skerry.wire.client_messages import Page
 
 
 class Script:

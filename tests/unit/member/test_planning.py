@@ -8,7 +8,7 @@ from skerry.config import parse
 from skerry.ids import QueryId
 from skerry.member.planning import Explained, Tried, plan_statement
 from skerry.member.server import Member
-from skerry.wire.messages import ClientExecute
+from skerry.wire.client_messages import ClientExecute
 
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}")
 

@@ -12,7 +12,7 @@ from skerry.errors import UserError
 from skerry.ids import QueryId
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.member.server import Member
-from skerry.wire.messages import ClientExecute
+from skerry.wire.client_messages import ClientExecute
 
 TEXT = """
 cluster: c

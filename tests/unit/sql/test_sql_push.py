@@ -21,6 +21,33 @@ from tests.unit.sql.sql_cases import filters, query, rendered
             {"orders": ["o_price > 2"], "item": ["i_part = 1"]},
         ),
         ("SELECT 1 FROM customer WHERE ((c_vip)) AND c_id = 1", {"customer": ["c_vip", "c_id = 1"]}),
+        # what stands in WHERE is asked first, as Spark does: it may guard what stands in ON
+        (
+            "SELECT 1 FROM orders JOIN item ON o_id = i_order AND 10 / o_price > 2 WHERE o_price <> 0 AND o_id > 1",
+            {"orders": ["o_price != 0", "o_id > 1", "10 / o_price > 2"]},
+        ),
+        (
+            "SELECT 1 FROM orders JOIN item ON o_price <> 0 JOIN customer ON 10 / o_price > 2 AND i_part = c_id",
+            {"orders": ["o_price != 0", "10 / o_price > 2"]},
+        ),
+        # … and the value of a subquery, which stays, may guard what follows it
+        (
+            "SELECT 1 FROM orders, item WHERE o_price <> (SELECT min(c_id) FROM customer) AND 10 / o_price > 2"
+            " AND o_id > 1 AND i_part + 1 > 2",
+            {"orders": ["o_id > 1"], "item": ["i_part + 1 > 2"]},
+        ),
+        (
+            "SELECT 1 FROM orders WHERE 10 / o_price > 2 AND o_price <> (SELECT min(c_id) FROM customer)",
+            {"orders": ["10 / o_price > 2"]},
+        ),
+        (
+            "SELECT 1 FROM orders WHERE o_id IN (SELECT c_id FROM customer) AND 10 / o_price > 2",
+            {"orders": ["10 / o_price > 2"]},
+        ),
+        (
+            "SELECT 1 FROM orders LEFT JOIN item ON o_id = i_order AND 10 / i_part > 2 AND i_order > 3 WHERE i_part <> 0",
+            {"item": ["i_order > 3"]},
+        ),
         # outer joins: WHERE on the kept side, ON on the other
         (
             "SELECT 1 FROM orders LEFT JOIN item ON o_id = i_order AND i_part = 1 AND o_price > 2",

@@ -10,6 +10,7 @@ import pytest
 
 from skerry.errors import PeerError
 from skerry.ids import QueryId
+from skerry.wire.client_messages import ClientPage, Page
 from skerry.wire.codec import decode_batch, encode_batch
 from skerry.wire.frames import (
     BATCH,
@@ -27,7 +28,8 @@ from skerry.wire.frames import (
     encode_numbered,
     split_batch,
 )
-from skerry.wire.messages import KIND_OF, KINDS, Batch, Check, ClientPage, Goodbye, Grant, Hello, Page, Ping, Receipt
+from skerry.wire.kinds import KIND_OF, KINDS
+from skerry.wire.messages import Batch, Check, Goodbye, Grant, Hello, Ping, Receipt
 
 LIMIT = 1 << 20
 

@@ -10,7 +10,7 @@ import pytest
 
 from skerry.errors import BY_CODE
 from skerry.limits import Limits
-from skerry.wire.messages import KINDS
+from skerry.wire.kinds import KINDS
 
 TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 

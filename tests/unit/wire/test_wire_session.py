@@ -9,19 +9,8 @@ from skerry.errors import Overloaded, PeerError, VersionError
 from skerry.ids import QueryId
 from skerry.limits import Limits
 from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_frame, encode_message, encode_numbered
-from skerry.wire.messages import (
-    KIND_OF,
-    Cancel,
-    Check,
-    Failure,
-    Goodbye,
-    Hello,
-    Ping,
-    Pong,
-    Refused,
-    StopSending,
-    Welcome,
-)
+from skerry.wire.kinds import KIND_OF
+from skerry.wire.messages import Cancel, Check, Failure, Goodbye, Hello, Ping, Pong, Refused, StopSending, Welcome
 from skerry.wire.session import (
     Deliver,
     Identity,

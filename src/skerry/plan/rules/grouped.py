@@ -163,11 +163,11 @@ def _grouped(scope: Scope, within: list[Scope], block: Block, inside: tuple[_Nam
     names, sources = {each.name for each in inside}, [each.source for each in inside]
     moved: list[exp.Expr] = []
     kept: list[exp.Expr] = []
-    for conjunct, _ in conjuncts(scope):
-        of = _scans(conjunct, block)
+    for conjunct, allowed in conjuncts(scope):
+        of, single = _scans(conjunct, block), owner(conjunct, scope)
         if not of or not of <= names:
             kept.append(conjunct)
-        elif owner(conjunct, scope) in sources or cannot_fail(conjunct, block.resolve):
+        elif (single in sources and single in allowed) or cannot_fail(conjunct, block.resolve):
             moved.append(conjunct)
         else:
             return None  # it would be asked of rows that others have dropped before

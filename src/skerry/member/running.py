@@ -1,0 +1,181 @@
+"""One fragment at work at a participant: what it needs before its Spark job begins, and how the job is ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+
+import msgspec
+
+from skerry import clock
+from skerry.catalog.statistics import ANALYZED
+from skerry.errors import StaleSchema
+from skerry.exchange.entries import ReadableSpool
+from skerry.exchange.intake import Intake
+from skerry.ids import ChannelId, QueryId
+from skerry.limits import Limits
+from skerry.member.gathering import found_in
+from skerry.member.inputs import Arriving, Inputs
+from skerry.member.jobs import partitions_for
+from skerry.member.outgoing import Outgoing
+from skerry.member.resources import Resources, Wakeup, Workers
+from skerry.member.stores import DirectStore, LaneStore
+from skerry.member.tables import LocalTables
+from skerry.member.taskport import TaskPort
+from skerry.plan.bound import most_rows
+from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
+from skerry.spark.engine import EdgeInput, Engine, JobResult, TableFiles
+from skerry.wire.channels import ChannelOut
+from skerry.wire.messages import Execute, LinkBytes, Message, Schema
+from skerry.wire.session import Identity
+
+log = logging.getLogger("skerry.query")
+
+_CANCEL_AGAIN_S = 0.05
+
+
+class Surroundings(msgspec.Struct):
+    """What a participant needs of its member."""
+
+    identity: Identity
+    limits: Limits
+    outgoing: Outgoing
+    engine: Engine | None
+    workers: Workers
+    jobs: Workers
+    tables: LocalTables
+    taskport: TaskPort
+    task_address: str
+    inputs: Inputs
+    resources: Resources
+    send: Callable[[str, Message], None]
+    deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
+
+
+class Running:
+    """One fragment at work."""
+
+    def __init__(self, fragment: Fragment) -> None:
+        self.fragment = fragment
+        self.state = "waiting"
+        self.started_at = clock.now()
+        self.rows = 0
+        self.size_bytes = 0
+        self.intake: Intake | None = None
+        self.store: DirectStore | LaneStore | None = None
+        self.tag = ""
+        self.in_spark = False
+        self.is_stopped = False  # its receiver has enough
+        self.jobs: tuple[int, ...] = ()
+        self.work: asyncio.Task[None] | None = None
+        self.schema: Schema | None = None
+
+
+async def snapshots(
+    fragment: Fragment, execute: Execute, around: Surroundings
+) -> tuple[dict[str, TableFiles], float, int]:
+    """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes."""
+    tables: dict[str, TableFiles] = {}
+    counts: list[float] = []
+    size_bytes = 0
+    me = around.identity.member
+    for leaf in fragment.leaves:
+        if not isinstance(leaf, TableLeaf):
+            continue
+        snapshot = await around.tables.snapshot(leaf.table)
+        planned = execute.schema_info.get(f"{me}.{snapshot.part.table}")
+        if planned != snapshot.part.schema_version:
+            raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
+        tables[leaf.placeholder] = snapshot.files
+        size_bytes += snapshot.part.size_bytes
+        counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
+    return tables, most_rows(counts), size_bytes
+
+
+async def wait_for_inputs(fragment: Fragment, engine: Engine, arriving: Mapping[int, Sequence[Arriving]]) -> int:
+    """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
+    edges = [leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)]
+    if not edges:
+        return 0
+    wanted = engine.cores * len(edges)
+    if engine.source_slots is not None and engine.source_slots.try_take(wanted):
+        return wanted
+    wakeup = Wakeup()
+    spools = [each.spool for edge in edges for each in arriving[edge]]
+    endings = [spool.subscribe(wakeup) for spool in spools]
+    try:
+        while not all(spool.finished for spool in spools):
+            await wakeup.wait()  # owner: the query's deadline, and a failed spool ends the query
+    finally:
+        for end in endings:
+            end()
+    return 0
+
+
+def edge_inputs(
+    query: QueryId,
+    fragment: Fragment,
+    token: str,
+    around: Surroundings,
+    arriving: Mapping[int, Sequence[Arriving]],
+    cores: int,
+) -> dict[str, EdgeInput]:
+    """What Spark's tasks have to know to read the fragment's edges, by placeholder; the task port lets them."""
+    found: dict[str, EdgeInput] = {}
+    for leaf in fragment.leaves:
+        if isinstance(leaf, EdgeLeaf):
+            spools = [each.spool for each in arriving[leaf.edge]]
+            around.taskport.register_edge(query, leaf.edge, token, spools)
+            partitions = partitions_for(arriving[leaf.edge], cores)
+            found[leaf.placeholder] = EdgeInput(
+                query,
+                leaf.edge,
+                leaf.columns,
+                around.task_address,
+                token,
+                partitions,
+                around.identity.cluster,
+            )
+    return found
+
+
+def links_of(member: str, channels: Iterable[ChannelOut]) -> tuple[LinkBytes, ...]:
+    """What the channels that leave the member have sent, by who receives it next."""
+    sent: dict[str, LinkBytes] = {}
+    for channel in channels:
+        so_far = sent.get(channel.to, LinkBytes(member, channel.to, 0, 0))
+        sent[channel.to] = LinkBytes(
+            member,
+            channel.to,
+            so_far.size_bytes + channel.sent_bytes,
+            so_far.rows + channel.sent_rows,
+            so_far.stalled_s + channel.stalled_s,
+        )
+    return tuple(sent.values())
+
+
+def learn(fragment: Fragment, tables: Mapping[str, TableFiles], result: JobResult, local: LocalTables) -> None:
+    """The fragment's row is what ANALYZE TABLE found: of the files that were read, no others."""
+    table = local.find(fragment.analyzes).name
+    read = next((files for files in tables.values() if files.table == table), None)
+    found = found_in(result, read.columns, ANALYZED) if read is not None else None
+    if read is not None and found is not None:
+        local.analyzed(table, read.version, found.stats, found.rows)
+
+
+async def stop_jobs(query: QueryId, fragments: Collection[Running], around: Surroundings) -> None:
+    """A cancel misses a query that is still planning: repeat it until the job's thread has returned."""
+    engine, deadline = around.engine, clock.now() + around.limits.stop_s
+    while busy := [running for running in fragments if running.in_spark]:
+        assert engine is not None
+        cancels = [around.workers.run(engine.cancel, running.tag) for running in busy]
+        with suppress(TimeoutError):  # a Spark that hangs must not hang the query's end as well
+            await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - clock.now()))
+        if clock.now() > deadline:
+            log.error("query %s: Spark has not ended %d jobs in time", query, len(busy))
+            return
+        # A job's end is known at once; a cancel that came too early is said again.
+        await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)

@@ -1,0 +1,168 @@
+"""The messages of client connections (docs/protocol.md, 5), in the field order of that document."""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.ids import QueryId
+from skerry.wire.messages import Failure, FragmentProgress, LinkBytes, Memory, Message, Schema, Value
+
+
+class ClientExecute(Message, frozen=True):
+    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4."""
+
+    request: int
+    query: QueryId
+    sql: str
+    parameters: list[Value] | dict[str, Value]
+    timeout_s: float
+    page_rows: int
+    schema_name: str
+    expected: str = "any"
+    page_bytes: int = 0
+    options: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Page(msgspec.Struct, frozen=True, array_like=True):
+    """`batches` are Arrow IPC messages, views of the frame they came in. The last page closes the cursor."""
+
+    number: int
+    batches: tuple[memoryview, ...]
+    rows: int
+    is_last: bool
+
+
+class ClientResult(Message, frozen=True):
+    """Either schema and first page, or an update count, or an error."""
+
+    request: int
+    schema: Schema | None = None
+    page: Page | None = None
+    update_count: int = -1
+    error: Failure | None = None
+
+
+class ClientFetch(Message, frozen=True):
+    """All pages below `page_number` have arrived; `pages` from there on are wanted, each as soon as it is there."""
+
+    request: int
+    query: QueryId
+    page_number: int
+    page_rows: int
+    page_bytes: int = 0
+    pages: int = 1
+
+
+class ClientPage(Message, frozen=True):
+    request: int
+    page: Page | None = None
+    error: Failure | None = None
+
+
+class ClientClose(Message, frozen=True):
+    request: int
+    query: QueryId
+
+
+class ClientClosed(Message, frozen=True):
+    """`error`: the query is another member's to close."""
+
+    request: int
+    error: Failure | None = None
+
+
+class ClientStatus(Message, frozen=True):
+    """How does this query do? Also answered for a while after its end."""
+
+    request: int
+    query: QueryId
+
+
+class ClientStatusReply(Message, frozen=True):
+    """state: "unknown", "planning", "running", "done", "failed" or "cancelled"."""
+
+    request: int
+    state: str
+    seconds: float
+    fragments: tuple[FragmentProgress, ...] = ()
+    links: tuple[LinkBytes, ...] = ()
+    plan: str = ""
+    memory: tuple[Memory, ...] = ()
+    error: Failure | None = None
+
+
+class ClientMembers(Message, frozen=True):
+    request: int
+
+
+class ClientAttach(Message, frozen=True):
+    """Take over a cursor that is detached, or whose client lost its connection; answered with ClientResult."""
+
+    request: int
+    query: QueryId
+    page_number: int
+    page_rows: int
+    page_bytes: int = 0
+
+
+class ClientQueries(Message, frozen=True):
+    """Which queries run here, or ended lately?"""
+
+    request: int
+
+
+class QueryInfo(msgspec.Struct, frozen=True, array_like=True):
+    """A query of this initiator. `client` is where it came from, `rows` those given so far, `members` who take part."""
+
+    query: QueryId
+    sql: str
+    client: str
+    state: str
+    seconds: float
+    rows: int
+    size_bytes: int
+    links: tuple[LinkBytes, ...]
+    members: tuple[str, ...]
+
+
+class ClientQueriesReply(Message, frozen=True):
+    request: int
+    queries: tuple[QueryInfo, ...]
+
+
+class MemberState(msgspec.Struct, frozen=True, array_like=True):
+    """state: "starting", "up" or "down"."""
+
+    name: str
+    address: str
+    role: str
+    state: str
+    detail: str = ""
+
+
+class ClientMembersReply(Message, frozen=True):
+    request: int
+    members: tuple[MemberState, ...]
+
+
+class ClientPrepare(Message, frozen=True):
+    """Which parameters has this statement? It is analysed, and not run."""
+
+    request: int
+    sql: str
+    schema_name: str = ""
+
+
+class Parameter(msgspec.Struct, frozen=True, array_like=True):
+    """A marker: `name` is empty for `?`; `type` is that of the column it is compared with, empty where unknown."""
+
+    name: str
+    type: str
+
+
+class ClientPrepared(Message, frozen=True):
+    """The statement's parameters: each `?` in order, each `:name` once."""
+
+    request: int
+    parameters: tuple[Parameter, ...] = ()
+    error: Failure | None = None
