@@ -78,7 +78,7 @@ def test_rows_of_a_named_root_stay_there() -> None:
 
 @pytest.mark.parametrize(("table", "mark"), [("orders", "aggregated"), ("orders", "never")])
 def test_what_leaves_is_what_the_query_makes(table: str, mark: str) -> None:
-    """Groups of marked rows leave; without the rule the rows would. Members plan for marked tables without `grouped`."""
+    """Groups of marked rows leave; without the rule the rows would. Marked tables are planned without `grouped`."""
     egress = EgressRules({("oslo", table): Leaves(mark)}, topology(MESH))
     rules = Rules(Rules().on - {"grouped"})
     without = planned(ONE, rules=Rules(rules.on - {"apart"}))
