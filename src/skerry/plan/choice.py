@@ -61,7 +61,7 @@ class Choice:
         self._reducer = Reducer(mentions.all, self._costs, site.estimator, site.rules.has("ranges"), barred.givers)
         self._columns = columns_if_sent({**mentions.all, **mentions.apart}, tree, site.rules)
         self._shipments: dict[tuple[str, str], Shipment] = {}
-        self.joiner = Joiner(mentions, tree, site, self._costs, self._reducer, self._shipment)
+        self.joiner = Joiner(mentions, site, self._costs, self._reducer, self._shipment)
         members = {name: each.members for name, each in mentions.all.items()}
         # Where a rule names the root, rows are to stay there.
         blocks = mentions.apart if not site.rules.root_at else {}

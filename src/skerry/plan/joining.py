@@ -15,7 +15,7 @@ from skerry.plan.join_sizes import From, key_of
 from skerry.plan.joined_tree import Body, absorbed, named, put, sent_ends
 from skerry.plan.joins import EXACT_MAX, Joins, Piece, bottom_up
 from skerry.plan.joins import Costs as JoinCosts
-from skerry.plan.mentions import Mention, Mentions, free_prefix
+from skerry.plan.mentions import Mention, Mentions
 from skerry.plan.place import Costs, capacity_of, common_ancestor
 from skerry.plan.reduce import columns_of
 from skerry.plan.rules.joined import End, Input, Joinable, Joined, joinables
@@ -36,14 +36,12 @@ ShipmentOf = Callable[[str, str], Shipment]
 class Joiner:
     """`shipment_of`: how a mention alone comes to a member."""
 
-    def __init__(
-        self, mentions: Mentions, tree: exp.Expr, site: Site, costs: Costs, reducer: Reducer, shipment_of: ShipmentOf
-    ) -> None:
+    def __init__(self, mentions: Mentions, site: Site, costs: Costs, reducer: Reducer, shipment_of: ShipmentOf) -> None:
         self._site = site
         self._costs = costs
         self._reducer = reducer
         self._shipment_of = shipment_of
-        self._prefix = free_prefix(tree, "joined_")
+        self._prefix = mentions.free_prefix("joined_")
         self._count = 0
         found = joinables(mentions.scopes, mentions.all) if site.rules.has("joined") else ()
         count = sum(each.block is None for each in mentions.all.values())

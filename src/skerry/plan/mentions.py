@@ -152,6 +152,14 @@ class Mentions:
                     texts_of(condition.filter)  # copies know it then
         self._size(estimator)
 
+    @cached_property
+    def _names(self) -> set[str]:
+        return _names_in(self._tree)
+
+    def free_prefix(self, prefix: str) -> str:
+        """As `free_prefix` says of the tree."""
+        return _free(prefix, self._names)
+
     def _share(self) -> None:
         """An arm's table that travels for another mention too, all its rows, is better off without DISTINCT."""
         whole = {_rows(each) for each in self.all.values() if each.block is None and not each.is_set}
@@ -163,7 +171,7 @@ class Mentions:
     def _blocks(self, rules: Rules) -> None:
         """Blocks stand beside their own tables' mentions: which of both travels is a matter of cost."""
         full: list[tuple[str, Apart]] = []
-        prefix = free_prefix(self._tree, "block_")
+        prefix = self.free_prefix("block_")
         holders = {name: each.parts for name, each in self.all.items()}
         for number, block in enumerate(blocks(self.scopes, holders, only_answers=not rules.has("blocks"))):
             name = f"{prefix}{number}"
@@ -178,7 +186,7 @@ class Mentions:
 
     def _apart(self, rules: Rules) -> None:
         """Blocks over several sites are mentions while conditions are found; who answers them is asked later."""
-        prefix = free_prefix(self._tree, "apart_")
+        prefix = self.free_prefix("apart_")
         tables = {name: each for name, each in self.all.items() if each.block is None}
         holders = {name: each.parts for name, each in tables.items()}
         refs = {name: each.scan.table for name, each in tables.items()}
@@ -303,7 +311,15 @@ def read_scopes(tree: exp.Expr, scans: Iterable[str] | dict[str, Scan]) -> Scope
 
 def free_prefix(tree: exp.Expr, prefix: str) -> str:
     """The prefix, or more of it where the tree has names that begin so."""
-    taken = {node.name.lower() for node in find_all(tree, exp.Identifier)}
+    return _free(prefix, _names_in(tree))
+
+
+def _names_in(tree: exp.Expr) -> set[str]:
+    """All names, in lower case."""
+    return {node.name.lower() for node in find_all(tree, exp.Identifier)}
+
+
+def _free(prefix: str, taken: set[str]) -> str:
     while any(name.startswith(prefix) for name in taken):
         prefix = f"skerry_{prefix}"
     return prefix

@@ -7,6 +7,7 @@ import itertools
 import math
 import statistics
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -75,8 +76,14 @@ def model(rows: list[tuple[int, Any]], fold: Callable[[list[Any]], Any]) -> dict
     return {group: fold(values) if values else None for group, values in folded.items()}
 
 
+@cache  # a strategy that is made anew for each example is also checked anew
 def rows_of(values: st.SearchStrategy[Any], most: int = 30) -> st.SearchStrategy[list[tuple[int, Any]]]:
     return st.lists(st.tuples(st.integers(0, 4), st.none() | values), min_size=1, max_size=most)
+
+
+@cache
+def senders_of(values: st.SearchStrategy[Any]) -> st.SearchStrategy[list[list[Any]]]:
+    return st.lists(st.lists(st.none() | values, max_size=10), min_size=1, max_size=3)
 
 
 CUTS = st.integers(1, 8)
@@ -287,7 +294,7 @@ def test_groups_of_all_senders_meet_whatever_the_key(type: pa.DataType, data: st
     def key(value: Any) -> Any:
         return (value is not None, rank(value) if value is not None else None)
 
-    senders = data.draw(st.lists(st.lists(st.none() | TYPES[type], max_size=10), min_size=1, max_size=3))
+    senders = data.draw(senders_of(TYPES[type]))
     schema = pa.schema([("k", type), ("n", pa.int64())])
     keys = [SortKey(0, False, True)]
     inputs = []

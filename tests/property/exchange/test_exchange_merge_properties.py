@@ -19,6 +19,7 @@ from skerry.plan.fragment import SortKey
 INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2)
 
 
+@functools.cache
 def decimals(precision: int, scale: int) -> st.SearchStrategy[decimal.Decimal]:
     most = 10**precision - 1
     unscaled = st.integers(-most, most) | st.integers(-3, 3) | st.sampled_from([2**63, -(2**63), 2**64, -(2**64)])
@@ -56,6 +57,8 @@ TYPES: dict[pa.DataType, st.SearchStrategy[Any]] = {
     pa.time64("ns"): st.integers(0, 86_400 * 10**9 - 1),
     pa.null(): st.none(),
 }
+# Few different values make many ties, across batches and lanes.
+POOLS = {type: st.lists(st.none() | values, min_size=1, max_size=4) for type, values in TYPES.items()}
 
 
 def compare_values(left: Any, right: Any) -> int:
@@ -99,13 +102,13 @@ def batch_of(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
     return batch.slice(1) if rows else batch
 
 
+SOME_TYPES = st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3)
 World: TypeAlias = tuple[pa.Schema, list[SortKey], list[list[tuple[Any, ...]]], list[Script]]
 
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    types = draw(st.lists(st.sampled_from(list(TYPES)), min_size=1, max_size=3))
-    return draw(worlds_of(types))
+    return draw(worlds_of(draw(SOME_TYPES)))
 
 
 @st.composite
@@ -114,8 +117,7 @@ def worlds_of(draw: st.DrawFn, types: list[pa.DataType]) -> World:
     schema = pa.schema([*((f"c{n}", type) for n, type in enumerate(types)), ("lane", pa.int32()), ("row", pa.int32())])
     indices = draw(st.permutations(range(len(types))))
     keys = [SortKey(index, draw(st.booleans()), draw(st.booleans())) for index in indices]
-    # Few different values make many ties, across batches and lanes.
-    pools = [draw(st.lists(st.none() | TYPES[type], min_size=1, max_size=4)) for type in types]
+    pools = [draw(POOLS[type]) for type in types]
     values = st.tuples(*(st.sampled_from(pool) for pool in pools))
     by_spark = functools.cmp_to_key(functools.partial(compare_rows, keys))
     lanes: list[list[tuple[Any, ...]]] = []

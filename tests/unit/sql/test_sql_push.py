@@ -45,7 +45,8 @@ from tests.unit.sql.sql_cases import filters, query, rendered
             {"orders": ["10 / o_price > 2"]},
         ),
         (
-            "SELECT 1 FROM orders LEFT JOIN item ON 10 / i_part > 2 AND i_order > 3 WHERE i_part <> 0",
+            "SELECT 1 FROM orders LEFT JOIN item ON o_id = i_order AND 10 / i_part > 2 AND i_order > 3 "
+            "WHERE i_part <> 0",
             {"item": ["i_order > 3"]},
         ),
         # outer joins: WHERE on the kept side, ON on the other

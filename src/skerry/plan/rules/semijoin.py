@@ -85,6 +85,9 @@ class Reducer:
         self._asked: dict[str, tuple[list[float], list[str], bool]] = {}
         self._widths: dict[tuple[str, tuple[str, ...]], float | None] = {}
         self._known_shares: dict[str, dict[str, float]] = {}
+        # Trees without a branch are looked at for every receiver, and share most of their nodes.
+        self._lesser: dict[Node, list[Node]] = {}
+        self._keys_s: dict[tuple[Node, str, Pairs], float] = {}
 
     def plain(self, mention: Mention) -> Node:
         return Node(mention, (), self._scan(mention))
@@ -267,7 +270,10 @@ class Reducer:
 
     def _without(self, node: Node) -> list[Node]:
         """Every tree that lacks one branch."""
-        found: list[Node] = []
+        known = self._lesser.get(node)
+        if known is not None:
+            return known
+        found = self._lesser[node] = []
         for index, (pairs, child) in enumerate(node.children):
             before, after = node.children[:index], node.children[index + 1 :]
             found.append(self._node(node.mention, before + after))
@@ -303,6 +309,9 @@ class Reducer:
         return float(sum(part.rows or 0 for part in mention.parts))
 
     def _keys_cost(self, node: Node, receiver: str, pairs: Pairs) -> float:
+        known = self._keys_s.get((node, receiver, pairs))
+        if known is not None:
+            return known
         keys = list(dict.fromkeys(other.lower() for _, other in pairs))
         estimate = node.estimate
         size_bytes = distinct_rows(estimate, keys) * width_of(estimate, keys)
@@ -311,6 +320,7 @@ class Reducer:
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share) + JOB_S
             total_s += sum(self._keys_cost(child, member, own) for own, child in node.children)
+        self._keys_s[node, receiver, pairs] = total_s
         return total_s
 
 
