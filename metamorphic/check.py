@@ -14,6 +14,7 @@ import pyarrow as pa
 
 import skerry
 from metamorphic.grammar import Grammar, Query
+from metamorphic.groups import Groups
 from metamorphic.joins import Joins
 from metamorphic.tables import Table, read_tables
 from skerry.client.dbapi import Cursor
@@ -89,8 +90,8 @@ def oracle_of(engine: Any, files: Files) -> SparkOracle:
 
 
 def query_of(tables: Mapping[str, Table], seed: int) -> Query:
-    """Every fourth joins many tables."""
-    kind = Joins if seed % 4 == 3 else Grammar
+    """Every fourth joins many tables, every eighth groups a join."""
+    kind = Joins if seed % 4 == 3 else Groups if seed % 8 == 5 else Grammar
     return kind(tables, Random(f"query {seed}")).query()
 
 

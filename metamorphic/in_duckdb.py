@@ -113,8 +113,9 @@ def _finished(plan: Plan, answers: list[pa.Table]) -> list[tuple[Any, ...]]:
     for step in finish.aggregate:
         if step.kind == "count":  # DuckDB's count_if is wider than Spark's
             schema = schema.set(step.index, schema.field(step.index).with_type(pa.int64()))
-        if step.kind == "avg":  # of decimals, which DuckDB gives as a double
-            schema = schema.set(step.index, schema.field(step.index).with_type(pa.decimal128(38, 10)))
+        if step.kind == "avg":  # its average of decimals is a double; the merge makes its own of sum and count
+            scale = schema.field(step.inputs[0]).type.scale + 4
+            schema = schema.set(step.index, schema.field(step.index).with_type(pa.decimal128(38, scale)))
     inputs: list[Input] = [_Batches(each.rename_columns(schema.names).cast(schema)) for each in answers]
     rows: Input = Merge(inputs, finish.keys, schema, 4, 1 << 20) if finish.keys else Gather(inputs)
     if finish.aggregate:
@@ -153,6 +154,9 @@ def _in_brackets(sql: str) -> str:
 def _in_duckdb(sql: str) -> str:
     plain = _HINT.sub("", sql).replace(" SORT BY ", " ORDER BY ")
     plain = plain.replace(" any(", " bool_or(").replace(" every(", " bool_and(")
+    plain = re.sub(r"\btry_sum\(", "sum(", plain)
     plain = _in_brackets(plain) if _KEEPS_RIGHT.search(plain) else plain
-    (text,) = sqlglot.transpile(plain, read="spark", write="duckdb")
-    return text
+    tree = sqlglot.parse_one(plain, read="spark")
+    for node in list(tree.find_all(exp.CountIf)):  # of no rows DuckDB's is NULL
+        node.replace(exp.Count(this=exp.Case(ifs=[exp.If(this=node.this, true=exp.Literal.number(1))])))
+    return tree.sql("duckdb")

@@ -326,25 +326,25 @@ finish at oslo: gather edge 3 from oslo
 SELECT d.s, l_qty FROM (SELECT c_nation AS k, sum(o_total) AS s FROM orders JOIN customer ON o_cust = c_id JOIN nation ON n_id = c_nation GROUP BY c_nation) AS d JOIN lineitem ON l_qty = d.k
 /*
 plan, result at tromso
-fragment 1 at bergen: reads table nation
-    scan
-    SELECT nation.`n_id` FROM nation AS nation
-    because nation is there
-    → edge 1 to tromso (~25 rows, 100 B)
-fragment 2 at bergen: reads table customer
+fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 3 to oslo (~150000 rows, 1.7 MiB)
-fragment 3 at oslo: reads table orders; edge 3 from bergen
-    scan, filter, join
-    SELECT joined_1.`o_total`, joined_1.`c_nation` FROM (SELECT /*+ BROADCAST(`customer`) */ orders.`o_total` AS `o_total`, customer.`c_nation` AS `c_nation` FROM orders AS orders, edge_3 AS customer WHERE orders.`o_cust` = customer.`c_id`) AS joined_1
-    because orders, customer are joined there before they travel
-    → edge 2 to tromso (~1500000 rows, 28.6 MiB)
-fragment 4 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
+    → edge 1 to tromso (~150000 rows, 1.7 MiB)
+fragment 2 at bergen: reads table nation
+    scan
+    SELECT nation.`n_id` FROM nation AS nation
+    because nation is there
+    → edge 2 to tromso (~25 rows, 100 B)
+fragment 3 at oslo: reads table orders
+    scan, aggregate
+    SELECT grouped_1.`o_cust`, CAST(grouped_1.`grouped_1_1` AS DECIMAL(25, 2)) AS `grouped_1_1` FROM (SELECT orders.`o_cust` AS `o_cust`, sum(o_total) AS `grouped_1_1` FROM orders AS orders GROUP BY orders.`o_cust`) AS grouped_1
+    because its tables are there; their rows are grouped there before they are joined with others
+    → edge 3 to tromso (~150000 rows, 3.4 MiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from bergen; edge 3 from oslo
     scan, filter, join, aggregate
-    SELECT d.s, l_qty FROM (SELECT /*+ BROADCAST(`nation`) */ c_nation AS k, sum(o_total) AS s FROM edge_2 AS joined_1, edge_1 AS nation WHERE n_id = c_nation GROUP BY c_nation) AS d JOIN lineitem AS lineitem ON l_qty = d.k
-    because the links take ~2.5 s, ~12 s at oslo
+    SELECT d.s, l_qty FROM (SELECT /*+ BROADCAST(`grouped_1`, `customer`, `nation`) */ c_nation AS k, CAST(sum(grouped_1.`grouped_1_1`) AS DECIMAL(25, 2)) AS s FROM edge_3 AS grouped_1, edge_1 AS customer, edge_2 AS nation WHERE o_cust = c_id AND n_id = c_nation GROUP BY c_nation) AS d JOIN lineitem AS lineitem ON l_qty = d.k
+    because the links take ~0.44 s, ~12 s at oslo
     → edge 4 to tromso (~6000000 rows, 114.4 MiB)
 finish at tromso: gather edge 4 from tromso
 */

@@ -205,6 +205,9 @@ def _lawful(
     initiator's own tables stay.
     """
     rules = plan_rules(message.options)
+    if _names_marked(member, query):
+        # Groups that the client did not ask for may be one row each: what it sees as rows is not let out as groups.
+        without |= {"grouped"}
     rules = msgspec.structs.replace(rules, on=rules.on - without)
     plan = _cut(member, query, rules)
     refused = _broken(plan, member)
@@ -224,6 +227,16 @@ def _lawful(
         if _broken(lawful, member) is None:
             return lawful, None
     return plan, refused
+
+
+def _names_marked(member: Member, query: Query) -> bool:
+    """Does the query read a table that may not leave its site freely?"""
+    marks = member.egress.marks
+    return bool(marks) and any(
+        (part.member.lower(), part.table.lower()) in marks
+        for scan in query.tables
+        for part in member.catalog.parts(scan.table)
+    )
 
 
 def _broken(plan: Plan, member: Member) -> UserError | None:

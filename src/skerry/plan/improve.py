@@ -21,18 +21,22 @@ from skerry.plan.place import Costs
 from skerry.plan.rest import rest_at
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
+from skerry.plan.rules.grouped import Grouped, grouped_body, may_be_grouped, put_grouped
 from skerry.plan.rules.prune import KeptParts
 from skerry.plan.rules.semijoin import JOB_S, Shipment
 from skerry.plan.rules.subtrees import has_outer_join, put_subtree
 from skerry.plan.site import Site
+from skerry.plan.size import Sizer
 from skerry.plan.source import Source
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
-# Likewise subtrees of FROM. Sizes of joins are guessed more roughly than those of tables, by so much of the cost.
+# Likewise subtrees of FROM, and tables that are grouped before they are joined. Sizes of joins are guessed more roughly
+# than those of tables, by so much of the cost.
 _SUBTREES_MAX = 4
+_GROUPED_MAX, _GROUPS_SHARE = 4, 0.8
 _ROUGH_SHARE = 0.03
 _SAVES_S = 1e-5
 _NOTHING = Barred()
@@ -142,9 +146,41 @@ def _best_draft(
             break
         other = _draft(query, tree, kept, site, partials, best.result, barred)
         best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
+    best = _with_groups(best, query, kept, site, partials) if site.rules.has("grouped") else best
     if not site.rules.has("answers") and not site.rules.has("lookups"):
         return best
     return _with_answers(best, query, kept, site, partials)
+
+
+def _with_groups(best: _Draft, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source]) -> _Draft:
+    """Tables of one site as a query that groups them, where that travels and costs less."""
+    scans = {scan.node_name: scan for scan in query.tables}
+    asked = {name: scan.table for name, scan in scans.items()}, {name: kept.of(scan) for name, scan in scans.items()}
+    tried: set[tuple[str, ...]] = set()
+    prefix = free_prefix(best.tree, "grouped_")
+    while len(tried) < _GROUPED_MAX:
+        found = may_be_grouped(best.mentions.scopes, *asked)
+        names = next((each.names for each in found if each.names not in tried and _are_fewer(best, each, site)), ())
+        if not names:
+            break
+        tried.add(names)
+        (tree, barred), name = best.copied(), f"{prefix}{len(tried)}"
+        again = [each for each in may_be_grouped(read_scopes(tree, scans), *asked) if each.names == names]
+        if not again:
+            continue  # a query in FROM has columns that only its draft knows
+        put_grouped(again[0], name)
+        other = _draft(query, tree, kept, site, partials, best.result, barred)
+        best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
+    return best
+
+
+def _are_fewer(draft: _Draft, grouped: Grouped, site: Site) -> bool:
+    """Are there fewer groups than rows, by so much that a plan is worth to be made?"""
+    sizer, body = Sizer(draft.mentions.all, site.estimator), grouped_body(grouped, "")
+    groups = sizer.of(body).rows
+    body.set("group", None)
+    body.set("expressions", [exp.Literal.number(1)])
+    return groups < _GROUPS_SHARE * sizer.of(body).rows
 
 
 def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, partials: Sequence[Source]) -> _Draft:
@@ -189,7 +225,7 @@ def _doubt_s(draft: _Draft, name: str, site: Site) -> float:
     for mention in (draft.mentions.all[each] for each in draft.shipments):
         if mention.alias.name == name and mention.block is not None:
             edge_s = Costs(site.topology).ship_s(mention.block.member, draft.root, 0.0)
-            edges_s = edge_s * len(mention.block.body.args["joins"])
+            edges_s = edge_s * len(mention.block.body.args.get("joins") or ())
     return _ROUGH_SHARE * draft.answer_s(name) + edges_s
 
 

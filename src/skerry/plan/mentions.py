@@ -43,7 +43,7 @@ from skerry.sql.walk import find_all
 _KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 # Rules that put a query in FROM.
-MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees")
+MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees", "grouped")
 
 # Marks a query in FROM that was given up in a tree which this is a copy of: ends of the names under which it was.
 BARRED = "barred"

@@ -859,6 +859,29 @@ SELECT to_json(struct(flag, max(i32))) AS j, count(*) AS n FROM nasty GROUP BY f
 -- name: rules_fields_lambda | ordered: no | for: variables of lambdas that are called as columns are
 SELECT o_orderkey, transform(array('a', 'b'), c_phone -> upper(c_phone)) AS t, filter(array(1, 20), c_nationkey -> c_nationkey > 9) AS f FROM orders JOIN customer ON o_custkey = c_custkey WHERE o_orderkey < 500;
 
+-- name: rules_grouped_join | ordered: no | for: a join of one site is grouped before it is joined with another's; counts of the other side too
+SELECT n_name, sum(l_extendedprice * (1 - l_discount)) AS revenue, count(*) AS n, avg(l_quantity) AS a, min(o_orderdate) AS first, count(c_phone) AS phones, count(DISTINCT c_mktsegment) AS segments
+FROM customer, orders, lineitem, nation WHERE c_custkey = o_custkey AND l_orderkey = o_orderkey AND c_nationkey = n_nationkey AND o_orderdate < DATE '1993-01-01' AND l_returnflag <> 'N'
+GROUP BY n_name HAVING count(*) > 3;
+
+-- name: rules_grouped_none | ordered: no | for: one row of no rows
+SELECT count(*) AS n, sum(l_quantity) AS q, max(o_orderdate) AS d, avg(o_totalprice) AS a, count(l_tax) / 2 AS h FROM customer JOIN orders ON c_custkey = o_custkey
+JOIN lineitem ON l_orderkey = o_orderkey WHERE c_acctbal > 100000;
+
+-- name: rules_grouped_names | ordered: ties k | for: columns of one name, aliases that are columns, CASE and FILTER
+SELECT x.o_custkey AS k, y.o_orderpriority AS c_name, sum(CASE WHEN x.o_orderstatus = 'F' THEN x.o_totalprice ELSE 0 END) AS f, sum(x.o_totalprice) FILTER (WHERE x.o_shippriority < 3) AS s
+FROM orders AS x JOIN orders AS y ON x.o_orderkey = y.o_orderkey JOIN customer AS c ON c.c_custkey = x.o_custkey GROUP BY x.o_custkey, y.o_orderpriority HAVING max(c.c_acctbal) > 0 ORDER BY x.o_custkey;
+
+-- name: rules_grouped_sets | ordered: no | for: ROLLUP over columns of both sides
+SELECT c_nationkey, o_orderpriority, grouping(o_orderpriority) AS g, sum(o_totalprice) AS s, count(*) AS n FROM orders JOIN customer ON c_custkey = o_custkey GROUP BY ROLLUP (c_nationkey, o_orderpriority);
+
+-- name: rules_grouped_nasty | ordered: no | for: NULLs and odd names as groups; extreme decimals and times as values
+SELECT a.`odd name` AS k, s_nationkey, count(*) AS n, sum(a.dec5) AS d5, avg(a.dec18) AS d18, max(a.ts) AS t, bool_or(a.flag) AS f, count(a.d) AS d, sum(a.i16) AS i, avg(a.i8) AS i8, count_if(a.i8 > 0) AS p,
+max(a.s) AS s, count(s_phone) AS phones FROM nasty AS a JOIN supplier ON s_nationkey = a.i32 AND (s_acctbal > 1000 OR a.i32 = 7) GROUP BY a.`odd name`, s_nationkey;
+
+-- name: rules_grouped_too_large | ordered: no | for: a sum that is too large, of rows that the join drops
+SELECT s_nationkey, sum(a.dec38) FILTER (WHERE a.dec38 < 100) AS s, count(a.dec38) AS c, count(*) AS n FROM nasty AS a JOIN supplier ON s_nationkey = a.i32 GROUP BY s_nationkey;
+
 -- name: rules_guarded_on | ordered: no | for: what WHERE says is asked before what ON says, at every site
 SELECT c_custkey, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 WHERE n_regionkey <> 0 AND c_custkey IN (SELECT o_custkey FROM orders);
 

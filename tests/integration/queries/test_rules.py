@@ -88,6 +88,48 @@ def test_subtrees_are_joined_at_their_site(sail_cluster: LocalCluster) -> None:
     assert sum("joined there as the query joins them" in plan for plan in plans) > 2
 
 
+GROUPED = [name for name in CORPUS if name.startswith("rules_grouped_")]
+# The rest where the other tables are: what is summed has to come there.
+AT_INITIATOR = [{"root": "initiator"}, {"root": "initiator", "rules": "filters,grouped"}]
+TOO_LARGE = "SELECT s_nationkey, sum(dec38) AS s FROM nasty JOIN supplier ON s_nationkey = i32 GROUP BY s_nationkey"
+
+
+def elsewhere(sql: str) -> str:
+    """A member that does not have what is summed."""
+    return "tromso" if "nasty" in sql else "bergen"
+
+
+@pytest.mark.parametrize("planning", AT_INITIATOR)
+@pytest.mark.parametrize("name", GROUPED)
+def test_rows_are_grouped_before_they_are_joined(
+    name: str, planning: dict[str, str], ask_slow: Ask, oracle: SparkOracle
+) -> None:
+    entry = CORPUS[name]
+    found = ask_slow(entry.sql, elsewhere(entry.sql), **planning)
+    same_table(found, oracle.answer(entry.oracle), entry.ordered, keys=entry.keys)
+
+
+def test_a_sum_that_is_too_large_is_still_an_error(ask_slow: Ask) -> None:
+    explained = "\n".join(ask_slow(f"EXPLAIN {TOO_LARGE}", "tromso", root="initiator").column(0).to_pylist())
+    assert "are grouped there before" in explained
+    for rules in ("none", "all"):
+        with pytest.raises(skerry.Error, match=r"(?i)overflow|out.of.range|cannot be represented"):
+            ask_slow(TOO_LARGE, "tromso", root="initiator", rules=rules)
+
+
+@pytest.mark.sail
+@pytest.mark.parametrize("name", GROUPED)
+def test_sail_gives_the_same_with_groups_and_without(name: str, sail_cluster: LocalCluster) -> None:
+    entry = CORPUS[name]
+    with sail_cluster.connect(elsewhere(entry.sql)) as connection, connection.cursor() as cursor:
+        whole = cursor.execute(entry.sql, planning={"rules": "none"}).fetch_arrow_table()
+        for planning in AT_INITIATOR:
+            found = cursor.execute(entry.sql, planning=planning).fetch_arrow_table()
+            same_table(found, whole, entry.ordered, keys=entry.keys)
+        explained = str(cursor.execute(f"EXPLAIN {entry.sql}", planning=AT_INITIATOR[1]).fetchall())
+        assert "are grouped there before" in explained
+
+
 @pytest.mark.parametrize("planning", [{"rules": "filters,joined"}, {"strategy": "bottom-up", "rules": "joined"}])
 @pytest.mark.parametrize("name", [name for name in CORPUS if name.startswith("rules_joined_")])
 def test_joins_elsewhere(name: str, planning: dict[str, str], ask_slow: Ask, oracle: SparkOracle) -> None:

@@ -28,11 +28,11 @@ CONFIG = parse(TEXT)
 JOIN = "SELECT s.v, l.w FROM small s JOIN large l ON s.k = l.k"
 
 
-def planned(sql: str, at: str, config: Config = CONFIG) -> object:
+def planned(sql: str, at: str, config: Config = CONFIG, small_rows: int = 10) -> object:
     async def run() -> object:
         member = Member(config, at, None)
         try:
-            for name, rows in (("oslo", 10), ("bergen", 10_000_000)):
+            for name, rows in (("oslo", small_rows), ("bergen", 10_000_000)):
                 (table,) = CONFIG.members[name].tables.values()
                 columns = tuple(Column(each.name, each.type) for each in table.columns)
                 member.catalog.learn(name, [TablePart(table.name, name, columns, rows, rows * 8, 1, 1)], {})
@@ -68,6 +68,21 @@ def test_another_plan_that_no_link_allows_is_not_what_refuses() -> None:
     one_way = parse(f"{TEXT}links: [{{from: oslo, to: bergen, mbit: 10}}]")
     with pytest.raises(UserError, match="rows of small from oslo to bergen"):
         planned(JOIN, "bergen", one_way)
+
+
+GROUPS = "SELECT s.v AS v, sum(l.w) AS w FROM small s JOIN large l ON s.k = l.k GROUP BY s.v"
+
+
+@pytest.mark.parametrize(("leaves", "is_grouped"), [("freely", True), ("filtered", False), ("aggregated", False)])
+def test_groups_that_nobody_asked_for_let_no_rows_out(leaves: str, is_grouped: bool) -> None:
+    """They may be one row each; a table of the query that is free does not change that."""
+    config = parse(
+        TEXT.replace("leaves: never, ", "").replace("path: l,", f"path: l, leaves: {leaves},")
+        + "links: [{between: [oslo, bergen], mbit: 0.01}]"
+    )
+    explained = planned(f"EXPLAIN {GROUPS}", "oslo", config, 5_000_000)
+    assert isinstance(explained, Explained)
+    assert any("are grouped there" in each.reason for each in explained.plan.fragments) is is_grouped
 
 
 GUARDED = parse(

@@ -21,6 +21,7 @@ NAMES = (
     "blocks",
     "joined",
     "subtrees",
+    "grouped",
     "apart",
     "aggregates",
     "topn",
