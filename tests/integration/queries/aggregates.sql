@@ -247,9 +247,3 @@ SELECT hex(bitmap_construct_agg(bitmap_bit_position(id))) AS h, bitmap_count(bit
 
 -- name: theta_sketches | for: the same bytes as of one pass, above its size and below | ordered: yes
 SELECT theta_sketch_estimate(theta_sketch_agg(id)) AS n, hex(theta_sketch_agg(id, 6)) AS few, hex(theta_sketch_agg(kind)) AS kinds, hex(theta_sketch_agg(id) FILTER (WHERE id < 0)) AS none FROM events
-
--- name: named_after_cast | for: a cast without a name has its column's; HAVING and ORDER BY mean the cast | ordered: yes
-SELECT CAST(id AS STRING), count(*) AS n FROM events WHERE id < 300 GROUP BY id HAVING id < '25' ORDER BY id
-
--- name: grouping_above | for: HAVING and ORDER BY ask of the grouping | ordered: yes
-SELECT kind, count(*) AS n, sum(id) AS s FROM events GROUP BY CUBE (kind) HAVING grouping(kind) = 1 OR sum(id) > 3 ORDER BY grouping_id(kind), n, s

@@ -896,3 +896,12 @@ SELECT n_name, c_custkey FROM nation JOIN customer ON n_nationkey = c_nationkey 
 
 -- name: rules_guarded_outer | ordered: no | for: WHERE that makes an inner join of an outer one is asked before ON
 SELECT c_custkey, n_name FROM customer LEFT JOIN nation ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 WHERE n_regionkey <> 0 AND c_custkey IN (SELECT o_custkey FROM orders);
+
+-- name: rules_named_after_cast | ordered: no | for: a cast without a name has its column's, and is what the order is by
+SELECT sum(t.id) AS s FROM (SELECT CAST(amount AS STRING), id FROM events ORDER BY amount, id LIMIT 40) AS t JOIN region ON r_regionkey = 0;
+
+-- name: rules_named_after_cast_having | ordered: yes | for: HAVING and ORDER BY mean the cast too
+SELECT CAST(id AS STRING), count(*) AS n FROM events WHERE id < 300 GROUP BY id HAVING id < '25' ORDER BY id;
+
+-- name: rules_grouping_above | ordered: yes | for: HAVING and ORDER BY ask of the grouping
+SELECT kind, count(*) AS n, sum(id) AS s FROM events GROUP BY CUBE (kind) HAVING grouping(kind) = 1 OR sum(id) > 3 ORDER BY grouping_id(kind), n, s;

@@ -78,8 +78,5 @@ SELECT b, a FROM (SELECT id AS a, kind AS b FROM events UNION ALL SELECT c_custk
 -- name: union_types | for: numbers and strings together are ordered as neither is | error: CAST_INVALID_INPUT | ordered: yes
 SELECT id FROM events UNION ALL SELECT o_comment FROM orders ORDER BY 1 LIMIT 5
 
--- name: named_after_cast | for: a cast without a name has its column's, and is what the order is by | ordered: yes
-SELECT sum(t.id) AS s FROM (SELECT CAST(amount AS STRING), id FROM events ORDER BY amount, id LIMIT 40) AS t JOIN region ON r_regionkey = 0
-
 -- name: named_after_try_cast | for: the same of TRY_CAST, at the root | ordered: yes
 SELECT TRY_CAST(id AS STRING), kind FROM events ORDER BY id LIMIT 15
