@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-spark test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
+.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -38,19 +38,21 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup lint ## lint, then every test
 	$(PYTEST) -n auto -m "not spark and not sail and not slow" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-spark test-sail test-processes test-slow
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes test-slow
 
-# Two of these at a time, the next as soon as one ends, the longest first: tests that share one Spark; Sail's, which get on
-# with no Spark in one process; those that start members as processes; slow ones that need none of this. What all but the
-# first say is shown at their end.
-test-spark:
-	$(PYTEST) -m "spark and not sail and not e2e" $(ARGS)
+# Two of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on with
+# no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of this.
+# What all but the first say is shown at their end.
+QUERIES := tests/integration/queries
+test-queries:
+	$(PYTEST) -m "spark and not sail and not e2e" $(QUERIES) $(ARGS)
 
-test-sail: MARKS := sail
-test-processes: MARKS := spark and e2e and not sail
-test-slow: MARKS := slow and not spark and not sail
-test-sail test-processes test-slow:
-	@mkdir -p build; status=0; $(PYTEST) -m "$(MARKS)" $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
+test-sail: MARKS := -m sail
+test-sites: MARKS := -m "spark and not sail and not e2e" --ignore=$(QUERIES)
+test-processes: MARKS := -m "spark and e2e and not sail"
+test-slow: MARKS := -m "slow and not spark and not sail"
+test-sail test-sites test-processes test-slow:
+	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 
 lint: setup ## ruff and mypy --strict
 	$(BIN)/ruff check

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from metamorphic.expressions import Item
-from metamorphic.grammar import ROWS_MAX, Grammar, Query, Relation, both
-from metamorphic.tables import partners
+from metamorphic.grammar import Query
+from metamorphic.joins import Joins
 
 
-class Groups(Grammar):
+class Groups(Joins):
     """One query a seed: what is aggregated may be grouped before it is joined with the rest."""
 
     def query(self) -> Query:
-        relation = self._inner(self._random.choice((2, 2, 3, 3, 4)))
+        relation = self._tables_joined(self._random.choice((2, 2, 3, 3, 4)))
         tables = sorted({_table(item) for item in relation.items})
         summed = self._random.sample(tables, min(len(tables), self._random.choice((1, 1, 1, 2))))
         if self._made.chance(0.5):  # where there is most to spare
@@ -35,31 +35,8 @@ class Groups(Grammar):
             tail += f" HAVING {self._random.choice(('count(*) > 1', 'count(*) % 2 = 0'))}"
         return self._ordered(self._select("SELECT ", values, tail, relation, is_top=False))
 
-    def _inner(self, count: int) -> Relation:
-        relation = self._source(self._any_table(), 0)
-        has_commas = self._made.chance(0.5)
-        for _ in range(count - 1):
-            ways = [(item, other) for item in relation.items if item.origin for other in partners(item.origin)]
-            if not ways:
-                break
-            item, other = self._random.choice(ways)
-            right = self._source(other.split(".")[0], 0)
-            found = next(each for each in right.items if each.origin == other)
-            rows = max(relation.rows, right.rows) * 4
-            if rows > ROWS_MAX * 2:
-                continue
-            conditions = [f"{item.ref} {'<=>' if self._made.chance(0.05) else '='} {found.ref}"]
-            if self._made.chance(0.3):
-                conditions.append(self._made.compare(right.items))
-            if self._made.chance(0.1):
-                conditions.append(f"({self._made.compare(relation.items)} OR {self._made.compare(right.items)})")
-            items, key = relation.items + right.items, both(relation, right)
-            if has_commas:
-                wanted = (*relation.conditions, *conditions)
-                relation = Relation(f"{relation.sql}, {right.sql}", items, rows, key, wanted)
-            else:
-                relation = Relation(f"{relation.sql} JOIN {right.sql} ON {' AND '.join(conditions)}", items, rows, key)
-        return relation
+    def _kind(self, has_every: bool, is_last: bool) -> str:
+        return "JOIN"
 
 
 def _table(item: Item) -> str:

@@ -46,7 +46,7 @@ class Joins(Grammar):
             rows = max(relation.rows, right.rows) * 4
             if rows > ROWS_MAX * 2:
                 continue
-            conditions = [f"{item.ref} = {found.ref}"]
+            conditions = [f"{item.ref} {'<=>' if self._made.chance(0.05) else '='} {found.ref}"]
             if self._made.chance(0.4):
                 conditions.append(self._made.compare(right.items))
             if self._made.chance(0.15):
@@ -56,12 +56,15 @@ class Joins(Grammar):
                 wanted = (*relation.conditions, *conditions)
                 relation = Relation(f"{relation.sql}, {right.sql}", items, rows, key, wanted)
             else:
-                is_inner = not has_every and (number < count - 2 or self._made.chance(0.6))
-                how = "JOIN" if is_inner else self._random.choice(EVERY if has_every else OUTER)
+                how = self._kind(has_every, is_last=number == count - 2)
                 sql = f"{relation.sql} {how} {right.sql} ON {' AND '.join(conditions)}"
                 is_seen = how not in ("LEFT SEMI JOIN", "LEFT ANTI JOIN")
                 relation = Relation(sql, items if is_seen else relation.items, rows, key if is_seen else relation.key)
         return relation
+
+    def _kind(self, has_every: bool, is_last: bool) -> str:
+        is_inner = not has_every and (not is_last or self._made.chance(0.6))
+        return "JOIN" if is_inner else self._random.choice(EVERY if has_every else OUTER)
 
 
 def _bare(ref: str) -> str:
