@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from skerry.testing.nasty import SampleTable, make_nasty
+from skerry.testing.nasty import SampleTable, make_nasty, write_rows
 from skerry.testing.oracle import TPCH_TABLES, SparkOracle, make_tpch
 from skerry.testing.sites import TPCH_SITES, write_config
 
@@ -174,7 +174,7 @@ def _sliced(folder: Path) -> tuple[str, ...]:
     for index in range(SLICES):
         path = folder / str(index) / "part-0.parquet"
         path.parent.mkdir()
-        pq.write_table(whole.slice(index * step, step), path, row_group_size=max(step // 2, 1))
+        write_rows(whole.slice(index * step, step), path, max(step // 2, 1))
         paths.append(str(path.parent))
     return tuple(paths)
 
