@@ -244,3 +244,19 @@ def test_joins_that_another_order_would_change_stay_where_they_are(sql: str) -> 
 )
 def test_others_are_made_first(sql: str) -> None:
     assert any("subtree_" in fragment.sql for plan in plans(sql) for fragment in plan.fragments)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        # Spark joins nation and clicks first, so that nothing is divided by zero.
+        "SELECT count(*) AS n FROM nation n, clicks k, customer c "
+        "WHERE n_id = c_nation AND 10 / (c_nation - k_small) > 2 AND n_id > k_small",
+        # In ON a later table is not to be seen: here it is an error, which it must remain.
+        "SELECT v_word, count(*) AS n FROM orders JOIN visits ON o_cust = n_id JOIN nation ON v_key = n_id "
+        "GROUP BY v_word",
+    ],
+)
+def test_rows_are_not_grouped_where_conditions_would_be_asked_elsewhere(sql: str) -> None:
+    for plan in plans(sql):
+        assert not any("grouped_1" in fragment.sql for fragment in plan.fragments), plan.fragments

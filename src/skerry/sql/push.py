@@ -32,9 +32,10 @@ def pushed_filters(scopes: Scopes, placed: dict[str, Source]) -> dict[str, tuple
 def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins.
 
-    In the order in which Spark applies those that it brings to one table, WHERE before ON: `ON 10 / a > 2 WHERE a <> 0`
-    does not divide by zero. Nor does `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead
-    of what may guard it.
+    In the order in which Spark applies those that it brings to one table: `ON 10 / a > 2 WHERE a <> 0` does not divide
+    by zero, as WHERE goes down through a join before its ON does. Of three relations and more that end in inner joins
+    it makes one list first, of their ON and then WHERE: there `ON a <> 0 … WHERE 10 / a > 2` does not. Nor does
+    `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead of what may guard it.
     """
     joins = scope.select.args.get("joins") or []
     by_node = {id(source.node): source for source in scope.sources}
@@ -43,15 +44,21 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
         return []
     safe = [by_node[id(from_.this)]] if id(from_.this) in by_node else []
     found: list[tuple[exp.Expr, list[Source]]] = []
+    listed = 0  # those before the inner joins that come last
+    inner = 0
     for join in joins:
         right = [by_node[id(join.this)]] if id(join.this) in by_node else []
         side, kind = join.args.get("side"), join.args.get("kind")
         on = join.args.get("on")
         allowed = _before_join(safe, right, side, kind)
+        is_plain = not (side or kind in ("SEMI", "ANTI") or join.args.get("method") or join.args.get("using"))
+        inner = inner + 1 if is_plain else 0
         found += [(conjunct, allowed) for conjunct in (split(on) if on is not None else [])]
+        listed = len(found) if not inner else listed
         safe = _after_join(safe, right, side, kind)
     where = scope.select.args.get("where")
-    found = [*((conjunct, safe) for conjunct in (split(where.this) if where is not None else [])), *found]
+    asked = [(conjunct, safe) for conjunct in (split(where.this) if where is not None else [])]
+    found = [*found[listed:], *asked, *found[:listed]] if inner > 1 else [*asked, *found]
     has_outer = where is not None and any(join.args.get("side") not in (None, "") for join in joins)
     return _guarded(found, scope) if has_outer or scope.select.find(exp.Subquery) is not None else found
 

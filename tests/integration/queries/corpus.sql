@@ -885,6 +885,9 @@ SELECT s_nationkey, sum(a.dec38) FILTER (WHERE a.dec38 < 100) AS s, count(a.dec3
 -- name: rules_guarded_on | ordered: no | for: what WHERE says is asked before what ON says, at every site
 SELECT c_custkey, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 WHERE n_regionkey <> 0 AND c_custkey IN (SELECT o_custkey FROM orders);
 
+-- name: rules_guarded_by_on | ordered: no | for: of three tables what ON says is asked before what WHERE says
+SELECT c_custkey, n_name, r_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND n_regionkey <> 0 JOIN region ON n_regionkey = r_regionkey WHERE 10 / n_regionkey > 2 AND c_custkey < 100;
+
 -- name: rules_typed_block | ordered: no | for: whole numbers of types that are easily mistaken travel
 SELECT o_orderkey, t.days, t.least, t.hours FROM orders JOIN (SELECT c_custkey AS k, datediff(DAY, DATE '1995-06-17', DATE '1998-01-01') AS days, -2147483648 AS least, extract(HOUR FROM TIMESTAMP '2024-01-02 03:00:00' - TIMESTAMP '2024-01-01 00:00:00') AS hours FROM customer WHERE c_nationkey = 3) AS t ON o_custkey = t.k;
 

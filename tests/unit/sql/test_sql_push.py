@@ -30,6 +30,17 @@ from tests.unit.sql.sql_cases import filters, query, rendered
             "SELECT 1 FROM orders JOIN item ON o_price <> 0 JOIN customer ON 10 / o_price > 2 AND i_part = c_id",
             {"orders": ["o_price != 0", "10 / o_price > 2"]},
         ),
+        # … but after those of ON where three relations and more end in inner joins
+        (
+            "SELECT 1 FROM orders JOIN item ON o_id = i_order AND o_price <> 0 JOIN customer ON i_part = c_id "
+            "WHERE 10 / o_price > 2",
+            {"orders": ["o_price != 0", "10 / o_price > 2"]},
+        ),
+        (
+            "SELECT 1 FROM orders JOIN item ON o_id = i_order AND 10 / o_price > 2 "
+            "LEFT JOIN customer ON i_part = c_id WHERE o_price <> 0",
+            {"orders": ["o_price != 0", "10 / o_price > 2"]},
+        ),
         # … and the value of a subquery, which stays, may guard what follows it
         (
             "SELECT 1 FROM orders, item WHERE o_price <> (SELECT min(c_id) FROM customer) AND 10 / o_price > 2"

@@ -33,7 +33,7 @@ from skerry.plan.mentions import is_key
 from skerry.plan.partials import Call, Split, call_of, called, cast, split_of
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.computed import cannot_fail
-from skerry.plan.rules.joined import End, Reader, scopes_within
+from skerry.plan.rules.joined import End, Reader, is_where, scopes_within
 from skerry.sql.names import TableRef
 from skerry.sql.push import conjuncts, owner
 from skerry.sql.scope import Scope, Scopes, Source
@@ -111,10 +111,12 @@ def may_be_grouped(
 def _block(scope: Scope, tables: Mapping[str, TableRef], holders: Mapping[str, Sequence[TablePart]]) -> Block | None:
     """A SELECT with aggregates over an inner join of several sites; nothing is named after an aggregate."""
     select = scope.select
-    joins = select.args.get("joins") or ()
+    joins = select.args.get("joins") or []
     if scope.parent is not None or not scope.plain or len(scope.sources) < 2 or select.args.get("distinct"):
         return None
     if any(_is_outer(join) for join in joins) or len(set(_homes(scope, holders).values())) < 2:
+        return None
+    if not is_where(scope, joins):
         return None
     if any(has_aggregate(item) and not isinstance(item, exp.Alias) for item in select.expressions):
         return None
@@ -165,6 +167,8 @@ def _grouped(scope: Scope, within: list[Scope], block: Block, inside: tuple[_Nam
     kept: list[exp.Expr] = []
     for conjunct, allowed in conjuncts(scope):
         of, single = _scans(conjunct, block), owner(conjunct, scope)
+        if len(of) > 1 and not of <= names and not cannot_fail(conjunct, block.resolve):
+            return None  # the joins that Spark makes first, and so drops rows by, may be others
         if not of or not of <= names:
             kept.append(conjunct)
         elif (single in sources and single in allowed) or cannot_fail(conjunct, block.resolve):

@@ -175,10 +175,10 @@ def _is_free(scope: Scope) -> bool:
         return False
     if any(isinstance(join.this, exp.Lateral) or join.args.get("using") or join.args.get("method") for join in joins):
         return False
-    return not any(join.args.get("side") in ("RIGHT", "FULL") for join in joins) and _is_where(scope, joins)
+    return not any(join.args.get("side") in ("RIGHT", "FULL") for join in joins) and is_where(scope, joins)
 
 
-def _is_where(scope: Scope, joins: list[exp.Join]) -> bool:
+def is_where(scope: Scope, joins: list[exp.Join]) -> bool:
     """May each ON stand in WHERE? There Spark would see more tables, and let chance decide."""
     by_node = {id(source.node): source for source in scope.sources}
     seen = [by_node.get(id(scope.select.args["from_"].this))]
