@@ -310,7 +310,12 @@ def test_a_limit_stops_reading_an_edge_that_never_ends(engine: Engine) -> None:
             for entry in entries(numbers(50000), 10000):
                 feed.append(entry)
             edge = site.edge(query, 1, NUMBERS, feed, shares=1)
-            _, table = await site.drive("SELECT n FROM e LIMIT 5", edges={"e": edge})
+            driving = asyncio.create_task(site.drive("SELECT n FROM e LIMIT 5", edges={"e": edge}))
+            # Rows go on coming: Sail reads in a thread that may have the rows that it read before to hand on.
+            while not driving.done():
+                feed.append(*entries(numbers(1)))
+                await asyncio.wait({driving}, timeout=0.1)
+            _, table = await driving
             assert table.num_rows == 5
             # A worker that waits for its edge does not see that Spark has enough: the member tells it.
             site.port.close_edges(query, [edge])
