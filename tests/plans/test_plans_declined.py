@@ -255,6 +255,9 @@ def test_others_are_made_first(sql: str) -> None:
         # In ON a later table is not to be seen: here it is an error, which it must remain.
         "SELECT v_word, count(*) AS n FROM orders JOIN visits ON o_cust = n_id JOIN nation ON v_key = n_id "
         "GROUP BY v_word",
+        # `place` in ON is a column of e; in WHERE it would be the table.
+        "SELECT v_word, count(*) AS n FROM orders JOIN oslo.events AS e ON size(place.id) = o_cust "
+        "JOIN visits ON o_cust = v_key JOIN tromso.mixed AS place ON place.id = v_key GROUP BY v_word",
     ],
 )
 def test_rows_are_not_grouped_where_conditions_would_be_asked_elsewhere(sql: str) -> None:
