@@ -12,6 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from skerry.catalog.table import PartStats
+from skerry.errors import SiteError
+from skerry.sql.names import TableRef
 from skerry.testing.cluster import LocalCluster
 
 SITES = ("oslo", "bergen", "tromso")
@@ -97,6 +100,15 @@ def wait_until(condition: Callable[[], object], what: str, deadline_s: float = D
     while not condition():
         assert time.monotonic() < give_up, f"not within {deadline_s:g} s: {what}"
         time.sleep(0.01)
+
+
+def stats_of(cluster: LocalCluster, at: str, site: str, table: str) -> PartStats | None:
+    """What member `at` knows of the part; None too before it has heard of it (a peer starts as down)."""
+    try:
+        (part,) = cluster.members[at].catalog.parts(TableRef(table, site, ()))
+    except SiteError:
+        return None
+    return part.stats
 
 
 def held(cluster: LocalCluster) -> list[str]:

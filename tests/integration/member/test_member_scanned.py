@@ -13,11 +13,9 @@ import yaml
 from pyarrow import orc
 
 from skerry.catalog.table import ColumnStats, PartStats
-from skerry.errors import SiteError
 from skerry.spark.engine import Engine
-from skerry.sql.names import TableRef
 from skerry.testing.cluster import LocalCluster
-from tests.integration.member.member_sites import make_sites, nothing_left, slow_query, wait_until
+from tests.integration.member.member_sites import make_sites, nothing_left, slow_query, stats_of, wait_until
 
 pytestmark = pytest.mark.spark
 
@@ -89,15 +87,6 @@ class Sites:
         cluster = LocalCluster(str(path), engine=self.engine)
         cluster.start()
         return cluster
-
-
-def stats_of(cluster: LocalCluster, at: str, site: str, table: str) -> PartStats | None:
-    """What member `at` knows of the part; None too if it has not heard of it yet."""
-    try:
-        (part,) = cluster.members[at].catalog.parts(TableRef(table, site, ()))
-    except SiteError:
-        return None
-    return part.stats
 
 
 def known(cluster: LocalCluster) -> list[PartStats | None]:

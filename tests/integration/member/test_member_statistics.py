@@ -8,23 +8,22 @@ import pytest
 
 import skerry
 from skerry.catalog.table import ColumnStats
-from skerry.sql.names import TableRef
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
-from tests.integration.member.member_sites import FEW, TICKS, wait_until
+from tests.integration.member.member_sites import FEW, TICKS, stats_of, wait_until
 
 pytestmark = pytest.mark.spark
 
 
 def known(cluster: LocalCluster, at: str, site: str, table: str) -> dict[str, ColumnStats]:
     """What member `at` knows of the columns of a part."""
-    (part,) = cluster.members[at].catalog.parts(TableRef(table, site, ()))
-    return {column.name: column for column in part.stats.columns} if part.stats is not None else {}
+    stats = stats_of(cluster, at, site, table)
+    return {column.name: column for column in stats.columns} if stats is not None else {}
 
 
 def source(cluster: LocalCluster, at: str, site: str, table: str) -> str:
-    (part,) = cluster.members[at].catalog.parts(TableRef(table, site, ()))
-    return part.stats.source if part.stats is not None else ""
+    stats = stats_of(cluster, at, site, table)
+    return stats.source if stats is not None else ""
 
 
 def check_analyze(cluster: LocalCluster) -> None:

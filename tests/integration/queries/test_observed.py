@@ -10,13 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.errors import SiteError
 from skerry.spark.engine import Engine
-from skerry.sql.names import TableRef
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.sites import write_config
-from tests.integration.member.member_sites import wait_until
+from tests.integration.member.member_sites import stats_of, wait_until
 
 ORDERS, CUSTOMERS = 4000, 1000
 # Every note is one of those asked for, which nobody would guess.
@@ -74,13 +72,5 @@ def _run(cluster: LocalCluster) -> dict[str, Any]:
 
 def _wait_for_statistics(cluster: LocalCluster) -> None:
     """Better guesses are not what is looked at here."""
-    catalog = cluster.members["tromso"].catalog
-
-    def known() -> bool:
-        try:
-            refs = (TableRef("orders", "oslo", ()), TableRef("customer", "bergen", ()))
-            return all(part.stats is not None for ref in refs for part in catalog.parts(ref))
-        except SiteError:  # it has not told its tables yet
-            return False
-
-    wait_until(known, "statistics")
+    for name, site in (("orders", "oslo"), ("customer", "bergen")):
+        wait_until(lambda name=name, site=site: stats_of(cluster, "tromso", site, name), "statistics")

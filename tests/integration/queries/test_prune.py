@@ -13,16 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.catalog.catalog import Catalog
-from skerry.errors import SiteError
 from skerry.spark.engine import Engine
-from skerry.sql.names import TableRef
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.oracle import SparkOracle
 from skerry.testing.sites import write_config
-from tests.integration.member.member_sites import wait_until
+from tests.integration.member.member_sites import stats_of, wait_until
 
 ROWS = 40
 _DAY = date(2024, 1, 1)
@@ -121,16 +118,8 @@ def start(engine: Engine, root: Path, tables: tuple[SampleTable, ...], spark: di
 
 
 def wait_for_statistics(cluster: LocalCluster) -> None:
-    for member in cluster.members.values():
-
-        def known(catalog: Catalog = member.catalog) -> bool:
-            try:
-                parts = [part for site in SITES for part in catalog.parts(TableRef("spans", site, ()))]
-            except SiteError:  # it has not told its tables yet
-                return False
-            return all(part.stats is not None for part in parts)
-
-        wait_until(known, "statistics")
+    for at in cluster.members:
+        wait_until(lambda at=at: all(stats_of(cluster, at, site, "spans") for site in SITES), "statistics")
 
 
 def ask(cluster: LocalCluster, sql: str, at: str = "oslo", rules: str = "all") -> pa.Table:

@@ -12,16 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.catalog.catalog import Catalog
-from skerry.errors import SiteError
 from skerry.spark.engine import Engine
-from skerry.sql.names import TableRef
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.oracle import SparkOracle
 from skerry.testing.sites import write_config
-from tests.integration.member.member_sites import wait_until
+from tests.integration.member.member_sites import stats_of, wait_until
 
 ROWS = 3000
 KEYS: dict[str, tuple[pa.DataType, Any]] = {
@@ -78,16 +75,8 @@ def start(engine: Engine, root: Path, tables: tuple[SampleTable, ...], spark: di
     cluster.start()
     for name in SITES:
         ask(cluster, "SELECT 1 FROM early JOIN late ON early.i = late.i LIMIT 0", name)  # who has no table asks nobody
-    for member in cluster.members.values():
-
-        def known(catalog: Catalog = member.catalog) -> bool:
-            try:
-                refs = [TableRef(name, site, ()) for name, site in PLACES.items()]
-                return all(part.stats is not None for ref in refs for part in catalog.parts(ref))
-            except SiteError:  # it has not told its tables yet
-                return False
-
-        wait_until(known, "statistics")
+    for at in cluster.members:
+        wait_until(lambda at=at: all(stats_of(cluster, at, site, name) for name, site in PLACES.items()), "statistics")
     return cluster
 
 
