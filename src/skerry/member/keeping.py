@@ -91,10 +91,16 @@ class Keeping:
             self._is_changed.set()
 
     async def close(self) -> None:
-        """What has not been written yet is written now."""
+        """What has not been written yet is written now, and what is being written is waited for."""
+        with suppress(TimeoutError):  # a disk that hangs must not hang the member's end as well
+            await asyncio.wait_for(self._write_rest(), self._limits.stop_s)
+
+    async def _write_rest(self) -> None:
+        # A thread that writes goes on when its task is cancelled: the member's next start would read the file before.
+        async with self._turn:
+            pass
         if self._is_changed.is_set():
-            with suppress(TimeoutError):  # a disk that hangs must not hang the member's end as well
-                await asyncio.wait_for(self._write(), self._limits.stop_s)
+            await self._write()
 
     async def _write_changes(self) -> None:
         while True:

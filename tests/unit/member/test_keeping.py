@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,34 @@ def test_it_is_written_while_the_member_runs(tmp_path: Path) -> None:
             kept = decode(file_of(tmp_path).read_bytes(), "c.oslo").tables["t"]
             assert (kept.files_version, kept.rows) == (version, ROWS)
             assert by_name(kept.stats)["k"].ndv == 77.0
+
+    run(test)
+
+
+def test_a_member_that_stops_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_writing, disk = threading.Event(), threading.Event()
+    write = keeping._write
+
+    def slowly(path: str, data: bytes) -> None:
+        is_writing.set()
+        disk.wait()
+        write(path, data)
+
+    monkeypatch.setattr(keeping, "_write", slowly)
+
+    async def test() -> None:
+        async with world(tmp_path, state="state", stats_scan_bytes=0) as w:
+            try:
+                await w.look()
+                await w.until(is_writing.is_set)
+                closing = asyncio.ensure_future(w.keeping.close())
+                for _ in range(10):
+                    await asyncio.sleep(0)
+                assert not closing.done()
+            finally:
+                disk.set()
+            await closing
+            assert decode(file_of(tmp_path).read_bytes(), "c.oslo").tables["t"].rows == ROWS
 
     run(test)
 
