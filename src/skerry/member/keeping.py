@@ -93,14 +93,7 @@ class Keeping:
     async def close(self) -> None:
         """What has not been written yet is written now, and what is being written is waited for."""
         with suppress(TimeoutError):  # a disk that hangs must not hang the member's end as well
-            await asyncio.wait_for(self._write_rest(), self._limits.stop_s)
-
-    async def _write_rest(self) -> None:
-        # A thread that writes goes on when its task is cancelled: the member's next start would read the file before.
-        async with self._turn:
-            pass
-        if self._is_changed.is_set():
-            await self._write()
+            await asyncio.wait_for(self._write(), self._limits.stop_s)
 
     async def _write_changes(self) -> None:
         while True:
@@ -111,7 +104,11 @@ class Keeping:
             await self._write()
 
     async def _write(self) -> None:
+        # Whoever writes is waited for, and nobody writes the same again: a thread that writes goes on when its task is
+        # cancelled, and the member's next start would read the file as it was before.
         async with self._turn:
+            if not self._is_changed.is_set():
+                return
             self._is_changed.clear()
             self._is_urgent.clear()
             tables, seen = dict(self._tables), self._observed.all()

@@ -117,30 +117,58 @@ def test_it_is_written_while_the_member_runs(tmp_path: Path) -> None:
     run(test)
 
 
+class SlowDisk:
+    """Writes are begun at once, and go on when `is_free` is set."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.writes = 0
+        self.is_free = threading.Event()
+        self._write = keeping._write
+        monkeypatch.setattr(keeping, "_write", self.write)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.writes += 1
+        self.is_free.wait()
+        self._write(path, data)
+
+
 def test_a_member_that_stops_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    is_writing, disk = threading.Event(), threading.Event()
-    write = keeping._write
-
-    def slowly(path: str, data: bytes) -> None:
-        is_writing.set()
-        disk.wait()
-        write(path, data)
-
-    monkeypatch.setattr(keeping, "_write", slowly)
+    disk = SlowDisk(monkeypatch)
 
     async def test() -> None:
         async with world(tmp_path, state="state", stats_scan_bytes=0) as w:
             try:
                 await w.look()
-                await w.until(is_writing.is_set)
+                await w.until(lambda: disk.writes)
                 closing = asyncio.ensure_future(w.keeping.close())
                 for _ in range(10):
                     await asyncio.sleep(0)
                 assert not closing.done()
             finally:
-                disk.set()
+                disk.is_free.set()
             await closing
             assert decode(file_of(tmp_path).read_bytes(), "c.oslo").tables["t"].rows == ROWS
+
+    run(test)
+
+
+def test_what_was_written_at_the_end_is_not_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the task that was about to write it: its thread would outlive the member."""
+    disk = SlowDisk(monkeypatch)
+
+    async def test() -> None:
+        async with world(tmp_path, state="state", stats_scan_bytes=0) as w:
+            try:
+                w.observed.restore([("a", Size(1, 2))])
+                w.keeping.sizes_changed()
+                closing = asyncio.ensure_future(w.keeping.close())
+                await w.until(lambda: disk.writes)
+                writing = asyncio.ensure_future(w.keeping._write())
+                await asyncio.sleep(0)
+            finally:
+                disk.is_free.set()
+            await asyncio.gather(closing, writing)
+        assert disk.writes == 1
 
     run(test)
 
