@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from typing import TYPE_CHECKING
 
+from skerry import clock
 from skerry.errors import SiteError
 from skerry.wire.messages import Describe, Tables
 
@@ -88,22 +89,30 @@ class PeerTables:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""
         member = self._member
         wanted = members or tuple(name for name, each in member.config.members.items() if each.tables)
-        waits = []
+        waits: dict[asyncio.Future[None], str] = {}
         for name in wanted:
             if name == member.name:
-                waits.append(asyncio.ensure_future(self.learn_own()))
+                waits[asyncio.ensure_future(self.learn_own())] = name
             elif name in member.config.members:
                 answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._waiting.setdefault(name, []).append(answered)
                 self.ask(name)
-                waits.append(asyncio.ensure_future(_until(answered)))
-        if not waits:  # no member has a table
-            return
-        done, late = await asyncio.wait(waits, timeout=member.limits.login_s)
-        for task in late:
-            task.cancel()
-        for task in done:
-            task.result()
+                waits[asyncio.ensure_future(_until(answered))] = name
+        limits, late = member.limits, set(waits)
+        give_up = clock.now() + limits.wait_s
+        while late:
+            done, late = await asyncio.wait(late, timeout=limits.login_s)
+            for task in done:
+                task.result()
+            # One that is linked is only busy: with many files, or a Spark that starts. Without its answer a table or a
+            # column that is there would be called unknown.
+            gone = {task for task in late if clock.now() >= give_up or not self._is_there(waits[task])}
+            for task in gone:
+                task.cancel()
+            late -= gone
+
+    def _is_there(self, name: str) -> bool:
+        return name == self._member.name or self._member.peers.state(name) == "up"
 
     def _wake(self, peer: str) -> None:
         for answered in self._waiting.pop(peer, ()):
