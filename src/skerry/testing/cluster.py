@@ -28,6 +28,7 @@ from skerry.testing.ports import free_ports
 
 T = TypeVar("T")
 _START_S = 120.0
+_CONNECT_S = 60.0
 
 
 class LocalCluster:
@@ -88,6 +89,8 @@ class LocalCluster:
     def connect(self, member: str = "", **options: Any) -> Connection:
         """A client's connection to that member (default: the first), closed with the cluster."""
         name = member or next(iter(self.config.members))
+        # Members, Spark and clients share this process: a busy machine may let one of them wait for seconds.
+        options = {"timeout_s": _CONNECT_S} | options
         connection = skerry.connect(f"skerry://{self.config.member(name).address}", **options)
         self._connections.append(connection)
         return connection

@@ -12,7 +12,7 @@ import pytest
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from tests.integration.client.kinds import KINDS
-from tests.integration.member.member_sites import make_sites, nothing_left, write_sites
+from tests.integration.member.member_sites import PATIENT, make_sites, nothing_left, write_sites
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,8 @@ def client_cluster(sail_engine: Engine, tmp_path_factory: pytest.TempPathFactory
     """oslo, bergen and tromso, each with a part of `ticks` and `few`; oslo has `kinds` as well."""
     tables = make_sites(tmp_path_factory.mktemp("clients"))
     tables["oslo"]["kinds"] = _kinds(tmp_path_factory.mktemp("kinds"))
-    path = write_sites(tmp_path_factory.mktemp("members") / "skerry.yaml", tables, lite=("kiosk",))
+    file = tmp_path_factory.mktemp("members") / "skerry.yaml"
+    path = write_sites(file, tables, limits=PATIENT, lite=("kiosk",))
     with LocalCluster(str(path), engine=sail_engine) as cluster:
         yield cluster
 

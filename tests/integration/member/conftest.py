@@ -12,7 +12,7 @@ import pytest
 from skerry.config import MemberConfig, load
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from tests.integration.member.member_sites import make_sites, nothing_left, write_sites
+from tests.integration.member.member_sites import PATIENT, make_sites, nothing_left, write_sites
 
 StartCluster = Callable[..., LocalCluster]
 
@@ -26,8 +26,9 @@ def fault_tables(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Mappi
 def shared_members(
     spark_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LocalCluster]:
-    """Three sites and a lite member, kiosk, with the default limits."""
-    path = write_sites(tmp_path_factory.mktemp("members") / "skerry.yaml", fault_tables, lite=("kiosk",))
+    """Three sites and a lite member, kiosk."""
+    file = tmp_path_factory.mktemp("members") / "skerry.yaml"
+    path = write_sites(file, fault_tables, limits=PATIENT, lite=("kiosk",))
     with LocalCluster(str(path), engine=spark_engine) as cluster:
         with cluster.connect("oslo") as connection:  # a Spark's first query takes long
             connection.cursor().execute("SELECT a.id FROM ticks a JOIN few b ON a.id = b.id").fetchall()
@@ -56,6 +57,7 @@ def start_sail(
         lite: tuple[str, ...] = (),
         each: Callable[[MemberConfig], MemberConfig] = lambda member: member,
     ) -> LocalCluster:
+        limits = {**PATIENT, **(limits or {})}
         path = write_sites(tmp_path / "skerry.yaml", fault_tables, limits=limits, lite=lite, more=more)
         config = load(path)
         members = {name: each(member) for name, member in config.members.items()}
@@ -85,7 +87,7 @@ def start_members(
         limits: Mapping[str, float] | None = None,
         lite: tuple[str, ...] = (),
     ) -> LocalCluster:
-        path = write_sites(tmp_path / "skerry.yaml", tables, limits=limits, lite=lite)
+        path = write_sites(tmp_path / "skerry.yaml", tables, limits={**PATIENT, **(limits or {})}, lite=lite)
         cluster = LocalCluster(str(path), engine=spark_engine)
         cluster.start()
         started.append(cluster)
