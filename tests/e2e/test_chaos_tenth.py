@@ -13,7 +13,7 @@ from chaos.net import why_not
 
 ROOT = Path(__file__).resolve().parents[2]
 
-pytestmark = [pytest.mark.sail, pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.sail, pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 def test_a_tenth_of_the_rounds_has_no_violation() -> None:

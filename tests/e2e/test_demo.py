@@ -19,7 +19,7 @@ from skerry.testing.ports import free_ports
 from tests.e2e.processes import START_S, STOP_S, command_of, skerry_command, tree_of, wait_gone
 from tests.integration.member.member_sites import wait_until
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
 @pytest.fixture(scope="module")

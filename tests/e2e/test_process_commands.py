@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.processes import STOP_S, Sites, skerry_command
 from tests.integration.member.member_sites import FEW
 
-pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
 def run(*arguments: object, given: str | None = None) -> subprocess.CompletedProcess[str]:

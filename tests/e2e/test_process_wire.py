@@ -17,7 +17,7 @@ from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Message, Ping, Refuse
 from tests.e2e.processes import Sites
 from tests.integration.member.member_sites import FEW
 
-pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 LIMITS = Limits()
 HEADER = ">IBI"
