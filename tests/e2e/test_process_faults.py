@@ -15,7 +15,7 @@ from skerry.errors import SiteError
 from tests.e2e.processes import STOP_S, Sites, command_of, skerry_command, tree_of
 from tests.integration.member.member_sites import FEW, large_query, slow_query, wait_until
 
-pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.spark, pytest.mark.e2e, pytest.mark.timeout(1200)]
 
 
 class Asking:
@@ -73,7 +73,8 @@ def test_a_killed_member(sites: Sites) -> None:
     with pytest.raises(skerry.OperationalError, match="site tromso is down: connection refused"):
         sites.ask("bergen", "SELECT count(*) FROM few")
     assert sites.state_of("tromso", at="bergen") == "down"
-    assert sites.state_of("oslo", at="bergen") == "up"
+    # Some seconds of silence on a busy machine are "down", too.
+    wait_until(lambda: sites.state_of("oslo", at="bergen") == "up", "bergen and oslo see each other")
 
     sites.start("tromso")
     for name in sites.ports:
