@@ -76,21 +76,28 @@ def outcome(answer: Message) -> str:
     return {103: "cancelled", 100: "not the next"}[answer.error.code]
 
 
-def connections(cluster: LocalCluster) -> int:
-    return len(cluster.members["oslo"].clients._connections)
+def connections(cluster: LocalCluster) -> set[object]:
+    async def look() -> set[object]:
+        return {*cluster.members["oslo"].clients._connections}
+
+    return cluster.call(look())
 
 
 @pytest.mark.parametrize("ordering", [*PLAIN, *LEASED])
 def test_each_ordering(cluster: LocalCluster, proxy: Proxy, ordering: str) -> None:
     query, is_leased = QueryId("oslo", uuid4().hex), "A" in ordering
     answers: dict[str, Message] = {}
-    with connected(proxy.address) as first, connected(proxy.address) as second:
-        there = connections(cluster)
+    before = connections(cluster)  # those of other tests may end any time
+    with ExitStack() as stack:
+        first = stack.enter_context(connected(proxy.address))
+        wait_until(lambda: connections(cluster) - before, "the member has begun to serve it")
+        own = connections(cluster) - before
+        second = stack.enter_context(connected(proxy.address))
         link = first
         for event in ordering:
             if event == "D":
                 first.close()
-                wait_until(lambda: connections(cluster) < there, "the member sees the end")
+                wait_until(lambda: not own & connections(cluster), "the member sees the end")
                 link = second
                 continue
             taker = second if event == "A" else link
