@@ -69,9 +69,13 @@ def execute(number: int, query: QueryId, sql: str) -> ClientExecute:
 
 def runs_at(members: LocalCluster, *names: str) -> bool:
     """Whether each of them has a Spark job under way."""
-    participants = [list(members.members[name].participants.values()) for name in names]
-    states = [{f.state for part in parts for f in part.progress().fragments} for parts in participants]
-    return all("running" in each for each in states)
+
+    async def ask() -> bool:
+        participants = [members.members[name].participants.values() for name in names]
+        states = [{f.state for part in parts for f in part.progress().fragments} for parts in participants]
+        return all("running" in each for each in states)
+
+    return members.call(ask())
 
 
 @pytest.mark.parametrize("at", ["tromso", "oslo"], ids=["at the site", "at another"])
@@ -130,7 +134,7 @@ def test_timeout_of_a_result_that_is_not_read(members: LocalCluster) -> None:
             cursor.execute(large_query("bergen"), timeout_s=timeout_s)
             break
     # The cursor alone stays, to tell its client.
-    wait_until(lambda: held(members) == ["oslo: 1 open cursors"], "the query is over")
+    wait_until(lambda: held(members) == ["oslo: 1 open cursors"], "the query is over", timeout_s + DEADLINE_S)
     assert cursor.status().state == "failed"
     with pytest.raises(skerry.OperationalError, match=f"ran longer than its {timeout_s} s"):
         cursor.fetchall()
