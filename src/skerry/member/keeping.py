@@ -91,10 +91,13 @@ class Keeping:
             self._is_changed.set()
 
     async def close(self) -> None:
-        """What has not been written yet is written now."""
-        if self._is_changed.is_set():
-            with suppress(TimeoutError):  # a disk that hangs must not hang the member's end as well
-                await asyncio.wait_for(self._write(), self._limits.stop_s)
+        """What has not been written yet is written now, and what is being written is waited for."""
+        with suppress(TimeoutError):  # a disk that hangs must not hang the member's end as well
+            async with asyncio.timeout(self._limits.stop_s):
+                async with self._turn:
+                    pass
+                if self._is_changed.is_set():
+                    await self._write()
 
     async def _write_changes(self) -> None:
         while True:

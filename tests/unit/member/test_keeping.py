@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import stat
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,27 @@ def test_it_is_written_while_the_member_runs(tmp_path: Path) -> None:
             kept = decode(file_of(tmp_path).read_bytes(), "c.oslo").tables["t"]
             assert (kept.files_version, kept.rows) == (version, ROWS)
             assert by_name(kept.stats)["k"].ndv == 77.0
+
+    run(test)
+
+
+def test_a_member_that_stops_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever starts it again finds the file, on a slow disk too."""
+    is_writing, may_end = threading.Event(), threading.Event()
+
+    def slow(_descriptor: int) -> None:
+        is_writing.set()
+        assert may_end.wait(60)
+
+    monkeypatch.setattr(os, "fsync", slow)
+
+    async def test() -> None:
+        async with world(tmp_path, state="state", stats_scan_bytes=0) as w:
+            await w.look()
+            await w.until(is_writing.is_set)
+            assert not file_of(tmp_path).exists()
+            asyncio.get_running_loop().call_later(0.05, may_end.set)
+        assert decode(file_of(tmp_path).read_bytes(), "c.oslo").tables["t"].rows == ROWS
 
     run(test)
 
