@@ -37,6 +37,12 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     it makes one list first, of their ON and then WHERE: there `ON a <> 0 … WHERE 10 / a > 2` does not. Nor does
     `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead of what may guard it.
     """
+    if scope.conjuncts is None:
+        scope.conjuncts = _conjuncts(scope)
+    return scope.conjuncts
+
+
+def _conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     joins = scope.select.args.get("joins") or []
     by_node = {id(source.node): source for source in scope.sources}
     from_ = scope.select.args.get("from_")
