@@ -30,7 +30,7 @@ from skerry.plan.relations import (
 from skerry.plan.selectivity import ColumnEstimate
 from skerry.plan.sides import Equal, Side, equal_between, equal_by_name
 from skerry.sql.functions import call_name
-from skerry.sql.push import split, unqualified
+from skerry.sql.push import split
 from skerry.sql.walk import contains
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class Sizer:
         name = self._name(relation)
         if name:
             mention = self._mentions[name]
-            filters = [unqualified(condition.filter) for condition in mention.conditions]
+            filters = [condition.plain for condition in mention.conditions]
             return self._estimator.scan(mention.parts, filters, mention.scan.columns, name)
         match relation:
             case Opaque(tree):
