@@ -35,13 +35,17 @@ class Source:
 
 @dataclass(eq=False)
 class Scope:
-    """A SELECT with its sources. `plain` says that FROM is a flat chain of joins, which rules may look into."""
+    """A SELECT with its sources. `plain` says that FROM is a flat chain of joins, which rules may look into.
+
+    `conjuncts`: what push.py found them to be, once somebody asked. Who changes the tree reads its scopes anew.
+    """
 
     select: exp.Select
     parent: Scope | None
     sources: list[Source] = field(default_factory=list)
     columns: list[exp.Column] = field(default_factory=list)
     plain: bool = True
+    conjuncts: list[tuple[exp.Expr, list[Source]]] | None = None
 
     def chain(self) -> Iterator[Scope]:
         scope: Scope | None = self
