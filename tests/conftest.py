@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 import pytest
 import pytest_timeout
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
@@ -60,6 +62,20 @@ def pytest_configure(config: pytest.Config) -> None:
     private = Path(tempfile.mkdtemp(prefix="t", dir=usual))
     config.stash[PRIVATE_TEMP] = private
     os.environ["TMPDIR"] = tempfile.tempdir = str(private)
+    if config.getoption("--hypothesis-profile") != "sim":
+        # Hypothesis also draws constants of the modules that are loaded: what is tried would change with every line of
+        # the source, and with the tests that a worker ran before. `make properties` may look that far.
+        assert callable(providers._get_local_constants)
+        providers._get_local_constants = lambda: providers._local_constants
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """As many as can run at once: a container sees all cores of its host, and may have the time of two."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(OSError, ValueError):  # not Linux, or no bound: "max 100000"
+        quota_us, period_us = map(int, Path("/sys/fs/cgroup/cpu.max").read_text().split())
+        cores = min(cores, -(-quota_us // period_us))
+    return cores
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
