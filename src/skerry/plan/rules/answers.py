@@ -23,7 +23,7 @@ from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import is_closed
 from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.scope import Scope, Scopes
-from skerry.sql.walk import contains, find_all, nodes_of
+from skerry.sql.walk import children_of, contains, find_all, nodes_of
 
 ONCE = "the subquery is answered once"
 # What a SELECT may have whose rows are asked for.
@@ -85,7 +85,7 @@ def _below(root: exp.Expr, scope: Scope) -> Iterator[Asked]:
                 if not node.args.get("alias"):
                     yield Asked(node.this, "scalar", node, "this", scope)
         if not isinstance(node, exp.Query):
-            stack.extend(reversed(list(node.iter_expressions())))
+            stack.extend(reversed(children_of(node)))
 
 
 def is_answerable(
