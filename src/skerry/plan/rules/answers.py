@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -40,7 +41,7 @@ class Asked:
     key: str
     scope: Scope
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Of the scans that stand in it: no other subquery beside it has them."""
         return tuple(table.name for table in find_all(self.query, exp.Table))
