@@ -9,6 +9,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from skerry.sql.functions import is_generator
+from skerry.sql.walk import contains, nodes_of
 
 Count = TypeVar("Count", int, float)
 
@@ -28,9 +29,9 @@ def reads_tables_only(tree: exp.Expr, mentions: Mapping[str, object]) -> bool:
     if any(value not in (None, [], False) and key not in _KEEPS for key, value in tree.args.items()):
         return False
     # Anywhere: GROUP BY CUBE (a, b) and GROUP BY a, b WITH CUBE repeat rows.
-    if tree.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+    if contains(tree, exp.Cube, exp.Rollup, exp.GroupingSets):
         return False
-    if any(is_generator(node) for node in tree.walk()):
+    if any(is_generator(node) for node in nodes_of(tree)):
         return False
     from_ = tree.args.get("from_")
     tables = [from_.this, *(join.this for join in tree.args.get("joins") or [])] if from_ is not None else []

@@ -24,6 +24,11 @@ class Condition:
     subquery: Subquery | None = None
 
     @cached_property
+    def plain(self) -> exp.Expr:
+        """The condition without the names of tables, for estimates."""
+        return unqualified(self.filter)
+
+    @cached_property
     def text(self) -> str:
-        """The condition without the names of tables: equal for mentions that are filtered alike."""
-        return render(unqualified(self.filter))
+        """The same as text: equal for mentions that are filtered alike."""
+        return render(self.plain)

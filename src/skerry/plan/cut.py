@@ -42,7 +42,7 @@ from skerry.sql.width import only_copies
 
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
-    query = _without_places(_without_brackets(query))
+    query = _without_brackets(query)
     plan, is_topn = _plan(query, catalog, site, limits)
     if is_topn:
         # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.
@@ -129,14 +129,6 @@ def _cut_and_joined(
     scans = {each.node_name: each for each in query.tables}
     cut, *joined = (_sources([scans[name]], kept, estimator)[0] for name in (scan, *others))
     return cut, joined
-
-
-def _without_places(query: Query) -> Query:
-    """Where nodes stand in the text is not asked any more, and would be copied with every tree that is tried."""
-    tree = query.tree.copy()
-    for node in tree.walk():
-        node._meta = None
-    return dataclasses.replace(query, tree=tree)
 
 
 def _without_brackets(query: Query) -> Query:

@@ -111,15 +111,17 @@ class Estimator:
         """The rows of these parts that pass the filters; only `columns` of them, if said."""
         prefix = f"{alias.lower()}." if alias else ""
         rows = float(sum(part_rows(part) for part in parts))
-        found = {prefix + name: column for name, column in merged_columns(parts).items()}
+        named = {column.name.lower() for each in filters for column in find_all(each, exp.Column)}
+        kept = None if columns is None else [name.lower() for name in columns]
+        asked = merged_columns(parts, None if kept is None else named.union(kept))
+        found = {prefix + name: column for name, column in asked.items()}
         every = Estimate(rows, found, rows)
         whole = self.filter(every, filters)
         if self.observed and filters:
             shares = [part_rows(part) / max(1.0, rows) for part in parts]
             seen = self.observed.rows(self.observed.scan_keys(parts, filters), shares, whole.rows)
-            named = {prefix + column.name.lower() for each in filters for column in find_all(each, exp.Column)}
-            whole = self.resize(whole, seen, every, named)
-        return whole if columns is None else self.keep(whole, [prefix + name.lower() for name in columns])
+            whole = self.resize(whole, seen, every, {prefix + name for name in named})
+        return whole if kept is None else self.keep(whole, [prefix + name for name in kept])
 
     def filter(self, relation: Estimate, conditions: Sequence[exp.Expr]) -> Estimate:
         """What passes all of the conditions."""
@@ -244,8 +246,8 @@ def part_rows(part: TablePart) -> int:
     return part.rows if part.rows is not None else part.size_bytes // max(1, row_bytes(part.columns) // 2)
 
 
-def merged_columns(parts: Sequence[TablePart]) -> dict[str, ColumnEstimate]:
-    """The columns of all parts together, by lower-case name."""
+def merged_columns(parts: Sequence[TablePart], wanted: Collection[str] | None = None) -> dict[str, ColumnEstimate]:
+    """The columns of all parts together, by lower-case name; only those that are `wanted`, if said."""
     found: dict[str, ColumnEstimate] = {}
     held = 0.0
     for part in parts:
@@ -253,6 +255,8 @@ def merged_columns(parts: Sequence[TablePart]) -> dict[str, ColumnEstimate]:
         rows = float(part_rows(part))
         for column in part.columns:
             name = column.name.lower()
+            if wanted is not None and name not in wanted:
+                continue
             own = _column(column, known.get(name), rows)
             found[name] = _both(found[name], held, own, rows) if name in found else own
         held += rows

@@ -11,6 +11,7 @@ from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_g
 from skerry.sql.names import TableRef
 from skerry.sql.shape import alike, named_after
 from skerry.sql.types import infer
+from skerry.sql.walk import contains, find_all
 
 _CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
@@ -77,7 +78,7 @@ class Block:
         while isinstance(node, exp.Paren):
             node = node.this
         copy = node.copy()
-        for column in copy.find_all(exp.Column):
+        for column in find_all(copy, exp.Column):
             found = self.owner(column)
             if found is not None and found[1] == len(column.parts) - 1:
                 column.set("table", exp.to_identifier(found[0].alias, quoted=True) if len(self.seen) > 1 else None)
@@ -137,7 +138,7 @@ def is_resolved(block: Block) -> bool:
     """Is every column outside of ORDER BY surely one of the block's relations?"""
     select = block.select
     clauses = [*select.expressions, select.args.get("where"), *(join.args.get("on") for join in _joins(select))]
-    columns = [column for each in clauses if each is not None for column in each.find_all(exp.Column)]
+    columns = [column for each in clauses if each is not None for column in find_all(each, exp.Column)]
     return all(block.is_own(column) for column in columns if not column.is_star)
 
 
@@ -147,7 +148,7 @@ def _joins(select: exp.Select) -> list[exp.Expr]:
 
 def _is_own(key: exp.Expr, block: Block) -> bool:
     """No constant, and no name of another item of the list."""
-    columns = list(key.find_all(exp.Column))
+    columns = find_all(key, exp.Column)
     return bool(columns) and all(block.is_own(column) for column in columns)
 
 
@@ -268,7 +269,7 @@ def _projected(inner: exp.Select, below: Block) -> Types | None:
     types: dict[str, str | None] = {}
     for item in inner.expressions:
         value = item.unalias()
-        if any(not below.is_own(column) for column in value.find_all(exp.Column)):
+        if any(not below.is_own(column) for column in find_all(value, exp.Column)):
             return None
         name = item.alias_or_name.lower() if isinstance(item, exp.Alias | exp.Column) else ""
         if name in types:
@@ -284,9 +285,9 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
     if group.args.get("all"):
         if any(_loose_columns(item) for item in items if has_aggregate(item)):
             return None  # Spark looks for keys inside of it
-        if any(not has_aggregate(item) and item.find(exp.Column) is None for item in items):
+        if any(not has_aggregate(item) and not contains(item, exp.Column) for item in items):
             return None  # grouped by a constant: no rows, no group
-        found = [item.unalias() for item in items if not has_aggregate(item) and item.find(exp.Column)]
+        found = [item.unalias() for item in items if not has_aggregate(item) and contains(item, exp.Column)]
     else:
         found = []
         for leaf in set_leaves(group):
@@ -337,9 +338,9 @@ def _is_resolved(block: Block) -> bool:
     aliases = [item.alias.lower() for item in select.expressions if isinstance(item, exp.Alias)]
     conditions = [select.args.get("where"), *(join.args.get("on") for join in select.args.get("joins") or ())]
     for condition in conditions:
-        if condition is not None and not all(block.is_own(column) for column in condition.find_all(exp.Column)):
+        if condition is not None and not all(block.is_own(column) for column in find_all(condition, exp.Column)):
             return False
-    inside = [column for call in block.aggregates for column in call.find_all(exp.Column)]
+    inside = [column for call in block.aggregates for column in find_all(call, exp.Column)]
     if not all(block.is_own(column) for column in inside):
         return False
     for column in _outside(select):
@@ -355,7 +356,7 @@ def _is_resolved(block: Block) -> bool:
             if not (isinstance(value, exp.Column) and value.name.lower() == alias):
                 for clause in ("having", "order", "group") if isinstance(item, exp.Alias) else ("having", "order"):
                     mentioned = select.args.get(clause)
-                    names = mentioned.find_all(exp.Column) if mentioned is not None else ()
+                    names = find_all(mentioned, exp.Column) if mentioned is not None else ()
                     if any(column.parts[0].name.lower() == alias for column in names):
                         return False
     return True

@@ -16,9 +16,10 @@ from skerry.plan.choice import Choice
 from skerry.plan.estimate import Estimate
 from skerry.plan.joining import Joiner
 from skerry.plan.known import table_text
-from skerry.plan.mentions import Mentions, free_prefix, read_scopes
+from skerry.plan.mentions import Mentions, read_scopes
 from skerry.plan.place import Costs
 from skerry.plan.rest import rest_at
+from skerry.plan.rules.answers import asked
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.grouped import Grouped, grouped_body, may_be_grouped, put_grouped
@@ -30,6 +31,7 @@ from skerry.plan.size import Sizer
 from skerry.plan.source import Source
 from skerry.plan.unnest import put_in_from
 from skerry.sql.statement import Query
+from skerry.sql.walk import contains
 
 # So many subqueries of a query are tried in FROM; each costs another plan, and has to save more than a guess.
 _SUBQUERIES_MAX = 6
@@ -133,12 +135,13 @@ def _best_draft(
     best = _draft(query, query.tree.copy(), kept, site, partials, result)
     scans = {scan.node_name: scan for scan in query.tables}
     holders = {name: kept.of(scan) for name, scan in scans.items()}
-    tree = query.tree.copy()
-    if site.rules.has("blocks") and put_arms(tree, holders, free_prefix(tree, "arm_")):
-        other = _draft(query, tree, kept, site, partials, best.result)
-        best = other if _is_better(other, best) else best
+    if site.rules.has("blocks") and contains(query.tree, exp.SetOperation, exp.CTE):
+        tree = query.tree.copy()
+        if put_arms(tree, holders, best.mentions.free_prefix("arm_")):
+            other = _draft(query, tree, kept, site, partials, best.result)
+            best = other if _is_better(other, best) else best
     tried: set[tuple[str, ...]] = set()
-    prefix = free_prefix(best.tree, "subtree_")
+    prefix = best.mentions.free_prefix("subtree_")
     may_have = site.rules.has("subtrees") and has_outer_join(best.tree)
     for number in range(1, _SUBTREES_MAX + 1) if may_have else ():
         (tree, barred), name = best.copied(), f"{prefix}{number}"
@@ -157,20 +160,22 @@ def _with_groups(best: _Draft, query: Query, kept: KeptParts, site: Site, partia
     scans = {scan.node_name: scan for scan in query.tables}
     asked = {name: scan.table for name, scan in scans.items()}, {name: kept.of(scan) for name, scan in scans.items()}
     tried: set[tuple[str, ...]] = set()
-    prefix = free_prefix(best.tree, "grouped_")
+    prefix = best.mentions.free_prefix("grouped_")
+    found = may_be_grouped(best.mentions.scopes, *asked)
     while len(tried) < _GROUPED_MAX:
-        found = may_be_grouped(best.mentions.scopes, *asked)
         names = next((each.names for each in found if each.names not in tried and _are_fewer(best, each, site)), ())
         if not names:
             break
         tried.add(names)
         (tree, barred), name = best.copied(), f"{prefix}{len(tried)}"
-        again = [each for each in may_be_grouped(read_scopes(tree, scans), *asked) if each.names == names]
-        if not again:
+        again = (each for each in may_be_grouped(read_scopes(tree, scans), *asked) if each.names == names)
+        grouped = next(again, None)
+        if grouped is None:
             continue  # a query in FROM has columns that only its draft knows
-        put_grouped(again[0], name)
+        put_grouped(grouped, name)
         other = _draft(query, tree, kept, site, partials, best.result, barred)
-        best = other if _is_better(other, best, _doubt_s(other, name, site)) else best
+        if _is_better(other, best, _doubt_s(other, name, site)):
+            best, found = other, may_be_grouped(other.mentions.scopes, *asked)
     return best
 
 
@@ -199,8 +204,10 @@ def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, parti
         are_sent = all(other.answer_s(name) < math.inf for name in names)
         return other if are_sent and _is_better(other, best) else best
 
-    prefix = free_prefix(best.tree, "answer_")
+    prefix = best.mentions.free_prefix("answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
+        if all(each.names in tried for each in asked(best.mentions.scopes)):
+            break
         (tree, barred), name = best.copied(), f"{prefix}{number}"
         found = put(tree, tried, name)
         if not found:
@@ -209,7 +216,7 @@ def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, parti
         if best is before:
             left.setdefault(frozenset(table_text(part) for each in found for part in holders[each]), []).append(found)
     for alike in (each for each in left.values() if len(each) > 1):
-        (tree, barred), prefix, others = best.copied(), free_prefix(best.tree, "answer_"), tried.difference(alike)
+        (tree, barred), prefix, others = best.copied(), best.mentions.free_prefix("answer_"), tried.difference(alike)
         names = [f"{prefix}{number}" for number in range(1, len(alike) + 1)]
         if all(put(tree, others, name) for name in names):
             best = better(tree, names, barred)

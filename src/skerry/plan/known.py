@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def mention_keys(mention: Mention) -> tuple[str, ...]:
     """The rows of each part that pass the mention's conditions."""
-    filters = [condition.filter for condition in mention.conditions]
+    filters = [condition.plain for condition in mention.conditions]
     if mention.block is None and not mention.reads:
         return tuple(scan_key(part.member, part.table, part.files_version, filters) for part in mention.parts)
     texts = sorted(text for condition in filters for text in texts_of(condition))

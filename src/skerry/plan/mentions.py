@@ -23,7 +23,6 @@ from skerry.catalog.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import block_key, mention_keys, reads
-from skerry.plan.observed import texts_of
 from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.apart import Apart, moved, spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
@@ -34,7 +33,7 @@ from skerry.plan.rules.sets import is_asked_about, is_set
 from skerry.plan.rules.subqueries import movable
 from skerry.plan.selectivity import VALUES
 from skerry.plan.size import Sizer
-from skerry.sql.push import conjuncts, owner, resolve, unqualified
+from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Query, Scan
 from skerry.sql.walk import find_all
@@ -143,13 +142,9 @@ class Mentions:
         self.all = {name: each for name, each in self.all.items() if name not in self.apart}
         for mention in self.all.values():
             # Conditions that the rules have found refute more parts than those that were written on the table.
-            known = [unqualified(each.filter) for each in mention.conditions if each.subquery is None]
+            known = [each.plain for each in mention.conditions if each.subquery is None]
             mention.parts = kept.among(mention.parts, known)
         self._share()
-        if estimator.observed:
-            for mention in self.all.values():
-                for condition in mention.conditions:
-                    texts_of(condition.filter)  # copies know it then
         self._size(estimator)
 
     @cached_property
@@ -215,7 +210,7 @@ class Mentions:
         for name, mention in {**self.all, **self.apart}.items():
             for condition in mention.conditions:
                 if condition.subquery is not None and isinstance(condition.filter, exp.In):
-                    condition.filter.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
+                    condition.plain.meta[VALUES] = max(1.0, sizer.of(condition.filter.args["query"]).rows)
             if mention.block is not None:
                 size = sizer.of(mention.block.body)
                 if estimator.observed:

@@ -19,6 +19,7 @@ from skerry.plan.rules.joined import Joined
 from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
 from skerry.sql.statement import render
 from skerry.sql.types import decimal_of
+from skerry.sql.walk import find_all
 
 # Columns of an edge with bounds.
 _LOW, _HIGH = "low", "high"
@@ -228,7 +229,7 @@ def _where(builder: Builder, conditions: Sequence[Condition], part: TablePart, l
 
 def _read_in_place(builder: Builder, tree: exp.Expr, names: Sequence[str], part: TablePart, leaves: list[Leaf]) -> None:
     """Scans inside a subquery become tables of the same member."""
-    for node in list(tree.find_all(exp.Table)):
+    for node in find_all(tree, exp.Table):
         if node.name in names:
             leaf = TableLeaf(builder.placeholder(), builder.table_at(node.name, part.member))
             leaves.append(leaf)

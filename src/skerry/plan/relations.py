@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from skerry.sql.functions import is_aggregate
+from skerry.sql.walk import contains
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def _select(tree: exp.Select, scans: Collection[str]) -> Relation:
             relation = Aggregate(relation, tree.args.get("group"))
         if tree.args.get("having"):
             relation = Filter(relation, tree.args["having"].this)
-        if tree.args.get("windows") or any(item.find(exp.Window) for item in tree.expressions):
+        if tree.args.get("windows") or any(contains(item, exp.Window) for item in tree.expressions):
             relation = Window(relation, tuple(tree.args.get("windows") or ()))
     elif set(_said(tree)) - {"expressions", "order", "limit", "offset"}:
         return Opaque(tree)

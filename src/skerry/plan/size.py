@@ -30,7 +30,8 @@ from skerry.plan.relations import (
 from skerry.plan.selectivity import ColumnEstimate
 from skerry.plan.sides import Equal, Side, equal_between, equal_by_name
 from skerry.sql.functions import call_name
-from skerry.sql.push import split, unqualified
+from skerry.sql.push import split
+from skerry.sql.walk import contains
 
 if TYPE_CHECKING:
     from skerry.plan.mentions import Mention
@@ -70,7 +71,7 @@ class Sizer:
         name = self._name(relation)
         if name:
             mention = self._mentions[name]
-            filters = [unqualified(condition.filter) for condition in mention.conditions]
+            filters = [condition.plain for condition in mention.conditions]
             return self._estimator.scan(mention.parts, filters, mention.scan.columns, name)
         match relation:
             case Opaque(tree):
@@ -85,7 +86,7 @@ class Sizer:
             case Filter(input, condition):
                 estimate = self._of(input, named, split(condition))
                 # What speaks of one table was counted with its scan; an equality of two is the join's.
-                share = 0.5 ** sum(1 for each in split(condition) if each.find(exp.Query) is not None)
+                share = 0.5 ** sum(1 for each in split(condition) if contains(each, exp.Query))
                 return self._estimator.limit(estimate, estimate.rows * share)
             case Aggregate(input, keys):
                 return self._group(self._of(input, named), keys)

@@ -21,6 +21,7 @@ from skerry.plan.topn_sets import bounded_operands
 from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
+from skerry.sql.walk import contains
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ def bounded_at_sites(
     query: Query, parts: PartsOf, estimator: Estimator, rooms: Rooms | None = None
 ) -> tuple[Query, list[AtSite]]:
     """The query over the first rows of parts, wherever that pays and members have room, and what they are."""
+    if not contains(query.tree, exp.Limit):
+        return query, []
     rooms = rooms or Rooms()
     scans = {scan.node_name: scan for scan in query.tables}
     sizes = strewn({name: parts[name] for name in scans})

@@ -23,6 +23,7 @@ from skerry.plan.rules.topn import rows_wanted, top_rows
 from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.shape import result_shape
 from skerry.sql.statement import Query, Scan
+from skerry.sql.walk import find_all
 
 _ENDS = ("order", "limit", "offset")
 # Of these the greater of two is the greater in the type that both have in a union. Not of whole numbers that a float or
@@ -59,7 +60,7 @@ def bounded_operands(
 
 
 def _bounded(query: Query, root: exp.Expr) -> Iterator[_Bounded]:
-    for node in root.find_all(exp.Select, exp.Union):
+    for node in find_all(root, exp.Select, exp.Union):
         wanted = rows_wanted(node)
         union = _below(node) if isinstance(node, exp.Select) else node
         if wanted is None or union is None or not _is_all(union):
@@ -109,7 +110,7 @@ def _is_column(node: exp.Expr, source: exp.Expr) -> bool:
 def _unqualified(order: exp.Expr | None) -> exp.Expr | None:
     """The order as the union itself would say it."""
     copy = order.copy() if order is not None else None
-    for column in copy.find_all(exp.Column) if copy is not None else ():
+    for column in find_all(copy, exp.Column) if copy is not None else ():
         column.set("table", None)
     return copy
 

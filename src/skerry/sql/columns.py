@@ -10,7 +10,7 @@ from skerry.sql.functions import BARE_CALLS, is_generator
 from skerry.sql.names import TableRef, did_you_mean
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
-from skerry.sql.walk import nodes_of
+from skerry.sql.walk import find_all, nodes_of
 
 # Calls whose first argument is a unit (a bare word), not a column.
 UNIT_CALLS = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"})
@@ -62,7 +62,7 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
 def _value_names(tree: exp.Expr) -> set[str]:
     """Names of values in the statement itself: `o.x` may be a field of one, though a table is called o as well."""
     names: set[str] = set()
-    for node in tree.find_all(exp.Alias, exp.Aliases, exp.Lambda):
+    for node in find_all(tree, exp.Alias, exp.Aliases, exp.Lambda):
         parts = [node.args["alias"]] if isinstance(node, exp.Alias) else node.expressions
         names |= {part.name.lower() for part in parts}
     return names

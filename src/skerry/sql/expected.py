@@ -18,6 +18,7 @@ from sqlglot import exp
 from skerry.sql.impossible import BLANKS, bound_error, is_bound, is_no_date
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
+from skerry.sql.walk import find_all
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -54,7 +55,7 @@ def expected_places(tree: exp.Expr, scopes: Scopes) -> dict[str, list[Place]]:
         if kind is not None:
             place = Place(marker, kind, column.name, is_listed=isinstance(marker.parent, exp.In))
             found.setdefault(marker.name, []).append(place)
-    for clause in tree.find_all(exp.Limit, exp.Offset):
+    for clause in find_all(tree, exp.Limit, exp.Offset):
         if isinstance(clause.expression, exp.Placeholder):
             place = Place(clause.expression, BOUND, type(clause).__name__.upper(), clause)
             found.setdefault(clause.expression.name, []).append(place)
@@ -114,7 +115,7 @@ def _may_cast(family: str, value: str) -> bool:
 
 
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Placeholder, exp.Column]]:
-    for node in tree.find_all(*_COMPARISONS, exp.Between, exp.In):
+    for node in find_all(tree, *_COMPARISONS, exp.Between, exp.In):
         if node.find_ancestor(exp.Lambda) is not None:
             continue  # its variables are called as they like
         sides = [node.args.get(key) for key in ("this", "expression", "low", "high")]

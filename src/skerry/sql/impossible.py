@@ -14,6 +14,7 @@ from sqlglot import exp
 from skerry.errors import SqlError
 from skerry.sql.nodes import TypedLiteral
 from skerry.sql.position import error_at
+from skerry.sql.walk import find_all
 
 _DATE = re.compile(r"[+-]?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
 _DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -23,7 +24,7 @@ BLANKS = "".join(map(chr, [*range(0x21), *range(0x7F, 0xA0)]))  # what Spark tri
 
 def check_literals(tree: exp.Expr, text: str) -> None:
     """Raise SqlError at a typed literal, a LIMIT or an OFFSET that can have no value."""
-    for node in tree.find_all(TypedLiteral, exp.Limit, exp.Offset):
+    for node in find_all(tree, TypedLiteral, exp.Limit, exp.Offset):
         if isinstance(node, TypedLiteral):
             _check_time(node, text)
         else:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from skerry.errors import SqlError
 from skerry.sql.names import did_you_mean
 from skerry.sql.position import error_at
+from skerry.sql.walk import find_all
 
 RESERVED = "skerry_"
 
@@ -20,7 +21,7 @@ class Unbound(tuple[Any, ...]):
 
 def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | None, text: str) -> dict[str, Any]:
     """The value of every marker in `tree`; markers and values must match one to one."""
-    markers = sorted(tree.find_all(exp.Placeholder), key=lambda marker: int(marker.meta.get("start", 0)))
+    markers = sorted(find_all(tree, exp.Placeholder), key=lambda marker: int(marker.meta.get("start", 0)))
     named = [marker for marker in markers if marker.this]
     if named and len(named) != len(markers):
         raise error_at("use either ? or :name for parameters, not both", text, named[0])

@@ -7,7 +7,7 @@ from sqlglot import exp
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.nodes import ColonCast, SpokenCall
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import find_all
+from skerry.sql.walk import contains, find_all, nodes_of
 
 # Arithmetic, casts and calls: what a row may have an error in.
 _MAY_FAIL = (
@@ -37,6 +37,12 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     it makes one list first, of their ON and then WHERE: there `ON a <> 0 … WHERE 10 / a > 2` does not. Nor does
     `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead of what may guard it.
     """
+    if scope.conjuncts is None:
+        scope.conjuncts = _conjuncts(scope)
+    return scope.conjuncts
+
+
+def _conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     joins = scope.select.args.get("joins") or []
     by_node = {id(source.node): source for source in scope.sources}
     from_ = scope.select.args.get("from_")
@@ -60,7 +66,7 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     asked = [(conjunct, safe) for conjunct in (split(where.this) if where is not None else [])]
     found = [*found[listed:], *asked, *found[:listed]] if inner > 1 else [*asked, *found]
     has_outer = where is not None and any(join.args.get("side") not in (None, "") for join in joins)
-    return _guarded(found, scope) if has_outer or scope.select.find(exp.Subquery) is not None else found
+    return _guarded(found, scope) if has_outer or contains(scope.select, exp.Subquery) else found
 
 
 def _guarded(found: list[tuple[exp.Expr, list[Source]]], scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
@@ -69,7 +75,7 @@ def _guarded(found: list[tuple[exp.Expr, list[Source]]], scope: Scope) -> list[t
     guarded: list[Source] = []
     kept: list[tuple[exp.Expr, list[Source]]] = []
     for conjunct, allowed in found:
-        if guarded and any(isinstance(node, _MAY_FAIL) for node in conjunct.walk()):
+        if guarded and any(isinstance(node, _MAY_FAIL) for node in nodes_of(conjunct)):
             allowed = [source for source in allowed if source not in guarded]
         kept.append((conjunct, allowed))
         guarded += _guards(conjunct, allowed, scope)
@@ -124,7 +130,7 @@ def split(condition: exp.Expr) -> list[exp.Expr]:
 def owner(conjunct: exp.Expr, scope: Scope) -> Source | None:
     """The one base table that all columns of the conjunct surely are of; None when anything is in doubt."""
     found_owner: Source | None = None
-    for node in conjunct.walk():  # most end after a few nodes
+    for node in nodes_of(conjunct):
         if isinstance(node, exp.Query | exp.Window | exp.Lambda | exp.Star | exp.Filter | exp.WithinGroup | exp.Dot):
             return None
         name = call_name(node)

@@ -90,6 +90,6 @@ def _anywhere(tree: exp.Expr, scopes: Scopes) -> set[str]:
         is_alias = isinstance(around, exp.Table | exp.TableAlias) or node.arg_key == "alias"
         if not is_alias and id(around) not in claimed and id(node) not in claimed:
             found.add(node.name.lower())
-    for query in tree.find_all(exp.SetOperation, exp.Subquery):
+    for query in find_all(tree, exp.SetOperation, exp.Subquery):
         found |= {name.name.lower() for each in endings(query) for name in find_all(each, exp.Identifier)}
     return found

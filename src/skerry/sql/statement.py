@@ -23,7 +23,7 @@ from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
-from skerry.sql.walk import find_all
+from skerry.sql.walk import find_all, nodes_of
 
 __all__ = ["AnalyzeTable", "DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
 
@@ -224,6 +224,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
         expected.check_values(places, bound, text)
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
+    _forget_places(tree)
     needed = needed_columns(tree, scopes, sources)
     filters = pushed_filters(scopes, sources)
     scans = []
@@ -232,3 +233,9 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
         scans.append(Scan(name, source.table, needed[name], filters[name]))
     types = {name: known[0].type for name, known in places.items()}
     return Query(tree, tuple(scans), bound, uses_now, types, is_named)
+
+
+def _forget_places(tree: exp.Expr) -> None:
+    """Where nodes stand in the text is not asked any more, and would be copied with every tree that is tried."""
+    for node in nodes_of(tree):
+        node._meta = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,34 @@ from skerry.testing.corpus import part_view
 from skerry.testing.nasty import SampleTable, make_nasty
 from skerry.testing.oracle import SparkOracle, make_tpch
 from skerry.testing.sites import tpch_tables, write_config
+from tests.integration.member.member_sites import stats_of, wait_until
 
 Ask = Callable[..., pa.Table]
+# Statistics come from footers and samples, one table after the other, beside whatever else the machine has to do.
+STATISTICS_S = 90.0
 
 # One row a batch and one byte of credit: every batch waits for its own grant.
 TINY = {"batch_rows": 1, "first_credits_bytes": 1, "page_rows": 3}
+
+
+def wait_for_statistics(cluster: LocalCluster) -> None:
+    """Every member knows those of all Parquet tables: plans do not depend on how far the background has come."""
+    told = [
+        (at, site, table)
+        for at in cluster.members
+        for site, member in cluster.config.members.items()
+        for table, each in member.tables.items()
+        if each.format == "parquet"
+    ]
+    wait_until(lambda: all(stats_of(cluster, *each) for each in told), "statistics", STATISTICS_S)
+
+
+@contextmanager
+def started(path: Path, engine: Engine) -> Iterator[LocalCluster]:
+    """A cluster whose plans are those of a cluster that has been there for a while."""
+    with LocalCluster(str(path), engine=engine) as cluster:
+        wait_for_statistics(cluster)
+        yield cluster
 
 
 @pytest.fixture(scope="session")
@@ -48,7 +72,7 @@ def oracle(spark_engine: Any, sample_tables: tuple[SampleTable, ...]) -> SparkOr
 @pytest.fixture(scope="session")
 def cluster(spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]) -> Iterator[LocalCluster]:
     path = write_config(data_root / "skerry.yaml", data_root, sample_tables)
-    with LocalCluster(str(path), engine=spark_engine) as cluster:
+    with started(path, spark_engine) as cluster:
         yield cluster
 
 
@@ -58,7 +82,7 @@ def tiny_cluster(
 ) -> Iterator[LocalCluster]:
     """The same sites with the smallest batches, credits and pages that are allowed."""
     path = write_config(data_root / "tiny.yaml", data_root, sample_tables, limits=TINY)
-    with LocalCluster(str(path), engine=spark_engine) as cluster:
+    with started(path, spark_engine) as cluster:
         yield cluster
 
 
@@ -68,7 +92,7 @@ def sail_cluster(
 ) -> Iterator[LocalCluster]:
     """The same sites on Sail: no JVM."""
     path = write_config(data_root / "sail.yaml", data_root, sample_tables, spark={"sail": True})
-    with LocalCluster(str(path), engine=sail_engine) as cluster:
+    with started(path, sail_engine) as cluster:
         yield cluster
 
 

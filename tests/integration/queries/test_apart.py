@@ -15,6 +15,7 @@ from skerry.testing.cluster import LocalCluster
 from skerry.testing.corpus import read_corpus
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.sites import write_config
+from tests.integration.queries.conftest import started
 
 pytestmark = pytest.mark.sail
 
@@ -26,7 +27,7 @@ APART = [name for name in CORPUS if name.startswith("rules_apart_")]
 def slow_sail(sail_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]) -> Iterator[LocalCluster]:
     links = [{"between": [one, other], "mbit": 0.01} for one in SITES for other in SITES if one < other]
     path = write_config(data_root / "slow-sail.yaml", data_root, sample_tables, spark={"sail": True}, links=links)
-    with LocalCluster(str(path), engine=sail_engine) as cluster:
+    with started(path, sail_engine) as cluster:
         yield cluster
 
 
@@ -36,7 +37,7 @@ def full_sail(sail_engine: Engine, data_root: Path, sample_tables: tuple[SampleT
     links = [{"between": list(pair), "mbit": 0.01} for pair in pairwise(SITES)]
     path = data_root / "full-sail.yaml"
     write_config(path, data_root, sample_tables, spark={"sail": True}, links=links, capacity={"oslo": 1})
-    with LocalCluster(str(path), engine=sail_engine) as cluster:
+    with started(path, sail_engine) as cluster:
         yield cluster
 
 

@@ -22,6 +22,8 @@ from skerry.testing.sites import write_config
 from tests.integration.member.member_sites import stats_of, wait_until
 
 ROWS = 40
+# Who does not answer in this time is taken to have other files, and its part is read.
+PATIENT = {"login_s": 60}
 _DAY = date(2024, 1, 1)
 _MOMENT = datetime(2024, 1, 1, tzinfo=UTC)
 # Of each column: the value of row n. Sites have the rows 0 to 39, 40 to 79 and 80 to 119.
@@ -111,7 +113,8 @@ def make_spans(root: Path) -> tuple[SampleTable, ...]:
 
 
 def start(engine: Engine, root: Path, tables: tuple[SampleTable, ...], spark: dict[str, Any]) -> LocalCluster:
-    cluster = LocalCluster(str(write_config(root / "skerry.yaml", root, tables, spark=spark)), engine=engine)
+    path = write_config(root / "skerry.yaml", root, tables, spark=spark, limits=PATIENT)
+    cluster = LocalCluster(str(path), engine=engine)
     cluster.start()
     wait_for_statistics(cluster)
     return cluster

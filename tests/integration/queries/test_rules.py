@@ -16,6 +16,7 @@ from skerry.testing.corpus import Entry, read_corpus
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.oracle import SparkOracle, same_answer, tpch_answers
 from skerry.testing.sites import write_config
+from tests.integration.queries.conftest import started
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +34,7 @@ def slow_cluster(
 ) -> Iterator[LocalCluster]:
     links = [{"between": [one, other], "mbit": 0.01} for one in SITES for other in SITES if one < other]
     path = write_config(data_root / "slow.yaml", data_root, sample_tables, links=links)
-    with LocalCluster(str(path), engine=spark_engine) as cluster:
+    with started(path, spark_engine) as cluster:
         yield cluster
 
 

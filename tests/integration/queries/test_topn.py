@@ -15,6 +15,7 @@ from skerry.testing.corpus import Entry, read_corpus
 from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.oracle import SparkOracle
 from skerry.testing.sites import write_config
+from tests.integration.queries.conftest import started
 
 pytestmark = pytest.mark.spark
 
@@ -31,7 +32,7 @@ def slow_cluster(
     spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
 ) -> Iterator[LocalCluster]:
     path = write_config(data_root / "topn.yaml", data_root, sample_tables, links=LINKS)
-    with LocalCluster(str(path), engine=spark_engine) as cluster:
+    with started(path, spark_engine) as cluster:
         yield cluster
 
 
@@ -40,7 +41,7 @@ def slow_sail_cluster(
     sail_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
 ) -> Iterator[LocalCluster]:
     path = write_config(data_root / "topn_sail.yaml", data_root, sample_tables, links=LINKS, spark={"sail": True})
-    with LocalCluster(str(path), engine=sail_engine) as cluster:
+    with started(path, sail_engine) as cluster:
         yield cluster
 
 

@@ -33,6 +33,7 @@ def alive(pids: list[int]) -> list[int]:
 @pytest.mark.spark
 @pytest.mark.e2e
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # two JVMs start one after the other
 def test_kill_9_of_a_member_ends_its_jvm_and_python_workers_and_leaves_no_file() -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     member = subprocess.Popen(

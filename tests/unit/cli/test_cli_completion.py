@@ -64,5 +64,5 @@ def test_names_come_in_the_background_and_an_error_offers_nothing() -> None:
 
     names = Names(ask)
     assert names.tables() == {}
-    assert asked.wait(10)
+    assert asked.wait(60)
     assert names.tables() == {}

@@ -24,7 +24,7 @@ from skerry.cli.prompt import Prompt, history_path
 from skerry.cli.sql import Runner
 from skerry.wire.client_messages import ClientClose, ClientExecute, ClientStatus
 from skerry.wire.messages import Failure
-from tests.unit.client.scripted_member import Answers, ScriptedMember, member_with
+from tests.unit.client.scripted_member import WAIT_S, Answers, ScriptedMember, member_with
 
 CITIES = pa.table({"city": ["Bergen", None], "people": [291940, 5]})
 ANSWERS = {
@@ -104,7 +104,7 @@ def test_a_reader_that_stops_ends_it_quietly(member: ScriptedMember, output_form
     os.close(read_end)
     command = [sys.executable, "-m", "skerry", "sql", member.url, "--format", output_format, "SELECT * FROM cities"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, env=environment, timeout=30)
+    ended = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, env=environment, timeout=WAIT_S)
     os.close(write_end)
     assert (ended.returncode, ended.stderr) == (141, b"")
 
@@ -117,7 +117,7 @@ def test_what_is_typed_for_a_pipe_is_a_script(member: ScriptedMember) -> None:
     with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, env=environment, text=True) as process:
         os.close(terminal)
         os.write(master, b"SELECT * FROM cities;\n\x04")
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=WAIT_S)
     os.close(master)
     assert out.startswith(" city   | people\n--------+--------\n")
     assert "\x1b" not in out
@@ -127,7 +127,7 @@ def test_what_is_typed_for_a_pipe_is_a_script(member: ScriptedMember) -> None:
 def test_python_m(module: str) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [sys.executable, "-m", module, "--help"]
-    ended = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=30)
+    ended = subprocess.run(command, capture_output=True, env=environment, text=True, timeout=WAIT_S)
     assert (ended.returncode, ended.stderr) == (0, "")
     assert ended.stdout.startswith("Usage: skerry [OPTIONS] COMMAND")
 
@@ -198,9 +198,10 @@ def test_on_a_terminal_progress_is_shown_and_ctrl_c_ends_the_query(member: Scrip
         while b"fragments 1/2" not in shown:
             shown += os.read(master, 1000)
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        # Read to the end before it is waited for: it could not end with a terminal that takes no more.
         while b"cancelled" not in shown:
             shown += os.read(master, 1000)
+        assert process.wait(WAIT_S) == 130
     finally:
         process.kill()
         process.wait()

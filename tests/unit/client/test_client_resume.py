@@ -30,7 +30,16 @@ from skerry.wire.client_messages import (
     Page,
 )
 from skerry.wire.messages import Failure, Goodbye, Hello, Message, Ping, Schema
-from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with, page_of, schema_of
+from tests.unit.client.scripted_member import (
+    WAIT_S,
+    Answers,
+    Peer,
+    Script,
+    ScriptedMember,
+    member_with,
+    page_of,
+    schema_of,
+)
 
 ROWS = 1000
 NUMBERS = pa.table({"n": list(range(ROWS))})
@@ -162,21 +171,35 @@ def test_a_member_that_is_not_there_any_more_ends_the_resuming_at_once() -> None
         assert not connection.usable
 
 
-def test_resuming_ends_with_its_time() -> None:
-    """The member's port takes connections, but nobody welcomes them."""
+def unwelcoming(times: int) -> Script:
+    """The member's port takes connections, but so many of them after the first, which is lost, are not welcomed."""
     answers = Answers({"numbers": NUMBERS}, page_rows=64)
-    hellos = count()
+    hellos, fetches = count(), count()
 
     def script(peer: Peer, message: Message) -> None:
-        if (isinstance(message, Hello) and next(hellos)) or isinstance(message, ClientFetch):
+        if (isinstance(message, Hello) and 0 < next(hellos) <= times) or (
+            isinstance(message, ClientFetch) and next(fetches) == 0
+        ):
             peer.end()
         else:
             answers(peer, message)
 
-    with member_with(script) as member, skerry.connect(member.url, resume_s=1) as connection:
-        with pytest.raises(skerry.OperationalError, match=r"dialled again for 1 s \(resume_s\)"):
-            connection.cursor().execute("numbers").fetchall()
-        assert len(member.of(Hello)) > 2
+    return script
+
+
+def test_a_member_that_does_not_welcome_is_dialled_again_and_again() -> None:
+    with member_with(unwelcoming(3)) as member, skerry.connect(member.url, resume_s=1000) as connection:
+        assert connection.cursor().execute("numbers").fetchall() == EVERY
+        assert len(member.of(Hello)) == 5
+
+
+def test_resuming_ends_with_its_time() -> None:
+    with (
+        member_with(unwelcoming(1_000_000)) as member,
+        skerry.connect(member.url, resume_s=0.5) as connection,
+        pytest.raises(skerry.OperationalError, match=r"dialled again for 0\.5 s \(resume_s\)"),
+    ):
+        connection.cursor().execute("numbers").fetchall()
 
 
 def test_cancel_and_close_while_the_connection_is_lost() -> None:
@@ -230,8 +253,30 @@ def test_a_member_that_pings_and_falls_silent_is_lost() -> None:
         with pytest.raises(SiteError, match="silent for too long"):
             execute(link, link.new_cursor(), "numbers")
         member.wait_for_ends(1)
-        # Without resume_s it is waited for longer: being wrong would cost the query. The last ping may be cut off.
-        assert len(member.of(Ping)) in (8, 9)
+        # One for each silence but the last, which ends it; how many are sent before the end is up to the writer.
+        assert len(member.of(Ping)) <= 9
+        link.close()
+
+
+def test_who_cannot_resume_waits_longer_for_a_member_that_is_silent() -> None:
+    """Being wrong would cost the query."""
+    answers = Answers({})
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientExecute):
+            peer.send(Ping(0))
+        elif isinstance(message, Ping):
+            if len(member.of(Ping)) == 2 * limits.heartbeats_missed:
+                peer.send(ClientResult(member.of(ClientExecute)[0].request, update_count=1))
+        else:
+            answers(peer, message)
+
+    limits = Limits(heartbeat_s=0.02, wait_s=WAIT_S)
+    with member_with(script) as member:
+        link = link_to(member, limits)
+        core = link.new_cursor()
+        execute(link, core, "numbers")
+        assert core.update_count == 1
         link.close()
 
 

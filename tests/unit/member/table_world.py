@@ -25,7 +25,7 @@ from skerry.wire.messages import Schema
 COLUMNS = (Column("k", "int"), Column("s", "string"))
 FOUND = {"k": {"nulls": 0, "ndv": 3, "low": "1", "high": "3"}, "s": {"nulls": 1, "ndv": 2, "low": "a", "high": "b"}}
 ROWS = 3
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 class Spark:

@@ -89,10 +89,11 @@ def test_it_does_not_wait_for_ever(tmp_path: Path) -> None:
             await w.look()
             assert await w.settle() is None
             assert (w.spark.jobs, w.news, w.warnings) == ([], 0, [])
-            # It is asked for again in a better moment.
+            # It is asked for again in a better moment; a busy machine may miss some.
             w.lull.running(0)
-            await w.look()
-            assert await w.settle() is not None
+            while await w.settle() is None:
+                await w.look()
+            assert (len(w.spark.jobs), w.warnings) == (1, [])
 
     run(test)
 

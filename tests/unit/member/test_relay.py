@@ -39,7 +39,7 @@ links:
   - {between: [tromso, oslo], mbit: 10000}
 """)
 TOPOLOGY = Topology(CONFIG)
-LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=64 * KIB, wait_s=3.0)
+LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=64 * KIB)
 CHANNEL = ChannelId(QUERY, 1, "bergen", "oslo")
 ROWS = [(number, f"{Random(number).random()} {'x' * 200}") for number in range(100)]
 

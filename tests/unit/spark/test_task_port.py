@@ -328,5 +328,5 @@ for piece, _ in sized_pieces(row, Limits()):
 assert "pandas" not in sys.modules, "pandas was imported"
 assert row.column(1)[0].as_py() == 2**62
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr

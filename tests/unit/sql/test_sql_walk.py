@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import contains, find_all, nodes_of
 from tests.plans.plan_cases import all_cases, bound
 
 
@@ -13,6 +13,9 @@ def test_nodes_come_as_sqlglot_has_them() -> None:
         tree = bound(case.sql, case.header.get("parameters")).tree
         assert list(map(id, nodes_of(tree))) == list(map(id, tree.walk()))
         assert list(map(id, find_all(tree, exp.Column))) == list(map(id, tree.find_all(exp.Column)))
+        kinds = exp.Subquery, exp.SetOperation
+        assert list(map(id, find_all(tree, *kinds))) == list(map(id, tree.find_all(*kinds)))
+        assert contains(tree, *kinds) == bool(find_all(tree, *kinds))
 
 
 def test_who_changes_the_tree_sees_the_nodes_that_it_had() -> None:

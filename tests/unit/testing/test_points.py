@@ -25,7 +25,7 @@ REACH = (
 def run(armed: Path | None) -> tuple[int, str]:
     env = {name: value for name, value in os.environ.items() if name != VARIABLE}
     env |= {"PYTHONPATH": str(SOURCE.parent)} | ({VARIABLE: str(armed)} if armed is not None else {})
-    made = subprocess.run([sys.executable, "-uc", REACH], env=env, capture_output=True, text=True, timeout=30)
+    made = subprocess.run([sys.executable, "-uc", REACH], env=env, capture_output=True, text=True, timeout=100)
     return made.returncode, made.stdout.replace("\n", "")
 
 

@@ -11,7 +11,7 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Check, Message
 from skerry.wire.peers import Peers
 from skerry.wire.session import Identity
-from tests.unit.wire.looping import BERGEN, OSLO, QUICK, Cutter
+from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, Cutter
 
 
 def check(number: int) -> Check:
@@ -60,6 +60,11 @@ class Member:
     def send(self, peer: str, number: int) -> None:
         assert self.peers is not None
         self.peers.send(peer, check(number))
+
+    def be_patient(self, is_patient: bool = True) -> None:
+        """Do not lose a peer that a busy machine keeps waiting; or no longer than `limits.wait_s` says."""
+        assert self.peers is not None
+        self.peers.be_patient(dict.fromkeys(self.addresses, GIVE_UP_S) if is_patient else {})
 
     async def crash(self) -> None:
         """Like kill -9: connections reset, no Goodbye, nobody listens."""

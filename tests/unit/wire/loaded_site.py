@@ -20,8 +20,7 @@ from skerry.wire.session import Identity
 from tests.unit.wire.looping import OSLO, QUICK
 
 CHANNEL = ChannelId(QueryId("oslo", "0" * 32), 1, "bergen", "oslo")
-# A peer may be away for longer than its silence takes to be noticed.
-LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=MIB, login_s=0.5, wait_s=6.0)
+LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=MIB)
 BODY = Random(1).randbytes(64 * KIB)
 
 

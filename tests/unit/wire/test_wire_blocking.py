@@ -19,7 +19,7 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Goodbye, Hello, Ping
 from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection
-from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run
+from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, run
 
 
 async def echo(connection: Connection, hello: Hello) -> None:
@@ -45,23 +45,23 @@ def against_listener(work: Callable[[str], None], address: str = "tcp:127.0.0.1:
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
 def test_frames_travel_both_ways(kind: str, tmp_path: Path) -> None:
     def work(address: str) -> None:
-        with BlockingConnection.connect(address, 5.0) as connection:
-            assert connection.login(make_hello(BERGEN, "client"), 5.0).member == "oslo"
+        with BlockingConnection.connect(address, GIVE_UP_S) as connection:
+            assert connection.login(make_hello(BERGEN, "client"), GIVE_UP_S).member == "oslo"
             for size in (1, 50_000, 2_000_000):
                 body = os.urandom(size)
                 connection.send_parts(encode_batch_frame(Batch(0, 0, False, 1, size, 0), body))
-                frame = connection.receive(5.0)
+                frame = connection.receive(GIVE_UP_S)
                 assert frame is not None
                 assert split_batch(frame)[1] == body
             for number in range(3):
                 connection.send(Ping(number))
-            assert [decode(frame) for _ in range(3) if (frame := connection.receive(5.0))] == [
+            assert [decode(frame) for _ in range(3) if (frame := connection.receive(GIVE_UP_S))] == [
                 Ping(0),
                 Ping(1),
                 Ping(2),
             ]
             connection.send(Goodbye())
-            assert connection.receive(5.0) is None
+            assert connection.receive(GIVE_UP_S) is None
             assert connection.bytes_sent > 2_000_000 < connection.bytes_received
 
     against_listener(work, "tcp:127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/s")
@@ -69,22 +69,22 @@ def test_frames_travel_both_ways(kind: str, tmp_path: Path) -> None:
 
 def test_a_refused_login_raises_the_reason() -> None:
     def work(address: str) -> None:
-        with BlockingConnection.connect(address, 5.0) as connection:
+        with BlockingConnection.connect(address, GIVE_UP_S) as connection:
             hello = Hello("client", (99,), "fjords", "someone", 1)
             with pytest.raises(VersionError, match="someone speaks protocol versions 99"):
-                connection.login(hello, 5.0)
+                connection.login(hello, GIVE_UP_S)
 
     against_listener(work)
 
 
 def test_waiting_is_bounded_and_can_go_on() -> None:
     def work(address: str) -> None:
-        with BlockingConnection.connect(address, 5.0) as connection:
-            connection.login(make_hello(BERGEN, "client"), 5.0)
+        with BlockingConnection.connect(address, GIVE_UP_S) as connection:
+            connection.login(make_hello(BERGEN, "client"), GIVE_UP_S)
             with pytest.raises(TimeoutError):
                 connection.receive(0.01)
             connection.send(Ping(1))
-            assert connection.receive(5.0) is not None
+            assert connection.receive(GIVE_UP_S) is not None
 
     against_listener(work)
 
@@ -93,8 +93,8 @@ def test_close_wakes_another_thread() -> None:
     outcome: list[object] = []
 
     def work(address: str) -> None:
-        connection = BlockingConnection.connect(address, 5.0)
-        connection.login(make_hello(BERGEN, "client"), 5.0)
+        connection = BlockingConnection.connect(address, GIVE_UP_S)
+        connection.login(make_hello(BERGEN, "client"), GIVE_UP_S)
         waiting = threading.Event()
 
         def wait() -> None:
@@ -128,15 +128,15 @@ def test_close_wakes_another_thread() -> None:
 )
 def test_ends_of_a_stream_are_told_apart(data: bytes, kind: type[PeerError] | None, reason: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        connection = BlockingConnection.connect(f"tcp:127.0.0.1:{server.getsockname()[1]}", 5.0)
+        connection = BlockingConnection.connect(f"tcp:127.0.0.1:{server.getsockname()[1]}", GIVE_UP_S)
         with connection, server.accept()[0] as peer:
             peer.sendall(data)
             peer.shutdown(socket.SHUT_WR)
             if kind is None:
-                assert connection.receive(5.0) is None
+                assert connection.receive(GIVE_UP_S) is None
             else:
                 with pytest.raises(kind, match=reason):
-                    connection.receive(5.0)
+                    connection.receive(GIVE_UP_S)
 
 
 def test_a_peer_that_reads_nothing_ends_a_write_in_time() -> None:

@@ -131,7 +131,7 @@ def test_a_codec_that_nobody_knows_is_refused() -> None:
         connection = await connect(listener.address, LIMITS)
         await login(connection, make_hello(BERGEN, "data"))
         connection.send(OpenChannel(CHANNEL, encode_schema(SCHEMA), 0, "brotli"))
-        frame = await connection.receive(1.0)
+        frame = await connection.receive()
         assert frame is not None
         assert b"no codec 'brotli'" in bytes(frame.payload)
         connection.abort()

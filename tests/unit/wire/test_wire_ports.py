@@ -193,7 +193,7 @@ def test_a_port_serves_its_own_channel_only() -> None:
             connection = await connect(address, LIMITS)
             await login(connection, make_hello(BERGEN, "data"))
             connection.send(OpenChannel(channel_id(number), b"", 0))
-            frame = await connection.receive(1.0)
+            frame = await connection.receive()
             connection.abort()
             await connection.wait_closed()
             assert frame is not None

@@ -18,6 +18,7 @@ from skerry.plan.rules.blocks import SET, home_of
 from skerry.plan.rules.ctes import is_outside
 from skerry.plan.rules.sets import feeds_set
 from skerry.sql.statement import render
+from skerry.sql.walk import find_all
 
 # Marks a SELECT that stands around an arm.
 _ARM = "arm"
@@ -29,12 +30,12 @@ _ORDERS = ("order", "sort", "cluster", "distribute")
 
 def put_arms(tree: exp.Expr, holders: Mapping[str, Sequence[TablePart]], prefix: str) -> bool:
     """Puts arms in FROM, under names that begin with `prefix`; False if there is none."""
-    if sum(1 for _ in tree.find_all(exp.SetOperation, exp.CTE)) > _ARMS_MAX or _orders_by_table(tree):
+    if len(find_all(tree, exp.SetOperation, exp.CTE)) > _ARMS_MAX or _orders_by_table(tree):
         return False
     found: list[tuple[exp.Expr, list[exp.Expr] | None]] = []
     for arm, is_first in _arms(tree, holders):
         found.append((arm, None if is_first else _numbered(arm, f"{prefix}c")))
-    for cte in tree.find_all(exp.CTE):
+    for cte in find_all(tree, exp.CTE):
         if _is_home(cte.this, holders) and _bare(cte.this) is not None and is_outside(cte):
             found.append((cte.this, cte.args["alias"].args.get("columns")))
     for number, (arm, columns) in enumerate(found):
@@ -44,7 +45,7 @@ def put_arms(tree: exp.Expr, holders: Mapping[str, Sequence[TablePart]], prefix:
 
 def without_arms(tree: exp.Expr) -> None:
     """Puts back those that are still queries."""
-    for select in [node for node in tree.find_all(exp.Select) if _ARM in node.meta]:
+    for select in [node for node in find_all(tree, exp.Select) if _ARM in node.meta]:
         derived = select.args["from_"].this
         if isinstance(derived, exp.Subquery):
             body = derived.this
@@ -76,7 +77,7 @@ def _is_distinct(arm: exp.Expr) -> bool:
 
 def _arms(tree: exp.Expr, holders: Mapping[str, Sequence[TablePart]]) -> Iterator[tuple[exp.Expr, bool]]:
     """The largest ones of one site, of operations over several; with whether their columns' names are the result's."""
-    for operation in list(tree.find_all(exp.SetOperation)):
+    for operation in find_all(tree, exp.SetOperation):
         if isinstance(operation.parent, exp.SetOperation) or _in_brackets(operation) or not is_outside(operation):
             continue
         if _is_home(operation, holders):
@@ -137,9 +138,9 @@ def _numbered(arm: exp.Expr, prefix: str) -> list[exp.Expr] | None:
 
 def _orders_by_table(tree: exp.Expr) -> bool:
     """`… UNION … ORDER BY t.x`: the name of a table of the first arm is known to the order, and would be no more."""
-    for node in tree.find_all(exp.SetOperation, exp.Subquery):
+    for node in find_all(tree, exp.SetOperation, exp.Subquery):
         for key in _ORDERS:
             order = node.args.get(key)
-            if order is not None and any(column.args.get("table") for column in order.find_all(exp.Column)):
+            if order is not None and any(column.args.get("table") for column in find_all(order, exp.Column)):
                 return True
     return False

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from skerry.plan.rules.blocks import is_stable
 from skerry.sql.statement import Query, Scan
+from skerry.sql.walk import contains, find_all
 
 # More copies than that would cost more than they save.
 _NODES_MAX = 5_000
@@ -23,17 +24,17 @@ _NODES_MAX = 5_000
 
 def without_ctes(query: Query, partials: Collection[str] = ()) -> Query:
     """The same query when none of them may move. What reads `partials` is not copied: it would read them twice."""
-    if query.tree.find(exp.With) is None:
+    if not contains(query.tree, exp.With):
         return query
     tree = query.tree.copy()
-    names = Counter(cte.alias.lower() for cte in tree.find_all(exp.CTE))
+    names = Counter(cte.alias.lower() for cte in find_all(tree, exp.CTE))
     scans = {scan.node_name: scan for scan in query.tables}
-    copies = _Copies(scans, {node.name.lower() for node in query.tree.find_all(exp.Identifier)})
+    copies = _Copies(scans, {node.name.lower() for node in find_all(query.tree, exp.Identifier)})
     moved = _Moved(tree, copies, {name for name, count in names.items() if count > 1}, frozenset(partials))
     for cte in list(_in_order(tree)):
         moved.decide(cte)
     moved.put(tree)
-    left = {node.name for node in tree.find_all(exp.Table)}
+    left = {node.name for node in find_all(tree, exp.Table)}
     tables = tuple(scan for name, scan in copies.scans.items() if name in left)
     return dataclasses.replace(query, tree=tree, tables=tables)
 
@@ -139,7 +140,7 @@ class _Moved:
 def _mentions(tree: exp.Expr) -> list[exp.Table]:
     """Relations that are named by a word: scans and WITH queries."""
     return [
-        node for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier) and not node.args.get("db")
+        node for node in find_all(tree, exp.Table) if isinstance(node.this, exp.Identifier) and not node.args.get("db")
     ]
 
 
@@ -152,7 +153,7 @@ class _Copies:
         self._used: set[str] = set()
 
     def rename(self, tree: exp.Expr) -> None:
-        for node in tree.find_all(exp.Table):
+        for node in find_all(tree, exp.Table):
             if node.name not in self.scans:
                 continue
             if node.name in self._used:

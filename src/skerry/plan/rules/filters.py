@@ -7,13 +7,14 @@ from collections.abc import Collection
 from sqlglot import exp
 
 from skerry.sql.push import split
+from skerry.sql.walk import find_all
 
 
 def without_moved(tree: exp.Expr, moved: Collection[int]) -> None:
     """Take the conjuncts with these identities out of the tree's WHEREs and ONs."""
     if not moved:
         return
-    for select in list(tree.find_all(exp.Select)):
+    for select in find_all(tree, exp.Select):
         where = select.args.get("where")
         if where is not None:
             kept = _kept(where.this, moved)

@@ -21,7 +21,6 @@ from skerry.plan.mentions import Mention, Pairs
 from skerry.plan.observed import distinct_of
 from skerry.plan.place import Costs
 from skerry.plan.rules.ranges import Pair, between, range_pairs
-from skerry.sql.push import unqualified
 
 # A reduction makes its receiver wait for one more Spark job.
 JOB_S = 0.005
@@ -146,7 +145,7 @@ class Reducer:
     def _scan(self, mention: Mention) -> Estimate:
         found = self._scans.get(mention.name)
         if found is None:
-            filters = [unqualified(condition.filter) for condition in mention.conditions]
+            filters = [condition.plain for condition in mention.conditions]
             wanted = {own for pairs in mention.arcs.values() for own, _ in pairs}
             # Other mentions of the table may travel as one with it.
             table = mention.scan.table
