@@ -28,7 +28,7 @@ from hypothesis.internal.conjecture import providers
 if TYPE_CHECKING:
     from skerry.spark.engine import Engine
 
-# Machines differ in speed, so no wall-clock deadlines. Each run tries the same examples, `make properties` SEEDS new ones.
+# Machines differ in speed, so no wall-clock deadlines. Each run has the same examples, `make properties` SEEDS others.
 settings.register_profile(
     "default", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -13,7 +13,7 @@ from tests.integration.member.member_sites import TICKS, wait_until
 
 pytestmark = pytest.mark.spark
 
-# The first of tromso's rows come soon, more than a batch has, and fill the limit. (Spark fills it from every partition.)
+# The first of tromso's rows come soon, more than a batch has, and fill the limit (Spark fills it from every partition).
 # The others, which nobody needs then, take minutes.
 SQL = """
 SELECT id, note FROM (
