@@ -19,8 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 _READY = "is ready at"
-_START_S = 180.0
-_STOP_S = 60.0  # a member whose Spark is still starting stops when that is done
+_START_S = 300.0  # three Sparks at once on a small, busy machine take minutes
+_STOP_S = 180.0  # a member whose Spark is still starting stops when that is done; one that is killed leaves files
+_READ_S = 10.0  # for the last words of a process that has ended
 
 
 class MemberProcess:
@@ -82,7 +83,7 @@ class MemberProcess:
         """Close what ties this process to the member."""
         for reader in self._readers:
             if self.has_ended:
-                reader.join(1.0)
+                reader.join(_READ_S)
         if self.has_ended:
             for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
                 if stream is not None:

@@ -19,6 +19,7 @@ from skerry.plan.known import table_text
 from skerry.plan.mentions import Mentions, read_scopes
 from skerry.plan.place import Costs
 from skerry.plan.rest import rest_at
+from skerry.plan.rules.answers import asked
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.grouped import Grouped, grouped_body, may_be_grouped, put_grouped
@@ -205,6 +206,8 @@ def _with_answers(best: _Draft, query: Query, kept: KeptParts, site: Site, parti
 
     prefix = best.mentions.free_prefix("answer_")
     for number in range(1, _SUBQUERIES_MAX + 1):
+        if all(each.names in tried for each in asked(best.mentions.scopes)):
+            break
         (tree, barred), name = best.copied(), f"{prefix}{number}"
         found = put(tree, tried, name)
         if not found:

@@ -14,11 +14,14 @@ from sqlglot.tokens import Token, TokenType
 from skerry.sql.position import sql_error
 from skerry.sql.words import KEYWORDS, PAIRS
 
-_SPACE = re.compile(r"[ \t\n\f\r\u000b\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+")
-_LINE_COMMENT = re.compile(r"--(?:\\\n|[^\r\n])*\r?\n?")
+_SPACE = r"[ \t\n\f\r\u000b\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+"
+_LINE_COMMENT = r"--(?:\\\n|[^\r\n])*\r?\n?"
+_SKIPPED = re.compile(rf"(?:{_SPACE}|{_LINE_COMMENT})+")
 _DIGITS = r"(?:[0-9]+\.[0-9]*|\.[0-9]+)"
 _NUMBER = re.compile(rf"(?:{_DIGITS}(?:[eE][+-]?[0-9]+)?(?:BD|[FD])?|[0-9]+(?:[eE][+-]?[0-9]+)?(?:BD|[FDLSY])?)", re.I)
 _WORD = re.compile(r"[^\W]+")
+# Most tokens: neither a number nor the X or R of a string.
+_SURE_WORD = re.compile(r"[^\W\d]\w*+(?!\s*['\"])")
 _SINGLE = r"'(?:[^'\\]|\\.|'')*'"
 _DOUBLE = r'"(?:[^"\\]|\\.|"")*"'
 _STRING = re.compile(rf"{_SINGLE}|{_DOUBLE}", re.S)
@@ -74,7 +77,7 @@ def tokens_of(text: str, depth: int) -> list[Token]:
 def _scan(text: str) -> Iterator[Token]:
     at = 0
     while at < len(text):
-        if match := _SPACE.match(text, at) or _LINE_COMMENT.match(text, at):
+        if match := _SKIPPED.match(text, at):
             at = match.end()
         elif text.startswith("/*", at):
             at = _comment_end(text, at)
@@ -99,6 +102,8 @@ def _comment_end(text: str, start: int) -> int:
 
 
 def _token(text: str, at: int) -> Token:
+    if match := _SURE_WORD.match(text, at):
+        return _word(match)
     if match := _STRING.match(text, at):
         return _made(TokenType.STRING, unescape(match.group()), at, match.end())
     if match := _RAW.match(text, at):
@@ -116,9 +121,13 @@ def _token(text: str, at: int) -> Token:
     if number:
         return _made(TokenType.NUMBER, text[at:number], at, number)
     if match := _WORD.match(text, at):
-        word = match.group()
-        return _made(KEYWORDS.get(word.upper(), TokenType.VAR), word, at, match.end())
+        return _word(match)
     return _operator(text, at)
+
+
+def _word(match: re.Match[str]) -> Token:
+    word = match.group()
+    return _made(KEYWORDS.get(word.upper(), TokenType.VAR), word, match.start(), match.end())
 
 
 def _number(text: str, at: int) -> int | None:
@@ -160,10 +169,8 @@ def _joined(tokens: list[Token]) -> list[Token]:
         if last is not None and last.token_type == token.token_type == TokenType.STRING:
             made[-1] = _made(TokenType.STRING, last.text + token.text, last.start, token.end + 1)
             continue
-        pair = (
-            PAIRS.get((last.text.upper(), token.text.upper())) if last is not None and _is_word(last, token) else None
-        )
-        if pair is not None and last is not None:
+        pair = PAIRS.get((last.text.upper(), token.text.upper())) if last is not None else None
+        if pair is not None and last is not None and _is_word(last, token):
             made[-1] = _made(pair, f"{last.text} {token.text}".upper(), last.start, token.end + 1)
         else:
             made.append(token)

@@ -11,7 +11,7 @@ from sqlglot import exp
 from skerry.sql.functions import is_generator
 from skerry.sql.names import TableRef
 from skerry.sql.nodes import ColonCast
-from skerry.sql.walk import nodes_of
+from skerry.sql.walk import children_of, nodes_of
 
 _PLAIN = re.compile(r"\w+")
 QUERIES = (exp.Select, exp.SetOperation, exp.Values)
@@ -194,7 +194,7 @@ class Scopes:
                 continue
             if isinstance(node, exp.Column):
                 (own.columns if own is not None else self.loose).append(node)
-            stack.extend(reversed(list(node.iter_expressions())))
+            stack.extend(reversed(children_of(node)))
 
 
 def tables_of(tree: exp.Expr) -> list[tuple[exp.Table, set[str]]]:
@@ -212,7 +212,7 @@ def tables_of(tree: exp.Expr) -> list[tuple[exp.Table, set[str]]]:
                 seen.add(cte.alias.lower())
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             found.append((node, seen))
-        for child in node.iter_expressions():
+        for child in children_of(node):
             if child is not with_:
                 stack.append((child, seen))
     return sorted(found, key=lambda item: int(item[0].meta.get("start", 0)))

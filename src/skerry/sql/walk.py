@@ -29,6 +29,17 @@ def nodes_of(tree: exp.Expr) -> list[exp.Expr]:
     return found
 
 
+def children_of(node: exp.Expr) -> list[exp.Expr]:
+    """The nodes right below one, in the order of its parts."""
+    found: list[exp.Expr] = []
+    for value in node.args.values():
+        if isinstance(value, exp.Expr):
+            found.append(value)
+        elif type(value) is list:
+            found += [each for each in value if isinstance(each, exp.Expr)]
+    return found
+
+
 @overload
 def find_all(tree: exp.Expr, kind: type[A], /) -> list[A]: ...
 @overload

@@ -18,7 +18,7 @@ SQL = """
 SELECT id, note FROM (
   SELECT id, note FROM oslo.ticks
   UNION ALL
-  SELECT t.id, t.note FROM tromso.ticks t JOIN tromso.few f ON sha2(repeat(concat(t.note, f.name), 700), 512) <> 'x'
+  SELECT t.id, t.note FROM tromso.ticks t JOIN tromso.few f ON sha2(repeat(concat(t.note, f.name), 100), 512) <> 'x'
 ) LIMIT 1000
 """
 

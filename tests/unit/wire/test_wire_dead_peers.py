@@ -116,6 +116,7 @@ class OneWay:
 @pytest.mark.parametrize("deaf", [("bergen",), ("oslo",), ("bergen", "oslo")], ids=" and ".join)
 def test_a_link_that_is_silent_is_found_under_load_and_nothing_is_lost(tmp_path: Path, deaf: tuple[str, ...]) -> None:
     async def main() -> None:
+        loop = asyncio.get_running_loop()
         ways, addresses = OneWay(), dict[str, str]()
         sites = {"oslo": Site(OSLO, addresses), "bergen": Site(BERGEN, addresses)}
         oslo, bergen = sites["oslo"], sites["bergen"]
@@ -133,12 +134,16 @@ def test_a_link_that_is_silent_is_found_under_load_and_nothing_is_lost(tmp_path:
         ways.stopped |= set(deaf)
         before = dict(control)
         other = {"bergen": "oslo", "oslo": "bergen"}
+        stalls = 0
         for name in deaf:
-            await until(lambda name=name: sites[name].peers.state(other[name]) == "down")
+            while sites[name].peers.state(other[name]) != "down":
+                since = loop.time()
+                await asyncio.sleep(0.002)
+                stalls += loop.time() - since > LIMITS.heartbeat_s / 2
             # Heartbeats are the measure, not seconds: it said no more of them than may be missed, one under way, and
-            # the answer to one that came last.
+            # the answer to one that came last. A member that was itself away gives its peer the time to be heard.
             pings = (control[other[name]] - before[other[name]]) / PING_BYTES
-            assert pings <= LIMITS.heartbeats_missed + 2
+            assert pings <= LIMITS.heartbeats_missed + 2 + 2 * stalls
             assert not sites[name].losses, "unlinked, not lost: it is waited for"
 
         ways.stopped.clear()

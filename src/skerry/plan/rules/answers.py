@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -23,7 +24,7 @@ from skerry.plan.rules.outputs import Outputs
 from skerry.plan.rules.subqueries import is_closed
 from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.scope import Scope, Scopes
-from skerry.sql.walk import contains, find_all, nodes_of
+from skerry.sql.walk import children_of, contains, find_all, nodes_of
 
 ONCE = "the subquery is answered once"
 # What a SELECT may have whose rows are asked for.
@@ -40,7 +41,7 @@ class Asked:
     key: str
     scope: Scope
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Of the scans that stand in it: no other subquery beside it has them."""
         return tuple(table.name for table in find_all(self.query, exp.Table))
@@ -85,7 +86,7 @@ def _below(root: exp.Expr, scope: Scope) -> Iterator[Asked]:
                 if not node.args.get("alias"):
                     yield Asked(node.this, "scalar", node, "this", scope)
         if not isinstance(node, exp.Query):
-            stack.extend(reversed(list(node.iter_expressions())))
+            stack.extend(reversed(children_of(node)))
 
 
 def is_answerable(
