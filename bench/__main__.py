@@ -9,7 +9,7 @@ import sys
 
 from bench.frame import Options, Report, publish
 
-NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "large", "wan")
+NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "large", "wan", "planning")
 
 
 def main() -> int:

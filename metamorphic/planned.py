@@ -141,6 +141,7 @@ def spark_type(kind: pa.DataType) -> str:
         pa.float64(): "double",
         pa.string(): "string",
         pa.large_string(): "string",
+        pa.string_view(): "string",
         pa.binary(): "binary",
         pa.date32(): "date",
     }

@@ -22,7 +22,7 @@ from skerry.plan.rules.aggregates import by_place
 from skerry.plan.rules.joined import Input
 from skerry.plan.site import Site
 from skerry.plan.source import Source
-from skerry.sql.shape import Shape, with_sort_by, without_limit
+from skerry.sql.shape import Shape, drop_limit, put_sort_by, without_limit
 from skerry.sql.statement import Query, render
 from skerry.sql.width import only_copies
 
@@ -75,7 +75,8 @@ class Builder:
         rows_max = self._most_rows(query, sources, member)
         if self._mergeable and is_whole and not rows_max:
             order, keys = "merge", shape.order_keys or ()
-            tree = with_sort_by(without_limit(tree), shape.columns)
+            drop_limit(tree)
+            put_sort_by(tree, shape.columns)
         edge = self.edge()
         is_bounded = self._is_bounded(shape.limit) or (shape.columns is not None and _is_one_row(tree))
         output = Output(
@@ -227,7 +228,8 @@ class Builder:
             tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
             order = "lanes" if shape.has_order else "any"
         elif shape.has_order:
-            order, tree = "merge", with_sort_by(tree, shape.columns)
+            order = "merge"
+            put_sort_by(tree, shape.columns)
         assert isinstance(tree, exp.Select)
         keys = shape.order_keys or ()
         edge = self.edge()

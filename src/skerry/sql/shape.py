@@ -61,17 +61,15 @@ def result_shape(query: Query) -> Shape:
     )
 
 
-def with_sort_by(tree: exp.Expr, columns: int | None = None) -> exp.Expr:
-    """A copy whose root sorts within partitions only: ORDER BY becomes SORT BY.
+def put_sort_by(tree: exp.Expr, columns: int | None = None) -> None:
+    """The root sorts within partitions only from now on: ORDER BY becomes SORT BY.
 
     `columns` is Shape.columns; it is needed for ORDER BY ALL, which SORT BY does not know.
     """
-    copy = tree.copy()
-    order = copy.args.get("order")
+    order = tree.args.get("order")
     if order is not None:
-        copy.set("sort", exp.Sort(expressions=[key for item in order.expressions for key in _spelt_out(item, columns)]))
-        copy.set("order", None)
-    return copy
+        tree.set("sort", exp.Sort(expressions=[key for item in order.expressions for key in _spelt_out(item, columns)]))
+        tree.set("order", None)
 
 
 def _spelt_out(item: exp.Expr, columns: int | None) -> list[exp.Expr]:
@@ -90,9 +88,14 @@ def _spelt_out(item: exp.Expr, columns: int | None) -> list[exp.Expr]:
 def without_limit(tree: exp.Expr) -> exp.Expr:
     """A copy whose root has neither LIMIT nor OFFSET."""
     copy = tree.copy()
-    copy.set("limit", None)
-    copy.set("offset", None)
+    drop_limit(copy)
     return copy
+
+
+def drop_limit(tree: exp.Expr) -> None:
+    """The same of the tree itself."""
+    tree.set("limit", None)
+    tree.set("offset", None)
 
 
 def literal_bound(bound: exp.Expr | None) -> tuple[int | None, bool]:

@@ -161,6 +161,7 @@ def is_ordered(sql: str) -> bool:
 
 
 @pytest.mark.sail
+@pytest.mark.timeout(600)  # many statements, each of them several times
 def test_on_sail(sail_spans: LocalCluster) -> None:
     pruned = 0
     for sql in STATEMENTS:
@@ -173,6 +174,7 @@ def test_on_sail(sail_spans: LocalCluster) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)  # many statements, each of them several times
 def test_on_spark(spark_spans: tuple[LocalCluster, SparkOracle]) -> None:
     cluster, oracle = spark_spans
     for sql in STATEMENTS:

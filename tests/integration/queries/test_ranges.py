@@ -91,6 +91,7 @@ def has_bounds(cluster: LocalCluster, sql: str, rules: str) -> bool:
 
 
 @pytest.mark.sail
+@pytest.mark.timeout(600)  # many statements, each of them several times
 def test_on_sail(sail_engine: Engine, tmp_path: Path) -> None:
     cluster = start(sail_engine, tmp_path, make_tables(tmp_path), {"sail": True})
     try:
@@ -122,6 +123,7 @@ def spark_cluster(
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)  # many statements, each of them several times
 def test_on_spark(spark_cluster: tuple[LocalCluster, SparkOracle]) -> None:
     cluster, oracle = spark_cluster
     for sql in STATEMENTS:

@@ -36,6 +36,7 @@ PIECES = (
 ).split(";")
 
 
+@pytest.mark.timeout(600)  # hundreds of statements
 def test_the_committed_list_is_what_spark_says(sql_spark: Any) -> None:
     """Both ways: nothing is admitted that differs, and nothing refused as different that no longer does."""
     made, committed = json.loads(to_text(build(sql_spark))), json.loads(JSON.read_text(encoding="utf-8"))

@@ -59,6 +59,7 @@ def accepts(spark: Any, kind: str, form: str, value: Any) -> bool:
     return True
 
 
+@pytest.mark.timeout(600)  # hundreds of statements
 def test_nothing_is_refused_that_one_spark_session_takes(sql_spark: Any) -> None:
     refused = [pair for pair in itertools.product(COLUMNS, VALUES) if not may_compare(*pair)]
     assert len(refused) > 100

@@ -60,8 +60,8 @@ SIZE_BYTES = len(entry_of([(0, "x")]).body)
 # The member's own clock ticks too: periods are so long that only the rows' events let one pass.
 CHANGED = {"first_credits_bytes": 4 * SIZE_BYTES, "login_s": 30.0, "orphan_check_s": 600.0, "marker_s": 1e6}
 LIMITS = msgspec.convert(CHANGED, Limits)
-STEP_S = 10.0
-GIVE_UP_S = 100.0
+STEP_S = 60.0
+GIVE_UP_S = 850.0
 
 
 async def until(condition: Callable[[], bool]) -> None:

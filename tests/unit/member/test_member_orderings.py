@@ -16,7 +16,8 @@ from tests.unit.member.member_samples import plan_of, rows_of
 from tests.unit.member.ordering_table import TABLE, B, C, E, Event, K, L, State
 from tests.unit.member.ordering_world import GIVE_UP_S, LIMITS, Walk, World, entries_of, spelled, until
 
-pytestmark = pytest.mark.slow
+# Thousands of steps: ten seconds on an idle machine, minutes on a busy one.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 def test_the_table_is_whole() -> None:

@@ -7,7 +7,7 @@ from sqlglot import exp
 
 from skerry.errors import InternalError
 from skerry.plan.fragment import SortKey
-from skerry.sql.shape import result_shape, with_sort_by, without_limit
+from skerry.sql.shape import drop_limit, put_sort_by, result_shape, without_limit
 from skerry.sql.statement import render
 from tests.unit.sql.sql_cases import query
 
@@ -126,13 +126,16 @@ def test_order_keys(sql: str, keys: tuple[SortKey, ...] | None) -> None:
 
 def test_order_by_becomes_sort_by() -> None:
     tree = query("SELECT o_id FROM orders ORDER BY o_id DESC LIMIT 3 OFFSET 1").tree
-    assert render(with_sort_by(tree)) == "SELECT o_id FROM scan_0 AS orders SORT BY o_id DESC LIMIT 3 OFFSET 1"
-    assert render(without_limit(with_sort_by(tree))) == "SELECT o_id FROM scan_0 AS orders SORT BY o_id DESC"
-    assert render(tree).endswith("ORDER BY o_id DESC LIMIT 3 OFFSET 1")
+    assert render(without_limit(tree)) == "SELECT o_id FROM scan_0 AS orders ORDER BY o_id DESC"
+    put_sort_by(tree)
+    assert render(tree) == "SELECT o_id FROM scan_0 AS orders SORT BY o_id DESC LIMIT 3 OFFSET 1"
+    drop_limit(tree)
+    assert render(tree) == "SELECT o_id FROM scan_0 AS orders SORT BY o_id DESC"
     everything = query("SELECT o_id, o_date FROM orders ORDER BY ALL").tree
-    assert render(with_sort_by(everything, 2)).endswith("SORT BY 1, 2")
     with pytest.raises(InternalError):
-        with_sort_by(everything)
+        put_sort_by(everything)
+    put_sort_by(everything, 2)
+    assert render(everything).endswith("SORT BY 1, 2")
 
 
 def test_the_plan_may_name_small_relations() -> None:

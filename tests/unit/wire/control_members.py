@@ -7,6 +7,7 @@ from random import Random
 from skerry.errors import SiteError
 from skerry.ids import QueryId
 from skerry.limits import Limits
+from skerry.testing.ports import free_ports
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Check, Message
 from skerry.wire.peers import Peers
@@ -83,9 +84,16 @@ class Member:
         await self.listener.stop()
 
 
+def lasting_address() -> str:
+    """Nobody else is given it while its member is away."""
+    return f"tcp:127.0.0.1:{free_ports(1)[0]}"
+
+
 async def two(limits: Limits = QUICK) -> tuple[Member, Member]:
+    """Tests stop bergen, and start it again where it was."""
     addresses: dict[str, str] = {}
-    return await Member(OSLO, addresses, limits).start(), await Member(BERGEN, addresses, limits).start()
+    oslo, bergen = Member(OSLO, addresses, limits), Member(BERGEN, addresses, limits)
+    return await oslo.start(), await bergen.start(lasting_address())
 
 
 async def behind_cutter(limits: Limits = QUICK) -> tuple[Member, Member, Cutter]:
@@ -94,4 +102,4 @@ async def behind_cutter(limits: Limits = QUICK) -> tuple[Member, Member, Cutter]
     oslo, bergen = Member(OSLO, {}, limits), Member(BERGEN, {}, limits)
     oslo.addresses["bergen"] = await cutter.front(lambda: bergen.addresses["bergen"])
     bergen.addresses["oslo"] = await cutter.front(lambda: oslo.addresses["oslo"])
-    return await oslo.start(), await bergen.start(), cutter
+    return await oslo.start(), await bergen.start(lasting_address()), cutter

@@ -17,13 +17,14 @@ from skerry.wire.messages import Batch, ChannelOk, Grant, OpenChannel, Ping, Ref
 from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection, connect, login
 from tests.unit.wire.channel_ends import CHANNEL, SMALL, Receiver, Sender
+from tests.unit.wire.control_members import lasting_address
 from tests.unit.wire.looping import BERGEN, OSLO, Cutter, run, until
 
 
 def test_a_refused_connection_is_a_site_error_at_once(tmp_path: Path) -> None:
     async def main() -> None:
         receiver = Receiver(tmp_path)
-        address = await receiver.start()
+        address = await receiver.start(lasting_address())
         sender = Sender(tmp_path, address, wait_s=1000.0)
         sender.put(100)
         task = asyncio.create_task(sender.out.run())
