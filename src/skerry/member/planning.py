@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("skerry.query")
 
 # A plan that leaves out parts is made again when their files have changed, so often.
+_TOO_DEEP = "the statement is nested too deeply, or has too many operators in a row, to be planned"
 _PRUNED_TRIES = 3
 
 M = TypeVar("M", ClientExecute, ClientPrepare)
@@ -113,6 +114,9 @@ async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], mes
     while True:
         try:
             return await member.workers.run(work, member, message)
+        except RecursionError:
+            # Long rows of operators are deep trees too.
+            raise SqlError(_TOO_DEEP, suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …") from None
         except SiteError as error:
             # Sites are learned one by one, as the statement needs them.
             if not error.member or error.member in asked:

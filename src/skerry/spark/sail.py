@@ -10,15 +10,18 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.errors import SiteError
+from skerry.errors import SiteError, SqlError
 from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, SinkRow, TableFiles
-from skerry.spark.order import orders_result, with_total_order
+from skerry.spark.order import operators_in_a_row, orders_result, with_total_order
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import is_partitioned, read_table
+
+# Its parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
+_OPERATORS_MAX = 300
 
 
 class SailEngine(ConnectEngine):
@@ -60,6 +63,11 @@ class SailEngine(ConnectEngine):
             self._server = None
 
     def _text(self, sql: str) -> str:
+        if operators_in_a_row(sql) > _OPERATORS_MAX:
+            raise SqlError(
+                f"more than {_OPERATORS_MAX} operators in a row (a OR b OR …), which Sail cannot run",
+                suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
+            )
         return with_total_order(sql)
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:

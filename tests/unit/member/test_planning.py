@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from skerry.config import parse
+import pytest
+
+from skerry.catalog.table import Column, TablePart
+from skerry.config import Config, parse
+from skerry.errors import SqlError
 from skerry.ids import QueryId
 from skerry.member.planning import Explained, Tried, plan_statement
 from skerry.member.server import Member
@@ -13,9 +17,10 @@ from skerry.wire.client_messages import ClientExecute
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}")
 
 
-def planned(sql: str) -> object:
+def planned(sql: str, config: Config = CONFIG, *parts: TablePart) -> object:
     async def run() -> object:
-        member = Member(CONFIG, "oslo", None)
+        member = Member(config, "oslo", None)
+        member.catalog.learn("oslo", parts, {})
         try:
             return await plan_statement(member, ClientExecute(1, QueryId("oslo", "a"), sql, [], 0.0, 0, ""))
         finally:
@@ -33,3 +38,11 @@ def test_explain_analyze_is_a_query_to_be_run() -> None:
     assert isinstance(tried, Tried)
     assert tried.is_json
     assert len(tried.planned.plan.fragments) == 1
+
+
+def test_a_row_of_operators_that_is_too_long_is_the_statements_fault() -> None:
+    table = "t: {format: parquet, path: t, columns: {id: bigint}}"
+    config = parse(f"cluster: c\nmembers: {{oslo: {{address: 'h:1', tables: {{{table}}}}}}}")
+    part = TablePart("t", "oslo", (Column("id", "bigint"),), 1000, 8000, 1, 1)
+    with pytest.raises(SqlError, match="too many operators in a row"):
+        planned("SELECT count(*) FROM t WHERE " + " OR ".join(f"id = {n}" for n in range(2000)), config, part)
