@@ -315,9 +315,12 @@ def test_of_many_tables_not_every_order_is_tried() -> None:
 
 
 def test_large_statements_are_planned_all_the_same() -> None:
-    """A long chain of UNIONs, and more joins than anyone would reduce."""
+    """A long chain of UNIONs, one of ANDs, and more joins than anyone would reduce."""
     many = " UNION ALL ".join(["SELECT c_id FROM customer", *["SELECT o_id FROM orders"] * 400])
     assert len(planned(many, "oslo", CHAIN, Rules()).fragments) == 2
+    where = " AND ".join(f"o_id <> {index}" for index in range(2000))
+    joined_rows = f"SELECT count(*) FROM orders JOIN customer ON o_cust = c_id WHERE {where}"
+    assert planned(joined_rows, "oslo", CHAIN, Rules()).fragments
     tables = ", ".join(f"{table} AS t{index}" for index, table in enumerate(["customer", "lineitem", "orders"] * 15))
     keys = [("c_id", "l_order", "o_id")[index % 3] for index in range(45)]
     where = " AND ".join(f"t{index}.{keys[index]} = t{index + 1}.{keys[index + 1]}" for index in range(44))

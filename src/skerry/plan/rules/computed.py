@@ -152,7 +152,12 @@ def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Ite
         # In a lambda a name may be that of its variable, whatever columns are called.
         if isinstance(node, exp.Query | exp.Window | exp.Lambda):
             continue
-        if _is_value(node) and not names_field(node) and owner(node, scope) is source and cannot_fail(node, types):
+        is_value = _is_value(node)
+        if is_value and isinstance(node, exp.Connector):
+            # Of `a AND b AND …` the last operand alone often says no; to look at all of them each time takes long.
+            last = node.args["expression"]
+            is_value = owner(last, scope) in (source, None) and cannot_fail(last, types)
+        if is_value and not names_field(node) and owner(node, scope) is source and cannot_fail(node, types):
             type_ = infer(node, types)
             if type_ not in (None, "void", "float", "double"):
                 yield node
