@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skerry import clock
 from skerry.errors import SiteError
@@ -19,10 +19,9 @@ class PeerTables:
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
         # Who has asked for our tables, and is told when there is more to say of them.
         self._askers: set[str] = set()
-        # Questions about single tables, by their ids: whom they were put to.
+        # Questions that somebody waits for, by their ids: whom they were put to.
         self._asked: dict[str, tuple[str, asyncio.Future[Tables | None]]] = {}
 
     async def learn_own(self) -> None:
@@ -46,17 +45,22 @@ class PeerTables:
             self._member.send(peer, Tables("", self._member.name, parts, broken))
 
     def ask(self, peer: str) -> None:
+        """What it says is for the catalog; nobody waits."""
         self._member.send(peer, Describe(uuid.uuid4().hex))
+
+    def _question(self, peer: str, tables: tuple[str, ...] = ()) -> tuple[str, asyncio.Future[Tables | None]]:
+        """Its id and its own answer: one that was on its way before knows nothing of what has changed since."""
+        request_id, answer = uuid.uuid4().hex, asyncio.get_running_loop().create_future()
+        self._asked[request_id] = peer, answer
+        self._member.send(peer, Describe(request_id, tables))
+        return request_id, answer
 
     async def files_version(self, member: str, table: str) -> int | None:
         """Of the member's part of the table as its files are now; None when it cannot tell."""
         if member == self._member.name:
             parts, _ = await self._member.tables.named((table,))
         else:
-            answer: asyncio.Future[Tables | None] = asyncio.get_running_loop().create_future()
-            request_id = uuid.uuid4().hex
-            self._asked[request_id] = member, answer
-            self._member.send(member, Describe(request_id, (table,)))
+            request_id, answer = self._question(member, (table,))
             try:
                 told = await asyncio.wait_for(answer, self._member.limits.login_s)
             except TimeoutError:
@@ -73,13 +77,11 @@ class PeerTables:
             answer.set_result(message)
         if not message.asked:
             self._member.catalog.learn(sender, message.parts, message.broken)
-            self._wake(sender)
 
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")
         self._member.catalog.lose(peer, reason)
         self._askers.discard(peer)
-        self._wake(peer)
         for member, answer in list(self._asked.values()):
             if member == peer and not answer.done():
                 answer.set_result(None)
@@ -88,36 +90,32 @@ class PeerTables:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""
         member = self._member
         wanted = members or tuple(name for name, each in member.config.members.items() if each.tables)
-        waits: dict[asyncio.Future[None], str] = {}
+        waits: dict[asyncio.Future[Any], str] = {}
+        questions = []
         for name in wanted:
             if name == member.name:
                 waits[asyncio.ensure_future(self.learn_own())] = name
             elif name in member.config.members:
-                answered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting.setdefault(name, []).append(answered)
-                self.ask(name)
-                waits[asyncio.ensure_future(_until(answered))] = name
+                request_id, answer = self._question(name)
+                questions.append(request_id)
+                waits[answer] = name
         limits, late = member.limits, set(waits)
         give_up = clock.now() + limits.wait_s
-        while late:
-            done, late = await asyncio.wait(late, timeout=limits.login_s)
-            for task in done:
-                task.result()
-            # One that is linked is only busy: with many files, or a Spark that starts. Without its answer a table or a
-            # column that is there would be called unknown.
-            gone = {task for task in late if clock.now() >= give_up or not self._is_there(waits[task])}
-            for task in gone:
+        try:
+            while late:
+                done, late = await asyncio.wait(late, timeout=limits.login_s)
+                for task in done:
+                    task.result()
+                # One that is linked is only busy: with many files, or a Spark that starts. Without its answer a table
+                # or a column that is there would be called unknown.
+                late -= {task for task in late if clock.now() >= give_up or not self._is_there(waits[task])}
+        finally:
+            # Also when the member stops, or the client that waits is gone.
+            for request_id in questions:
+                self._asked.pop(request_id, None)
+            for task in waits:
                 task.cancel()
-            late -= gone
+            await asyncio.gather(*waits, return_exceptions=True)
 
     def _is_there(self, name: str) -> bool:
         return name == self._member.name or self._member.peers.state(name) == "up"
-
-    def _wake(self, peer: str) -> None:
-        for answered in self._waiting.pop(peer, ()):
-            if not answered.done():
-                answered.set_result(None)
-
-
-async def _until(answered: asyncio.Future[None]) -> None:
-    await answered

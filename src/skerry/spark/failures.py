@@ -27,7 +27,7 @@ SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
 # [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)", re.DOTALL)
 # The last line of a Python worker's traceback: skerry.errors.PeerError: the member went away
-RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused)): (.+)$", re.MULTILINE)
+RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused|Invalid)): (.+)$", re.MULTILINE)
 # Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
 # syntax and names, limits of the language; 0A is a feature that Spark does not have.
 STATEMENT_STATES = ("0A", "21", "22", "23", "42", "54")

@@ -96,3 +96,31 @@ def test_a_site_without_a_link_is_not_waited_for(tmp_path: Path) -> None:
                 await oslo.stop()
 
     asyncio.run(test())
+
+
+def test_who_stops_waiting_leaves_nothing_behind(tmp_path: Path) -> None:
+    async def test() -> None:
+        (tmp_path / "a.csv").write_text("1,a\n")
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            table = "tables: {t: {format: csv, path: '*.csv'}}"
+            config = parse(
+                f"cluster: c\ndata_root: {tmp_path}\nmembers:\n"
+                f"  oslo: {{address: '127.0.0.1:{free_ports(1)[0]}', {table}}}\n"
+                f"  bergen: {{address: '127.0.0.1:{silent.getsockname()[1]}', {table}}}"
+            )
+            spark = SlowSpark()
+            spark.gate.clear()
+            oslo = Member(config, "oslo", spark)
+            try:
+                asking = asyncio.ensure_future(oslo.peer_tables.refresh())
+                await asyncio.to_thread(spark.is_asked.wait, DEADLINE_S)
+                asking.cancel()
+                await asyncio.wait({asking}, timeout=DEADLINE_S)
+                assert asking.cancelled()
+                names = {getattr(task.get_coro(), "__qualname__", "") for task in asyncio.all_tasks()}
+                assert "PeerTables.learn_own" not in names
+            finally:
+                spark.gate.set()
+                await oslo.stop()
+
+    asyncio.run(test())

@@ -68,6 +68,7 @@ def test_a_table_that_cannot_be_read_is_named() -> None:
         ("skerry.errors.Overloaded: spool full", Overloaded, "spool full"),
         ("skerry.wire.frames.ConnectionLost: gone", SiteError, "a Spark task failed: gone"),
         ("RuntimeError: Execution error: Division by zero", SqlError, "Execution error: Division by zero"),
+        ("pyarrow.lib.ArrowInvalid: it does not fit", SiteError, "a Spark task failed: it does not fit"),
         ("ConnectionRefusedError: [Errno 111] refused", SiteError, "a Spark task failed: [Errno 111] refused"),
     ],
 )
