@@ -41,9 +41,8 @@ class PeerTables:
         """There are new statistics: for the own catalog, and for all who asked before."""
         parts, broken = await self._member.tables.all()
         self._member.catalog.learn(self._member.name, parts, broken)
-        for peer in sorted(self._askers):
-            if self._member.peers.state(peer) == "up":
-                self._member.send(peer, Tables("", self._member.name, parts, broken))
+        for peer in sorted(self._askers):  # one that has no link now gets it with the next, or is lost and asks again
+            self._member.send(peer, Tables("", self._member.name, parts, broken))
 
     def ask(self, peer: str) -> None:
         """What it says is for the catalog; nobody waits."""

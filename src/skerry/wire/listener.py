@@ -201,16 +201,17 @@ class Listener:
 
 
 def _bind_private(path: str) -> socket.socket:
-    """A socket that only this user's processes may connect to, from its first moment on."""
+    """A socket that only this user's processes may connect to, from its first moment on: it does not listen yet.
+
+    A umask would be the whole process's: folders that other threads make in that moment could not be entered.
+    """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    mask = os.umask(0o177)
     try:
         sock.bind(path)
+        os.chmod(path, 0o600)
     except BaseException:
         sock.close()
         raise
-    finally:
-        os.umask(mask)
     return sock
 
 
