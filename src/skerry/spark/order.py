@@ -17,14 +17,15 @@ _OPERATOR = re.compile(
       | (?P<open>\(|\bCASE\b) | (?P<close>\)|\bEND\b)
       | (?P<between>\bBETWEEN\b)
       | (?P<operator>\b(?:AND|OR|DIV)\b|\|\||[-+*/%&|^])
-      | (?P<other>,|\b(?:SELECT|FROM|WHERE|ON|GROUP|HAVING|ORDER|SORT|UNION|INTERSECT|EXCEPT|WHEN|THEN|ELSE)\b)""",
+      | (?P<set>\b(?:UNION|INTERSECT|EXCEPT|MINUS)\b)
+      | (?P<other>,|\b(?:SELECT|FROM|WHERE|ON|GROUP|HAVING|ORDER|SORT|WHEN|THEN|ELSE)\b)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
 
 
 def operators_in_a_row(sql: str) -> int:
-    """How deep a tree `a OR b OR …` makes, those in brackets within it included; rather too many than too few."""
-    most, enclosing, row = 0, [0], 0
+    """How deep a tree `a OR b OR …` makes, those in brackets within it included, or all UNIONs; rather too many."""
+    most, enclosing, row, sets = 0, [0], 0, 0
     for match in _OPERATOR.finditer(sql):
         match match.lastgroup:
             case "open":
@@ -36,9 +37,11 @@ def operators_in_a_row(sql: str) -> int:
                 most = max(most, row)
             case "between":
                 row -= 1  # its AND is part of it
+            case "set":
+                sets, row = sets + 1, enclosing[-1]
             case "other":
                 row = enclosing[-1]
-    return most
+    return max(most, sets)
 
 
 def orders_result(sql: str) -> bool:

@@ -65,7 +65,7 @@ class SailEngine(ConnectEngine):
     def _text(self, sql: str) -> str:
         if operators_in_a_row(sql) > _OPERATORS_MAX:
             raise SqlError(
-                f"more than {_OPERATORS_MAX} operators in a row (a OR b OR …), which Sail cannot run",
+                f"more than {_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
                 suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
             )
         return with_total_order(sql)

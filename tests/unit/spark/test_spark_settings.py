@@ -131,6 +131,7 @@ def test_a_result_in_any_order_is_seen(sql: str) -> None:
         ("SELECT CASE " + " ".join("WHEN a AND b THEN 1" for _ in range(400)) + " END + 1 + 2 FROM t", 2),
         ("SELECT a FROM t WHERE a BETWEEN 1 AND 2 AND b BETWEEN 1 AND 2", 1),
         ("SELECT 'a OR b OR c', `x OR y` FROM t", 0),
+        (" UNION ALL ".join("SELECT a FROM t WHERE a OR b" for _ in range(400)), 399),
         ("SELECT " + " || ".join("a" for _ in range(400)) + " FROM t", 399),
     ],
 )
