@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("skerry.query")
 
 # A plan that leaves out parts is made again when their files have changed, so often.
-_TOO_DEEP = "the statement is nested too deeply, or has too many operators in a row, to be planned"
 _PRUNED_TRIES = 3
+_TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
 M = TypeVar("M", ClientExecute, ClientPrepare)
 T = TypeVar("T")
@@ -115,8 +115,8 @@ async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], mes
         try:
             return await member.workers.run(work, member, message)
         except RecursionError:
-            # Long rows of operators are deep trees too.
-            raise SqlError(_TOO_DEEP, suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …") from None
+            # A row of a thousand UNIONs is a deep tree too.
+            raise SqlError(_TOO_DEEP, suggestion="ask in several statements") from None
         except SiteError as error:
             # Sites are learned one by one, as the statement needs them.
             if not error.member or error.member in asked:

@@ -231,8 +231,11 @@ def _share(node: exp.Expr, columns: Columns) -> float:
         case exp.And():
             return keeps([node], columns)[0]
         case exp.Or():
-            left, right = (keeps([each], columns)[0] for each in (node.this, node.args["expression"]))
-            return left + right - left * right
+            share = 0.0
+            for each in node.flatten():  # hundreds, from a program
+                other = keeps([each], columns)[0]
+                share += other - share * other
+            return share
         case exp.Not():
             return _negated(node.this, columns)
         case exp.Boolean():

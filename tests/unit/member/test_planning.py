@@ -40,9 +40,18 @@ def test_explain_analyze_is_a_query_to_be_run() -> None:
     assert len(tried.planned.plan.fragments) == 1
 
 
-def test_a_row_of_operators_that_is_too_long_is_the_statements_fault() -> None:
+def one_table() -> tuple[Config, TablePart]:
     table = "t: {format: parquet, path: t, columns: {id: bigint}}"
     config = parse(f"cluster: c\nmembers: {{oslo: {{address: 'h:1', tables: {{{table}}}}}}}")
-    part = TablePart("t", "oslo", (Column("id", "bigint"),), 1000, 8000, 1, 1)
-    with pytest.raises(SqlError, match="too many operators in a row"):
-        planned("SELECT count(*) FROM t WHERE " + " OR ".join(f"id = {n}" for n in range(2000)), config, part)
+    return config, TablePart("t", "oslo", (Column("id", "bigint"),), 1000, 8000, 1, 1)
+
+
+@pytest.mark.parametrize("operator", ["OR", "AND"])
+def test_a_long_row_of_conditions(operator: str) -> None:
+    conditions = f" {operator} ".join(f"id <> {n}" for n in range(2000))
+    assert planned(f"SELECT count(*) FROM t WHERE {conditions}", *one_table())
+
+
+def test_a_row_of_unions_that_is_too_long_is_the_statements_fault() -> None:
+    with pytest.raises(SqlError, match="too many UNIONs in a row"):
+        planned(" UNION ALL ".join(["SELECT id FROM t"] * 1000), *one_table())
