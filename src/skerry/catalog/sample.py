@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 import msgspec
 import pyarrow as pa
@@ -55,15 +56,22 @@ class Seen:
         self._spots = 0
         self._values: dict[str, _Values] = {}
 
-    def read(self, spot: Spot, rows_max: int) -> None:
-        """The first rows of the spot; SiteError when the file cannot be read."""
-        try:
-            with pq.ParquetFile(spot.file) as file:
-                wanted = [name for name in file.schema_arrow.names if name.lower() in self._names]
-                batches = file.iter_batches(rows_max, [spot.group], wanted, use_threads=False)
-                batch = next(iter(batches), None)
-        except (OSError, pa.ArrowException) as error:
-            raise SiteError(f"file {os.path.basename(spot.file)}: no sample: {str(error).splitlines()[0]}") from None
+    def read(self, places: Iterable[tuple[Spot, int]]) -> None:
+        """The first rows of each spot, at most so many; SiteError when a file cannot be read.
+
+        Spots of a file follow each other: it is opened once, as a footer with many row groups takes long to parse.
+        """
+        for path, in_file in groupby(places, lambda place: place[0].file):
+            try:
+                with pq.ParquetFile(path) as file:
+                    wanted = [name for name in file.schema_arrow.names if name.lower() in self._names]
+                    for spot, rows_max in in_file:
+                        batches = file.iter_batches(rows_max, [spot.group], wanted, use_threads=False)
+                        self._add_spot(next(iter(batches), None))
+            except (OSError, pa.ArrowException) as error:
+                raise SiteError(f"file {os.path.basename(path)}: no sample: {str(error).splitlines()[0]}") from None
+
+    def _add_spot(self, batch: pa.RecordBatch | None) -> None:
         if batch is None:
             return
         self.rows += batch.num_rows

@@ -75,8 +75,7 @@ def gather(files: Sequence[str], columns: Sequence[Column], limits: Limits) -> P
         in_files |= _add_footer(metadata, ranges)
         spots += [Spot(file, group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
     seen = Seen(list(wanted))
-    for spot, rows_max in spots_of(spots, limits.stats_sample_rows):
-        seen.read(spot, rows_max)
+    seen.read(spots_of(spots, limits.stats_sample_rows))
     values = _partitions(files)
     share = len(read) / max(1, len(files))
     is_all = len(read) == len(files)

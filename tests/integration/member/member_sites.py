@@ -46,7 +46,7 @@ def make_sites(folder: Path) -> dict[str, dict[str, Path]]:
             path = folder / site / name
             path.mkdir(parents=True)
             # Spark looks for a cancel between batches of rows, and a batch ends with its row group.
-            pq.write_table(table, path / "part.parquet", row_group_size=50)
+            pq.write_table(table, path / "part.parquet", row_group_size=100)
             placed[site][name] = path
     return placed
 
