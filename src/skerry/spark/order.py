@@ -1,4 +1,4 @@
-"""What is seen from a statement's text: whether it orders its result, and how long its expressions are."""
+"""Whether a statement orders its result, seen from its text."""
 
 from __future__ import annotations
 
@@ -11,37 +11,6 @@ _TOKEN = re.compile(
       | (?P<order>\b(?:ORDER|SORT)\s+BY\b)""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-
-_OPERATOR = re.compile(
-    r"""(?P<quoted>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|/\*.*?\*/)
-      | (?P<open>\(|\bCASE\b) | (?P<close>\)|\bEND\b)
-      | (?P<between>\bBETWEEN\b)
-      | (?P<operator>\b(?:AND|OR|DIV)\b|\|\||[-+*/%&|^])
-      | (?P<set>\b(?:UNION|INTERSECT|EXCEPT|MINUS)\b)
-      | (?P<other>,|\b(?:SELECT|FROM|WHERE|ON|GROUP|HAVING|ORDER|SORT|WHEN|THEN|ELSE)\b)""",
-    re.VERBOSE | re.IGNORECASE | re.DOTALL,
-)
-
-
-def operators_in_a_row(sql: str) -> int:
-    """How deep a tree `a OR b OR …` makes, those in brackets within it included, or all UNIONs; rather too many."""
-    most, enclosing, row, sets = 0, [0], 0, 0
-    for match in _OPERATOR.finditer(sql):
-        match match.lastgroup:
-            case "open":
-                enclosing.append(row)
-            case "close" if len(enclosing) > 1:
-                row = enclosing.pop()
-            case "operator":
-                row += 1
-                most = max(most, row)
-            case "between":
-                row -= 1  # its AND is part of it
-            case "set":
-                sets, row = sets + 1, enclosing[-1]
-            case "other":
-                row = enclosing[-1]
-    return max(most, sets)
 
 
 def orders_result(sql: str) -> bool:

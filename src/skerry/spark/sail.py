@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from skerry.errors import SiteError, SqlError
 from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, SinkRow, TableFiles
-from skerry.spark.order import operators_in_a_row, orders_result, with_total_order
+from skerry.spark.operators import operators_in_a_row
+from skerry.spark.order import orders_result, with_total_order
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function

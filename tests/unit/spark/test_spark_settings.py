@@ -9,7 +9,8 @@ import pytest
 from skerry.errors import Cancelled, ConfigError, InternalError, SiteError, SqlError
 from skerry.spark.base import escape_glob, with_views
 from skerry.spark.jvm import check_java
-from skerry.spark.order import operators_in_a_row, orders_result, with_total_order
+from skerry.spark.operators import operators_in_a_row
+from skerry.spark.order import orders_result, with_total_order
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import FIXED, SparkSettings, embedded_conf, slot_count, sql_conf
 from skerry.spark.slots import Slots
