@@ -22,6 +22,8 @@ TICKS = 20_000  # rows of `ticks` at each site
 FEW = 100  # rows of `few` at each site
 # Nothing of this takes long, but the machine may be busy.
 DEADLINE_S = 60.0
+# For what a query leaves behind: well below the time of `slow_query`, so that one that nobody ended is still there.
+LEFT_S = 30.0
 # For members whose tests are not about silence. On a busy machine a thread may get no turn for some seconds: that must
 # neither drop a client that answers its heartbeats only when it reads, nor end a login or a question to a site.
 PATIENT: Mapping[str, float] = {"heartbeats_missed": 30, "login_s": 30.0}
@@ -57,7 +59,7 @@ def slow_query(site: str) -> str:
     Conditions that always hold, since nothing ends a cross join on Sail once it has begun.
     """
     return (
-        f"SELECT max(sha2(concat(t.note, a.name, b.name), 512)) AS digest "
+        f"SELECT max(sha2(sha2(concat(t.note, a.name, b.name), 512), 512)) AS digest "
         f"FROM {site}.ticks t JOIN {site}.few a ON t.note <> a.name JOIN {site}.few b ON t.note <> b.name"
     )
 
@@ -148,7 +150,7 @@ def _held_by_members(cluster: LocalCluster) -> list[str]:
 
 def nothing_left(cluster: LocalCluster) -> None:
     """Receipts, and Spark's own books, lag a little behind a query's end."""
-    give_up = time.monotonic() + DEADLINE_S
+    give_up = time.monotonic() + LEFT_S
     while left := held(cluster):
         assert time.monotonic() < give_up, f"left behind: {', '.join(left)}"
         time.sleep(0.01)
