@@ -271,7 +271,7 @@ class Cursor:
                 # Before the first page, and not because of what the member answered: it is gone.
                 if self.connection.retry != "reads" or self._link.error is None or self.connection.closed:
                     raise
-                if DETACH in options or not only_reads(operation, self._link.limits.sql_depth):
+                if DETACH in options or not only_reads(operation):
                     raise
                 self._link = self.connection._links.move(self._link)
 

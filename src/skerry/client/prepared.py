@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skerry.client.edge import edge
+from skerry.model.comparable import may_compare, said
 from skerry.model.errors import SqlError
-from skerry.sql.expected import may_compare, said
 from skerry.wire.client_messages import Parameter
 
 if TYPE_CHECKING:

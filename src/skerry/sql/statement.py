@@ -13,13 +13,13 @@ from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.names import Catalog, TableRef, unknown_table
 from skerry.model.nearest import did_you_mean
+from skerry.model.position import sql_error
 from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
-from skerry.sql.position import sql_error
 from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
 from skerry.sql.roundtrip import check_roundtrip
