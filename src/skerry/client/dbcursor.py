@@ -15,6 +15,7 @@ from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
 from skerry.client.links import Links, only_reads
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
+from skerry.client.polars_driver import tell_polars
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
 from skerry.model.errors import PeerError, SiteError, SkerryError
@@ -109,6 +110,7 @@ class Cursor:
         With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
         `Connection.attach(cursor.query_id)`. `planning` has options for the planner: `{"rules": "-semijoin"}`.
         """
+        tell_polars()  # here: whoever loads polars does so at any time before it reads
         options = planning_options(planning) | ({DETACH: "1"} if detach else {})
         if lease_s is not None:
             if not detach:
