@@ -8,7 +8,7 @@ from sqlglot.tokens import Token, TokenType
 
 from skerry.model.names import Catalog, TableRef, unknown_table
 from skerry.model.nearest import did_you_mean
-from skerry.sql.position import sql_error
+from skerry.model.position import sql_error
 
 _SCHEMAS = ("SCHEMAS", "DATABASES", "NAMESPACES")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")

@@ -12,6 +12,7 @@ from sqlglot.tokens import Token, TokenType
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.names import Catalog, TableRef
+from skerry.model.position import sql_error
 from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.commands import Command, read_command
 from skerry.sql.dialect import render
@@ -19,7 +20,6 @@ from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
-from skerry.sql.position import sql_error
 from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
 from skerry.sql.quoted import quoted_columns

@@ -33,7 +33,10 @@ def test_describe_extended_tells_where_the_parts_are(cluster: LocalCluster) -> N
         told = extended[len(plain) :]
         assert [name for name, _ in told if name.endswith(".few")] == ["oslo.few", "bergen.few", "tromso.few"]
         assert ("  format", "parquet") in told
-        assert sum(int(value) for name, value in told if name == "  rows") == cursor.execute("SELECT count(*) FROM few").fetchone()[0]
+        assert (
+            sum(int(value) for name, value in told if name == "  rows")
+            == cursor.execute("SELECT count(*) FROM few").fetchone()[0]
+        )
 
 
 def test_use_changes_what_a_name_means_on_this_connection_alone(cluster: LocalCluster) -> None:
