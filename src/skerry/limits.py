@@ -12,6 +12,8 @@ GIB = 1024 * MIB
 # hold more than its bytes, and empty ones would be free, and endless.
 ENTRY_BYTES = 512
 
+DEFAULT_PORT = 7100  # of a member whose URL or address names none
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 

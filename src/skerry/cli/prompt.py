@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import click
@@ -12,7 +13,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from skerry.cli.completion import Names, SqlCompleter
-from skerry.cli.sql import Runner, show_error
+from skerry.cli.runner import Runner, show_error
 from skerry.cli.statements import split
 from skerry.client.dbapi import connect
 from skerry.client.pep249 import Error, ProgrammingError
@@ -24,6 +25,9 @@ Type SQL and end it with a semicolon; it may take several lines.
 Tab completes tables, columns and words; the arrows bring back what you typed before.
 Ctrl-C ends the running query, or drops what you typed."""
 WORDS = ("help", "quit", "exit")
+# Parts of a name are words, or stand in backquotes. Nothing else gets into the statement.
+_PART = r"(?:\w+|`(?:[^`]|``)+`)"
+_TABLE = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 def is_complete(text: str) -> bool:
@@ -37,13 +41,9 @@ def is_complete(text: str) -> bool:
 
 def describe_statement(table: str) -> str:
     """`DESCRIBE table`, from what was typed after \\d."""
-    from sqlglot import exp  # only needed here, and slow to load
-    from sqlglot.errors import SqlglotError
-
-    try:
-        return exp.Describe(this=exp.to_table(table, dialect="spark")).sql("spark")
-    except SqlglotError:
-        raise ProgrammingError(f"\\d takes a table's name, not {table}") from None
+    if not _TABLE.fullmatch(table):
+        raise ProgrammingError(f"\\d takes a table's name, not {table}")
+    return f"DESCRIBE {table}"
 
 
 def history_path() -> Path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.plan.explain import size_text
+from skerry.model.amounts import size_text
 from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 
 

@@ -21,7 +21,8 @@ from prompt_toolkit.output import DummyOutput
 from skerry import __version__
 from skerry.cli.main import COMMANDS, main
 from skerry.cli.prompt import Prompt, history_path
-from skerry.cli.sql import Runner
+from skerry.cli.runner import Runner
+from skerry.limits import DEFAULT_PORT
 from skerry.wire.client_messages import ClientClose, ClientExecute, ClientStatus
 from skerry.wire.messages import Failure
 from tests.unit.client.scripted_member import WAIT_S, Answers, ScriptedMember, member_with
@@ -137,7 +138,9 @@ def test_help_and_version_load_no_command() -> None:
     result = skerry("--help")
     assert "Run SQL on a cluster" in result.stdout
     assert skerry("no-such-command").exit_code == 2
-    assert "skerry://host:port" in skerry("sql", "--help").stdout
+    help_text = skerry("sql", "--help").stdout
+    assert "skerry://host:port" in help_text
+    assert f"The port may be left out if it is {DEFAULT_PORT}" in help_text
     assert set(COMMANDS) == {"attach", "cancel", "check", "demo", "explain", "ps", "sql", "submit", "up"}
 
 

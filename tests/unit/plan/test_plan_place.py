@@ -6,8 +6,8 @@ import pytest
 from sqlglot import exp
 
 from skerry.catalog.table import Column, TablePart
+from skerry.model.amounts import size_text
 from skerry.plan.estimate import Estimator, row_bytes, width_bytes
-from skerry.plan.explain import size_text
 from skerry.plan.place import fewest_arriving
 
 MEMBERS = ("oslo", "bergen", "tromso")
