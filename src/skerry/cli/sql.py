@@ -9,7 +9,7 @@ import click
 from skerry.cli.runner import Runner, format_option, told
 from skerry.cli.statements import split
 from skerry.cli.target import Words, read_url_and_maybe, target_argument
-from skerry.config.model import FaultPolicy
+from skerry.model.config import FaultPolicy
 
 
 @click.command("sql")

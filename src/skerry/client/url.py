@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from skerry.errors import UserError
-from skerry.limits import DEFAULT_PORT
-from skerry.wire.tls import TlsFiles
+from skerry.model.config import TlsFiles
+from skerry.model.errors import UserError
+from skerry.model.limits import DEFAULT_PORT
 
 SCHEME = "skerry"
 SCHEME_TLS = "skerry+tls"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from skerry.model.amounts import size_text
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 
 
 def with_reasons(plan: Plan) -> Plan:

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Callable
 from enum import Enum
 
-from skerry.errors import InternalError, PeerError, SiteError, SkerryError
-from skerry.ids import ChannelId
-from skerry.limits import Limits
-from skerry.testing.points import reach
+from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
+from skerry.model.ids import ChannelId
+from skerry.model.limits import Limits
+from skerry.model.points import reach
 from skerry.wire.channel import ChannelReceiver
 from skerry.wire.codec import CODECS
 from skerry.wire.frames import BATCH, Buffer, ConnectionLost, Frame, decode, split_batch

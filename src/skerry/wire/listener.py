@@ -11,8 +11,8 @@ import stat
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from skerry.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
-from skerry.limits import Limits
+from skerry.model.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
+from skerry.model.limits import Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
 from skerry.wire.frames import ConnectionLost, decode
 from skerry.wire.messages import Hello, Welcome

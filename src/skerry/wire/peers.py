@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
-from skerry.errors import InternalError, PeerError, SiteError, SkerryError
-from skerry.limits import Limits
+from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
+from skerry.model.limits import Limits
 from skerry.wire.address import parse_address
 from skerry.wire.frames import ConnectionLost, encode_message
 from skerry.wire.messages import Goodbye, Hello, Message

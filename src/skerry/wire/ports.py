@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from skerry.errors import ConfigError
-from skerry.ids import ChannelId
-from skerry.limits import Limits
+from skerry.model.errors import ConfigError
+from skerry.model.ids import ChannelId
+from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress
 from skerry.wire.listener import Handler, Listener
 from skerry.wire.session import Identity

@@ -10,10 +10,10 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from skerry.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
-from skerry.ids import ChannelId
-from skerry.limits import ENTRY_BYTES, KIB, Limits
-from skerry.testing.points import reach
+from skerry.model.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
+from skerry.model.ids import ChannelId
+from skerry.model.limits import ENTRY_BYTES, KIB, Limits
+from skerry.model.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
 from skerry.wire.codec import CODECS, decode_schema, recode_batch

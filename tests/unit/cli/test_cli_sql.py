@@ -22,7 +22,7 @@ from skerry import __version__
 from skerry.cli.main import COMMANDS, main
 from skerry.cli.prompt import Prompt, history_path
 from skerry.cli.runner import Runner
-from skerry.limits import DEFAULT_PORT
+from skerry.model.limits import DEFAULT_PORT
 from skerry.wire.client_messages import ClientClose, ClientExecute, ClientStatus
 from skerry.wire.messages import Failure
 from tests.unit.client.scripted_member import WAIT_S, Answers, ScriptedMember, member_with
