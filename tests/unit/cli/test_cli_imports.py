@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,3 +53,20 @@ def test_talking_takes_little(command: str) -> None:
 def test_no_module_of_the_commands_leads_back_to_itself(module: str) -> None:
     leads_to = {each for name in imported(module) if name.startswith("skerry.cli.") for each in [name.split(".")[2]]}
     assert not any(module in reached(each) for each in leads_to)
+
+
+@pytest.mark.parametrize("command", ["check", "demo", "up"])
+def test_without_the_members_packages_one_line_says_so(command: str, tmp_path: Path) -> None:
+    """A process that finds no package but those of the client."""
+    code = (
+        "import importlib.util, sys\n"
+        f"for name in {PACKAGES!r}: sys.modules[name] = None\n"
+        "real = importlib.util.find_spec\n"
+        f"importlib.util.find_spec = lambda name, *more: None if name in {PACKAGES!r} else real(name, *more)\n"
+        "from skerry.cli.main import main\n"
+        "main()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ran = subprocess.run([sys.executable, "-c", code, command], env=environment, cwd=tmp_path, capture_output=True)
+    said = f'Error: skerry {command} needs the member\'s packages: pip install "skerry[member]"\n'
+    assert (ran.returncode, ran.stdout, ran.stderr.decode()) == (1, b"", said)
