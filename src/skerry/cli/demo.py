@@ -22,8 +22,9 @@ from rich.table import Table
 
 from skerry.cli.processes import Members
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import TableWriter, summary
+from skerry.cli.render import summary
 from skerry.cli.screen import Screen, member_lines
+from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection, QueryStatus, connect
 from skerry.client.pep249 import Error
 from skerry.config import load

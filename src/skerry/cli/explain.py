@@ -53,4 +53,4 @@ def explain(words: Words, analyze: bool, as_json: bool, svg: Path | None, rules:
                 raise click.ClickException(f"{svg}: {error.strerror}") from None
             click.echo(f"{svg} is drawn", err=True)
         if svg is None or as_json:
-            click.echo("\n".join(lines))
+            runner.show_plan(lines)

@@ -38,8 +38,8 @@ class Phase(Enum):
     STOPPING = "stopping"
 
 
-# Members that start or stop together meet nobody yet, or lose each other: only what is worse is worth a line then.
-_LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.INFO, Phase.STOPPING: logging.ERROR}
+# Members that stop together lose each other: only what is worse is worth a line then.
+_LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
 
 
 class _JsonLines(logging.Formatter):

@@ -7,9 +7,9 @@ import sys
 import click
 from rich.filesize import decimal as decimal_size
 
-from skerry.cli.render import TableWriter
 from skerry.cli.runner import Runner, show_error, told
 from skerry.cli.target import Words, read_url, target_argument
+from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
 from skerry.wire.client_messages import QueryInfo

@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import click
 from rich.console import Console
 
+from skerry.cli.paging import Left, Output
+from skerry.cli.plans import plan_text
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, Write, rows_text, summary
+from skerry.cli.render import rows_text
+from skerry.cli.statements import first_word
+from skerry.cli.writers import FORMATS, View
 from skerry.client.dbapi import Connection, Cursor, connect
-from skerry.client.pep249 import Error
+from skerry.client.pep249 import Error, Row
 
 BINARY = ("arrow", "parquet")
 INTERRUPTED = 130  # the shell's exit code for Ctrl-C
@@ -26,7 +30,10 @@ class Runner:
     def __init__(self, url: str, output_format: str, timeout_s: float | None, fault_policy: str | None = None) -> None:
         self.url = url
         self.timing = True
-        self._format = output_format
+        self.is_prompt = False
+        is_terminal = sys.stdout.isatty()
+        self.view = View(output_format, colour=is_terminal)
+        self._is_paged = is_terminal and sys.stdin.isatty()
         self._timeout_s = timeout_s
         self._fault_policy = fault_policy
         self._live = LiveLine(url, Console(stderr=True))
@@ -34,7 +41,7 @@ class Runner:
 
     @property
     def is_binary(self) -> bool:
-        return self._format in BINARY
+        return self.view.output_format in BINARY
 
     def connection(self) -> Connection:
         if self._connection is None or not self._connection.usable:
@@ -44,53 +51,84 @@ class Runner:
 
     def run(self, statement: str) -> None:
         """Run one statement to its end and write its rows to standard output."""
-        started = time.monotonic()
+        watch = Stopwatch()
         with self.connection().cursor() as cursor:
-            with self._live.during(cursor, started):
+            with watch, self._live.during(cursor, watch.started):
                 cursor.execute(statement, timeout_s=self._timeout_s)
-            self._show(cursor, started)
+            if first_word(statement) == "EXPLAIN" and self.view.is_for_people and cursor.description is not None:
+                self.show_plan([str(line) for (line,) in cursor.fetchall()])
+            else:
+                self._show(cursor, watch)
 
     def attach(self, query_id: str) -> None:
         """Write the rows of a query that was submitted."""
-        started = time.monotonic()
         with self.connection().attach(query_id) as cursor:
-            self._show(cursor, started)
+            self._show(cursor, Stopwatch())
 
-    def _show(self, cursor: Cursor, started: float) -> None:
-        if cursor.description is None:
-            self._say(f"{rows_text(max(cursor.rowcount, 0))} changed", started)
-            return
-        if self.is_binary:
-            self._say(None, started, write_binary(cursor, self._format))
-            return
-        writer = make_writer(self._format, sys.stdout.write, sys.stdout.isatty())
-        writer.begin(cursor.description)
-        count = 0
-        while True:
-            with self._live.during(cursor, started):
-                rows = cursor.fetch_page()
-            if not rows:
-                break
-            count += len(rows)
-            writer.rows(rows)
-            sys.stdout.flush()
-        writer.end()
-        sys.stdout.flush()
-        self._say(None, started, count)
+    def show_plan(self, lines: list[str]) -> None:
+        """As EXPLAIN tells it, in lines that fit the screen."""
+        with Output(is_paged=self._is_paged) as output:
+            width = output.size.columns if self.view.colour else None
+            with suppress(Left):
+                output.write(plan_text(lines, width))
 
     def close(self) -> None:
         self._live.close()
         if self._connection is not None:
             self._connection.close()
 
-    def _say(self, text: str | None, started: float, rows: int = 0) -> None:
-        seconds = time.monotonic() - started if self.timing else None
-        if text is None:
-            text = summary(rows, seconds)
-        elif seconds is not None:
-            text = f"({text}, {seconds:.2f} s)"
+    def _show(self, cursor: Cursor, watch: Stopwatch) -> None:
+        if cursor.description is None:
+            self._say(f"{rows_text(max(cursor.rowcount, 0))} changed", watch)
+            return
+        if self.is_binary:
+            with watch:
+                count = write_binary(cursor, self.view.output_format)
+            self._say(rows_text(count), watch)
+            return
+        count, has_ended = 0, False
+        with Output(is_paged=self._is_paged, on_left=cursor.cancel) as output:
+            self.view.width = output.size.columns if self._is_paged else None
+            writer = self.view.writer(output.write)
+            try:
+                writer.begin(cursor.description)
+                while rows := self._page(cursor, watch, output):
+                    count += len(rows)
+                    writer.rows(rows)
+                    output.flush()
+                writer.end()
+                has_ended = True
+            except Left:
+                pass
+            except Error:
+                if not output.was_left:  # else it is the cancel of what nobody wants any more
+                    raise
+        told = rows_text(count) if has_ended else f"{rows_text(count)} read, perhaps not all"
+        self._say(told, watch, output.note(is_prompt=self.is_prompt))
+
+    def _page(self, cursor: Cursor, watch: Stopwatch, output: Output) -> list[Row]:
+        with watch, nullcontext() if output.is_paging else self._live.during(cursor, watch.started):
+            return cursor.fetch_page()
+
+    def _say(self, told: str, watch: Stopwatch, note: str = "") -> None:
+        """The line below a result."""
+        timed = f", {watch.seconds:.2f} s" if self.timing else ""
         # CSV and JSON are for programs: there the line must not stand among the rows.
-        click.echo(text, err=self._format != "table")
+        click.echo(f"({told}{timed})" + (f" {note}" if note else ""), err=not self.view.is_for_people)
+
+
+class Stopwatch:
+    """Runs while the member is waited for, not while somebody reads in a pager."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.seconds = 0.0
+
+    def __enter__(self) -> None:
+        self._since = time.monotonic()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.monotonic() - self._since
 
 
 def write_binary(cursor: Cursor, output_format: str) -> int:
@@ -112,15 +150,6 @@ def write_binary(cursor: Cursor, output_format: str) -> int:
             rows += batch.num_rows
     sys.stdout.buffer.flush()
     return rows
-
-
-def make_writer(output_format: str, write: Write, colour: bool) -> RowWriter:
-    match output_format:
-        case "csv":
-            return CsvWriter(write)
-        case "json":
-            return JsonWriter(write)
-    return TableWriter(write, colour)
 
 
 def show_error(error: Error) -> None:
@@ -154,7 +183,7 @@ def _check_format(_context: click.Context, _parameter: click.Parameter, value: s
 format_option = click.option(
     "--format",
     "output_format",
-    type=click.Choice(["table", "csv", "json", *BINARY]),
+    type=click.Choice([*FORMATS, *BINARY]),
     default="table",
     show_default=True,
     callback=_check_format,

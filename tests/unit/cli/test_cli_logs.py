@@ -54,7 +54,8 @@ def test_every_line_names_its_member() -> None:
 
 
 @pytest.mark.parametrize(
-    ("phase", "least"), [(Phase.STARTING, logging.WARNING), (Phase.UP, logging.INFO), (Phase.STOPPING, logging.ERROR)]
+    ("phase", "least"),
+    [(Phase.STARTING, logging.WARNING), (Phase.UP, logging.WARNING), (Phase.STOPPING, logging.ERROR)],
 )
 def test_members_that_start_and_stop_together_say_less(phase: Phase, least: int) -> None:
     for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
