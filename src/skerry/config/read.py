@@ -90,7 +90,7 @@ def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Confi
 
 def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
-    written_root = top.text("data_root", _path, ".")
+    written_root = top.text("data_root", rules.local_path, ".")
     data_root = os.path.realpath(os.path.join(base_dir, written_root))
     shared = _Shared(data_root, written_root, os.fspath(base_dir), *_protection(top, os.fspath(base_dir)))
     members = {
@@ -99,7 +99,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         if _good_key(item, name, rules.plain_name)
     }
     _check_members(members, root, top)
-    state = top.text("state", _path, "")
+    state = top.text("state", rules.local_path, "")
     links_item = top.get("links")
     links = _links(links_item.elements(), members) if links_item else ()
     return Config(
@@ -111,12 +111,6 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
     )
-
-
-def _path(text: str) -> str:
-    if not text.strip():
-        raise Refused("is empty")
-    return text
 
 
 def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:
@@ -181,7 +175,8 @@ def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
     tls = None
     if item is not None:
         files = item.fields(TLS, required=TLS[:3])
-        paths = {key: os.path.join(base_dir, text) if (text := files.text(key, _path, "")) else "" for key in TLS[:3]}
+        texts = {key: files.text(key, rules.local_path, "") for key in TLS[:3]}
+        paths = {key: os.path.join(base_dir, text) if text else "" for key, text in texts.items()}
         clients = files.get("client_certificates")
         tls = TlsFiles(**paths, client_certificates=clients.flag() if clients else False)
     return tls, insecure.flag() if insecure else False

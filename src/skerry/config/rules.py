@@ -243,14 +243,20 @@ def has_glob(text: str) -> bool:
     return any(c in text for c in "*?[")
 
 
+def local_path(text: str) -> str:
+    """A path as it stands, but no URL: `s3a://bucket` would be a folder of that name."""
+    if not text.strip():
+        raise Refused("is empty")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise Refused(f"{shown(text)} is not a path on the member's own disk")
+    return text
+
+
 def path_inside(root: str, *, globs: bool) -> Callable[[str], str]:
     """A rule: a path whose real place is inside `root`, also where symlinks lead."""
 
     def rule(text: str) -> str:
-        if not text.strip():
-            raise Refused("is empty")
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
-            raise Refused(f"{shown(text)} is not a path on the member's own disk")
+        local_path(text)
         if has_glob(text) and not globs:
             raise Refused(f"{shown(text)} has a wildcard; name one directory")
         if not is_inside(root, fixed_prefix(text)) or (has_glob(text) and ".." in text.split("/")):
