@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.frame import BARE, CACHE, SKERRY, Bar, Options, Report, tpch_files
-from skerry.errors import Cancelled
-from skerry.limits import MIB
 from skerry.member.initiator import Initiated
+from skerry.model.errors import Cancelled
+from skerry.model.limits import MIB
 from skerry.spark import start_engine
 from skerry.spark.settings import SparkSettings
 from skerry.testing.cluster import LocalCluster

@@ -38,9 +38,9 @@ from bench.receivers import (
     serve_raw,
 )
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import GIB, MIB
 from skerry.member.boot import new_event_loop
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import GIB, MIB
 from skerry.wire.channels import ChannelOut
 from skerry.wire.codec import decoded_bytes, encode_batch, encode_schema, plain_schema
 from skerry.wire.session import Identity

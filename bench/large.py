@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import skerry
 from bench.frame import SITE, Bar, Options, Report, Samples, Site, one_site, tpch_files
-from skerry.limits import MIB, Limits
+from skerry.model.limits import MIB, Limits
 from skerry.testing.oracle import Digest, digest_of_files, digest_of_rows
 
 TABLE = "lineitem"

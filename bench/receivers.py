@@ -21,12 +21,12 @@ from skerry.catalog.topology import Topology
 from skerry.config import FaultPolicy, parse
 from skerry.exchange.entries import Feed, SpoolEntries
 from skerry.exchange.input import END, WAIT
-from skerry.ids import QueryId
-from skerry.limits import GIB, MIB, Limits
 from skerry.member.boot import new_event_loop
 from skerry.member.faults import Patience
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.resources import Resources, Wakeup
+from skerry.model.ids import QueryId
+from skerry.model.limits import GIB, MIB, Limits
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
 from skerry.wire.session import Identity

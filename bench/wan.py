@@ -23,8 +23,8 @@ import pyarrow as pa
 from bench.frame import CACHE, Bar, Options, Report, Samples, Skipped, seconds, tpch_files
 from bench.wan_table import ALL, CHEAPEST, INITIATOR, TABLES, as_markdown
 from skerry.client.dbapi import Cursor
-from skerry.ids import QueryId
 from skerry.member.planning import plan_statement
+from skerry.model.ids import QueryId
 from skerry.plan.rules import NAMES
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster

@@ -60,7 +60,7 @@ class Site:
         self.log_path = folder / f"{name}-{time.monotonic_ns()}.log"
         self._out_path = self.log_path.with_suffix(".out")
         self._log_from = 0
-        up = [sys.executable, "-m", "skerry.cli", "up", str(file), "--member", name, "--until-input-ends"]
+        up = [sys.executable, "-m", "skerry.testing.points", "up", str(file), "--member", name, "--until-input-ends"]
         env = {**os.environ, "TMPDIR": str(temp), VARIABLE: str(self.armed), "SPARK_LOCAL_IP": "127.0.0.1"}
         with self.log_path.open("wb") as log, self._out_path.open("wb") as out:
             self.process = subprocess.Popen(

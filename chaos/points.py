@@ -15,7 +15,7 @@ class Where(Enum):
 
 @dataclass(frozen=True)
 class Point:
-    """`hook` is what the member calls it (skerry/testing/points.py), `count` which time it is meant."""
+    """`hook` is what the member calls it (skerry/model/points.py), `count` which time it is meant."""
 
     name: str
     where: Where

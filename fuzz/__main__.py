@@ -26,7 +26,7 @@ def main() -> None:
     except ImportError:
         sys.exit(f"Atheris is missing: pip install --target {TOOLS} -r fuzz/requirements.txt (make fuzz does it)")
     # Only what is imported here is watched: the decoders, and the target that calls them.
-    with atheris.instrument_imports(include=["skerry.wire", "skerry.errors", "fuzz.target"]):
+    with atheris.instrument_imports(include=["skerry.wire", "skerry.model.errors", "fuzz.target"]):
         from fuzz.target import check
 
     FOUND.mkdir(exist_ok=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from skerry.errors import PeerError
+from skerry.model.errors import PeerError
 from skerry.wire.codec import decode_batch, decode_schema, encode_schema
 from skerry.wire.frames import BATCH, NUMBERED, Frame, FrameReader, decode, decode_numbered, split_batch
 from skerry.wire.messages import Message, OpenChannel, Value

@@ -22,7 +22,7 @@ from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, Input, Polled
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
 

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 from metamorphic.in_duckdb import Tables
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.statistics import gather
-from skerry.catalog.table import Column, TablePart
 from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, load
-from skerry.limits import Limits
+from skerry.model.fragment import EdgeLeaf, Plan
+from skerry.model.limits import Limits
+from skerry.model.table import Column, TablePart
 from skerry.plan.cut import Site, make_plan
-from skerry.plan.fragment import EdgeLeaf, Plan
 from skerry.plan.rules import NAMES, STRATEGIES, Rules
 from skerry.sql.statement import Query, analyse
 from skerry.testing.sites import write_config

@@ -15,7 +15,7 @@ from metamorphic.check import query_of
 from metamorphic.in_duckdb import Runner, Tables
 from metamorphic.planned import Planner, planner
 from metamorphic.tables import Table, read_tables
-from skerry.plan.fragment import Plan
+from skerry.model.fragment import Plan
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.testing.topologies import SHAPES, Files
 

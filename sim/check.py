@@ -8,9 +8,9 @@ from sim.cluster import Cluster, Site
 from sim.loop import Process
 from sim.queries import Query
 from skerry.config import FaultPolicy
-from skerry.errors import Cancelled
 from skerry.exchange.spool import Spool
-from skerry.limits import ENTRY_BYTES
+from skerry.model.errors import Cancelled
+from skerry.model.limits import ENTRY_BYTES
 
 # Tasks that an idle member has: its clock, and its control connections.
 _IDLE_TASKS = ("Rounds._tick_forever", "Listener._serve", "_Pair._keep_dialing")

@@ -18,13 +18,13 @@ from sim.network import Network, Weather
 from sim.queries import Query
 from sim.taps import Ledger, tap_maker
 from skerry.config import Config, Link, parse
-from skerry.errors import Cancelled, SiteError, SkerryError
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Arriving
 from skerry.member.relay import relays_of
 from skerry.member.server import Member
+from skerry.model.errors import Cancelled, SiteError, SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
 
 NAMES = ("oslo", "bergen", "tromso", "bodo", "molde")
 _PORT = 7100

@@ -17,11 +17,11 @@ import msgspec
 import pyarrow as pa
 
 from sim.loop import Process
-from skerry.catalog.table import Column
-from skerry.errors import PeerError, SiteError, SkerryError
-from skerry.exchange.intake import body_hash, combine
-from skerry.limits import Limits
-from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
+from skerry.exchange.intake import SinkRow, body_hash, combine
+from skerry.model.errors import PeerError, SiteError, SkerryError
+from skerry.model.limits import Limits
+from skerry.model.table import Column
+from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
 from skerry.wire.messages import (

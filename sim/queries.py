@@ -9,9 +9,9 @@ import msgspec
 
 from sim.engine import COLUMNS, Row
 from skerry.config import FaultPolicy
-from skerry.ids import QueryId
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, SortKey
+from skerry.model.ids import QueryId
 from skerry.plan.cache import fingerprint
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, SortKey
 
 _KEYS = (SortKey(0, False, True),)
 

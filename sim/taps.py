@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sim.network import Endpoint
-from skerry.ids import ChannelId
+from skerry.model.ids import ChannelId
 from skerry.wire.frames import HEADER, HEADER_BYTES, Frame, decode, split_batch
 from skerry.wire.kinds import KINDS
 from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, Hello, OpenChannel

@@ -14,7 +14,7 @@ from sim.engine import Temper
 from sim.loop import Violation
 from sim.network import Weather
 from sim.queries import make_query
-from skerry.limits import MIB, Limits
+from skerry.model.limits import MIB, Limits
 
 COMPLAINTS = Complaints()
 _START = 1000.0  # of virtual time

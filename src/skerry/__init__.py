@@ -31,13 +31,12 @@ from skerry.client.pep249 import (
     paramstyle,
     threadsafety,
 )
+from skerry.model.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from skerry.client.dbapi import Connection
-
-__version__ = "0.1.0"
 
 __all__ = [
     "BINARY",

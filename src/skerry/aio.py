@@ -27,7 +27,7 @@ from skerry.client.dbcursor import Parameters
 from skerry.client.pep249 import Description, Row
 from skerry.client.prepared import PreparedStatement as SyncStatement
 from skerry.client.status import QueryStatus
-from skerry.ids import QueryId
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import MemberState, Parameter, QueryInfo
 
 __all__ = ["Connection", "Cursor", "PreparedStatement", "connect"]

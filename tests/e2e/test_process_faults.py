@@ -11,7 +11,7 @@ import pytest
 import skerry
 from skerry.client.dbapi import Cursor
 from skerry.client.pep249 import Row
-from skerry.errors import SiteError
+from skerry.model.errors import SiteError
 from tests.e2e.processes import STOP_S, Sites, command_of, skerry_command, tree_of
 from tests.integration.member.member_sites import FEW, large_query, slow_query, wait_until
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from skerry.errors import PeerError, VersionError
-from skerry.limits import Limits
+from skerry.model.errors import PeerError, VersionError
+from skerry.model.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode, encode_message
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Message, Ping, Refused, Welcome

@@ -17,13 +17,13 @@ from typing import Any
 import yaml
 
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.table import ColumnStats, PartStats, TablePart
 from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, parse
-from skerry.limits import Limits
+from skerry.model.fragment import Plan
+from skerry.model.limits import Limits
+from skerry.model.table import ColumnStats, PartStats, TablePart
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.explain import explain
-from skerry.plan.fragment import Plan
 from skerry.plan.rules import Rules, read_rules
 from skerry.sql.statement import Query, analyse
 

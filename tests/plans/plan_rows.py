@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from metamorphic.in_duckdb import Tables
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 from tests.plans.plan_cases import CONFIG, STATS
 
 _TEXTS = ("x", "NORWAY", "y", "")

@@ -13,11 +13,11 @@ from sqlglot import exp
 from skerry.catalog.footers import Footers
 from skerry.catalog.listing import list_table
 from skerry.catalog.statistics import gather
-from skerry.catalog.table import TablePart
 from skerry.config import TableConfig
-from skerry.limits import Limits
+from skerry.model.limits import Limits
+from skerry.model.names import TableRef
+from skerry.model.table import TablePart
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.sql.names import TableRef
 from skerry.sql.push import split
 from skerry.sql.statement import Query, Scan, analyse, render
 from skerry.testing.oracle import TPCH_TABLES, make_tpch

@@ -6,11 +6,11 @@ import pytest
 import xxhash
 
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.table import Column, TablePart
 from skerry.config import parse
-from skerry.limits import Limits
+from skerry.model.fragment import SortKey
+from skerry.model.limits import Limits
+from skerry.model.table import Column, TablePart
 from skerry.plan.cut import Site, make_plan
-from skerry.plan.fragment import SortKey
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.sql.shape import result_shape
 from skerry.sql.statement import Query, analyse, render

@@ -7,8 +7,8 @@ import re
 import pytest
 from sqlglot import exp
 
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.cache import fingerprint
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
-from skerry.plan.fragment import Plan
 from skerry.plan.rules import Rules
 from tests.plans.plan_cases import CATALOG, LIMITS, bound
 from tests.plans.test_plans_executed import site

@@ -16,8 +16,8 @@ from sqlglot.errors import ParseError
 from metamorphic.in_duckdb import Runner
 from skerry.catalog.topology import Topology
 from skerry.config import parse
+from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
-from skerry.plan.fragment import Plan
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, Case, all_cases, bound, linked, planned, read_cases

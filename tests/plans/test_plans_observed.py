@@ -11,12 +11,12 @@ import pytest
 
 from metamorphic.in_duckdb import Runner
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.table import ColumnStats, PartStats, TablePart
 from skerry.catalog.topology import Topology
 from skerry.config import parse
-from skerry.limits import Limits
+from skerry.model.fragment import Fragment, Plan
+from skerry.model.limits import Limits
+from skerry.model.table import ColumnStats, PartStats, TablePart
 from skerry.plan.cut import Site, make_plan
-from skerry.plan.fragment import Fragment, Plan
 from skerry.plan.observed import Observed, Size
 from skerry.plan.rules import Rules
 from skerry.sql.statement import Query, analyse

@@ -8,11 +8,11 @@ from sim.cluster import Cluster
 from sim.engine import COLUMNS, Temper
 from sim.network import Weather
 from sim.queries import Query, Reader
-from skerry.errors import Overloaded
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import Overloaded
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.plan.cache import fingerprint
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan
 
 
 def run_with(disk_bytes: int) -> Query:

@@ -10,13 +10,13 @@ from sim.cluster import Cluster
 from sim.engine import Temper
 from sim.network import Weather
 from sim.queries import Query, Reader
-from skerry.ids import QueryId
-from skerry.limits import MIB, Limits
 from skerry.member.answers import ran_as
 from skerry.member.initiator import Initiated
+from skerry.model.fragment import Finish, Fragment, Output, Plan
+from skerry.model.ids import QueryId
+from skerry.model.limits import MIB, Limits
 from skerry.plan.cache import fingerprint
 from skerry.plan.explain import Actual
-from skerry.plan.fragment import Finish, Fragment, Output, Plan
 
 DELAY_S = 0.5
 BATCHES = 8

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from skerry.catalog.columns import difference
-from skerry.catalog.table import Column, TablePart
-from skerry.config.model import Config, MemberConfig
-from skerry.config.nearest import did_you_mean
-from skerry.errors import PeerError, SiteError, UserError
-from skerry.sql.names import TableRef
+from skerry.model.columns import difference
+from skerry.model.config import Config, MemberConfig
+from skerry.model.errors import PeerError, SiteError, UserError
+from skerry.model.names import TableRef
+from skerry.model.nearest import did_you_mean
+from skerry.model.table import Column, TablePart
 
 DOWN_UNKNOWN = "it has not told its tables yet"
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skerry.catalog.listing import Listing
-from skerry.catalog.table import Column
-from skerry.errors import SiteError
-from skerry.limits import Limits
+from skerry.model.errors import SiteError
+from skerry.model.limits import Limits
+from skerry.model.table import Column
 
 FOOTERS_MAX = Limits().footers
 

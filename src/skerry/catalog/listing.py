@@ -10,10 +10,10 @@ from collections.abc import Iterator
 import msgspec
 import xxhash
 
-from skerry.config.model import TableConfig
 from skerry.config.rules import fixed_prefix, has_glob
-from skerry.errors import SiteError
-from skerry.limits import Limits
+from skerry.model.config import TableConfig
+from skerry.model.errors import SiteError
+from skerry.model.limits import Limits
 
 VERSION_MASK = 2**63 - 1
 FILES_MAX = Limits().table_files

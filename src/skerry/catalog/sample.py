@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skerry.errors import SiteError
+from skerry.model.errors import SiteError
 
 SPOTS_MAX = 16
 # From so many distinct values in each place on, values that are in one place only are taken to be in order.

@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skerry.catalog.sample import Seen, Spot, spots_of
-from skerry.catalog.table import Bound, Column, ColumnStats, PartStats
-from skerry.errors import SiteError
-from skerry.limits import Limits
+from skerry.model.errors import SiteError
+from skerry.model.limits import Limits
+from skerry.model.table import Bound, Column, ColumnStats, PartStats
 
 # Of a string that stands in statistics: they travel to every member.
 TEXT_CHARS = 32

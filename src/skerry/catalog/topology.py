@@ -6,9 +6,9 @@ import math
 
 import networkx as nx
 
-from skerry.config.model import Config, Link
-from skerry.errors import ConfigError
-from skerry.limits import Limits
+from skerry.model.config import Config, Link
+from skerry.model.errors import ConfigError
+from skerry.model.limits import Limits
 
 # Below these a link is slow enough that compression pays: at the link's full rate it takes about half a core, which
 # Spark does not miss. Measured on TPC-H orders: zstd 274 MB/s a core and 3.7 times smaller, lz4 425 MB/s and 2.2 times

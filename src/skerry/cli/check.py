@@ -8,11 +8,11 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
-from skerry.config.files import check_files
 from skerry.config.yaml_nodes import Notes
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
 from skerry.wire.tls import Tls
 
 

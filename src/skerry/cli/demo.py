@@ -25,7 +25,7 @@ from skerry.cli.progress import LiveLine
 from skerry.cli.render import TableWriter, summary
 from skerry.client.dbapi import Connection, QueryStatus, connect
 from skerry.client.pep249 import Error
-from skerry.errors import SkerryError
+from skerry.model.errors import SkerryError
 
 SCALE = "0.1"
 # A plan that has not changed for so long is shown; none is waited for longer than the second.

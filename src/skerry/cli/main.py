@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from skerry import __version__
+from skerry.model.version import __version__
 
 # name → one line for `skerry --help`; the command is skerry.cli.<name>'s attribute of that name.
 COMMANDS = {

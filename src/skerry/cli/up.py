@@ -13,7 +13,7 @@ import click
 from rich.console import Console
 
 from skerry.config import load
-from skerry.errors import SkerryError
+from skerry.model.errors import SkerryError
 
 
 @click.command("up")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from skerry.client.pep249 import InterfaceError
-from skerry.limits import KIB
+from skerry.model.limits import KIB
 
 # What a message has beside its statement and parameters, and more.
 _REST_BYTES = 4 * KIB

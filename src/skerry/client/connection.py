@@ -20,9 +20,9 @@ from skerry.client.cursor import CursorCore, PageSize
 from skerry.client.dial import NobodyThere, dial, gone
 from skerry.client.routes import Question, Routes
 from skerry.client.url import Target
-from skerry.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (
     ClientClose,

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from skerry.errors import Cancelled, PeerError, SkerryError, UserError
-from skerry.ids import QueryId
+from skerry.model.errors import Cancelled, PeerError, SkerryError, UserError
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,

@@ -18,9 +18,9 @@ from skerry.client.pep249 import InterfaceError, NotSupportedError
 from skerry.client.prepared import PreparedStatement
 from skerry.client.status import QueryStatus
 from skerry.client.url import parse_url, tls_files
-from skerry.config.model import FaultPolicy
-from skerry.errors import UserError
-from skerry.ids import QueryId
+from skerry.model.config import FaultPolicy
+from skerry.model.errors import UserError
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,

@@ -17,9 +17,9 @@ from skerry.client.links import only_reads
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
-from skerry.errors import PeerError, SiteError, SkerryError
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import PeerError, SiteError, SkerryError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.wire.client_messages import Page
 from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Value

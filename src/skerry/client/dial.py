@@ -6,10 +6,10 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from skerry import __version__
 from skerry.client.url import SCHEME_TLS, Target
-from skerry.errors import SiteError, SkerryError
-from skerry.limits import Limits
+from skerry.model.errors import SiteError, SkerryError
+from skerry.model.limits import Limits
+from skerry.model.version import __version__
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Welcome

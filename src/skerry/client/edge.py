@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from skerry.client.pep249 import translate
-from skerry.errors import SkerryError
+from skerry.model.errors import SkerryError
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from skerry.client.connection import MemberLink
 from skerry.client.url import Target, parse_url
-from skerry.errors import SiteError, SkerryError, UserError
-from skerry.ids import QueryId
+from skerry.model.errors import SiteError, SkerryError, UserError
+from skerry.model.ids import QueryId
 from skerry.sql.lexer import tokens_of
 from skerry.wire.client_messages import ClientMembers, ClientMembersReply, MemberState
 

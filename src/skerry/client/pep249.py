@@ -18,7 +18,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from skerry import errors
+from skerry.model import errors
 
 apilevel = "2.0"
 threadsafety = 2  # threads may share the module and connections; a cursor has one user (but for cancel and status)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from skerry.client.edge import edge
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.expected import may_compare, said
 from skerry.wire.client_messages import Parameter
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skerry.client.cursor import CursorCore
-from skerry.errors import PeerError, SkerryError
-from skerry.ids import QueryId
+from skerry.model.errors import PeerError, SkerryError
+from skerry.model.ids import QueryId
 from skerry.wire.messages import Message
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from skerry.catalog.table import Column
 from skerry.client.pep249 import Description, Row
+from skerry.model.table import Column
 
 EPOCH = datetime.datetime(1970, 1, 1)
 EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

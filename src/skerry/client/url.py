@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from skerry.errors import UserError
-from skerry.wire.tls import TlsFiles
+from skerry.model.config import TlsFiles
+from skerry.model.errors import UserError
 
 SCHEME = "skerry"
 SCHEME_TLS = "skerry+tls"

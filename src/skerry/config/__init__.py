@@ -1,6 +1,7 @@
 """skerry.yaml: the members of a cluster, their tables and sinks, the links between them, the limits."""
 
-from skerry.config.model import (
+from skerry.config.read import load, parse, read_file
+from skerry.model.config import (
     Config,
     FaultPolicy,
     Leaves,
@@ -11,7 +12,6 @@ from skerry.config.model import (
     SparkConfig,
     TableConfig,
 )
-from skerry.config.read import load, parse, read_file
 
 __all__ = [
     "Config",

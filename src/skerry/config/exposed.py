@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from skerry.config.model import Config, MemberConfig
 from skerry.config.rules import is_loopback
 from skerry.config.yaml_nodes import Notes
-from skerry.errors import ConfigError
+from skerry.model.config import Config, MemberConfig
+from skerry.model.errors import ConfigError
 
 SUGGESTION = (
     "give it tls: {certificate, key, authority} (docs/configuration.md), or say insecure: true in a network that "

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from skerry.catalog.columns import difference
-from skerry.catalog.table import Column
 from skerry.config import rules
-from skerry.config.model import (
+from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
+from skerry.model.columns import difference
+from skerry.model.config import (
     Config,
     FaultPolicy,
     Leaves,
@@ -22,12 +22,12 @@ from skerry.config.model import (
     SinkConfig,
     SparkConfig,
     TableConfig,
+    TlsFiles,
 )
-from skerry.config.nearest import did_you_mean
-from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
-from skerry.errors import ConfigError
-from skerry.limits import CONFIG_BYTES, Limits
-from skerry.wire.tls import TlsFiles
+from skerry.model.errors import ConfigError
+from skerry.model.limits import CONFIG_BYTES, Limits
+from skerry.model.nearest import did_you_mean
+from skerry.model.table import Column
 
 TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state")
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")

@@ -7,11 +7,11 @@ import os
 import re
 from collections.abc import Callable
 
-from skerry.catalog.columns import NAMES, NESTED, BadType, normal_type
-from skerry.config.model import FaultPolicy, Leaves, Role
-from skerry.config.nearest import did_you_mean
 from skerry.config.yaml_nodes import Refused, shown
-from skerry.errors import UserError
+from skerry.model.columns import NAMES, NESTED, BadType, normal_type
+from skerry.model.config import FaultPolicy, Leaves, Role
+from skerry.model.errors import UserError
+from skerry.model.nearest import did_you_mean
 
 NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text")

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 import yaml
 
-from skerry.config.nearest import did_you_mean
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
+from skerry.model.nearest import did_you_mean
 
 T = TypeVar("T")
 Place = tuple[int, int]  # line and column, from 1

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from skerry.exchange.input import Input, Polled, Signal
 from skerry.exchange.kernels import Starts, merged
 from skerry.exchange.order import Order
-from skerry.plan.fragment import MergeStep, SortKey
+from skerry.model.fragment import MergeStep, SortKey
 
 
 class Aggregate:

@@ -8,9 +8,9 @@ from typing import Protocol
 import msgspec
 import pyarrow as pa
 
-from skerry.errors import SkerryError
 from skerry.exchange.input import END, WAIT, Input, Signal
 from skerry.exchange.spool import Body, Entry
+from skerry.model.errors import SkerryError
 
 
 class ReadableSpool(Protocol):

@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import msgspec
 import xxhash
 
-from skerry.errors import SiteError
 from skerry.exchange.spool import Body
-from skerry.spark.engine import SinkRow
+from skerry.model.errors import SiteError
 
 _MULTIPLIER = 0x9E3779B97F4A7C17  # odd and 3 modulo 4: neither a batch's bits nor the order of batches get lost
 _MASK = (1 << 63) - 1  # fits a signed 64-bit column: the checksum returns as a row of Spark's
@@ -29,6 +29,16 @@ class Attempt(NamedTuple):
 
     partition: int
     attempt: int
+
+
+class SinkRow(msgspec.Struct, frozen=True):
+    """What one finished sink task reported through Spark's driver (D8)."""
+
+    partition: int
+    attempt: int
+    batches: int
+    rows: int
+    checksum: int
 
 
 def body_hash(body: Body) -> int:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skerry.errors import InternalError, SqlError
 from skerry.exchange import order
-from skerry.plan.fragment import SortKey
+from skerry.model.errors import InternalError, SqlError
+from skerry.model.fragment import SortKey
 
 Starts: TypeAlias = npt.NDArray[np.int64]
 Kernel: TypeAlias = Callable[[Sequence[pa.Array], Starts, pa.DataType], pa.Array]

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from skerry.errors import SkerryError
 from skerry.exchange.spool import Callbacks, Entry, Spool
+from skerry.model.errors import SkerryError
 
 
 class Lanes:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from skerry.errors import SiteError
 from skerry.exchange.input import END, WAIT, Input, Polled, Signal
 from skerry.exchange.order import Keys, Order, RowKey
-from skerry.plan.fragment import SortKey
+from skerry.model.errors import SiteError
+from skerry.model.fragment import SortKey
 
 _STEP_MAX = 1 << 31
 

@@ -20,8 +20,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skerry.errors import InternalError
-from skerry.plan.fragment import SortKey
+from skerry.model.errors import InternalError
+from skerry.model.fragment import SortKey
 
 Int64s: TypeAlias = npt.NDArray[np.int64]
 RowKey: TypeAlias = tuple[Any, ...]

@@ -15,10 +15,10 @@ import msgspec
 import pyarrow as pa
 import xxhash
 
-from skerry.errors import InternalError, Overloaded, SiteError, SkerryError
 from skerry.exchange.index import INDEX_BYTES, DiskIndex, Stored
 from skerry.exchange.segment import Segment
-from skerry.limits import ENTRY_BYTES, GIB, KIB, MIB
+from skerry.model.errors import InternalError, Overloaded, SiteError, SkerryError
+from skerry.model.limits import ENTRY_BYTES, GIB, KIB, MIB
 
 Body: TypeAlias = bytes | memoryview | pa.Buffer
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
-from skerry.catalog.table import Column
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained
+from skerry.model.table import Column
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql.statement import DescribeTable, ShowTables

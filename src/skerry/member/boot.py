@@ -17,12 +17,12 @@ import uvloop
 
 from skerry.config import Config, MemberConfig
 from skerry.config.exposed import refuse_exposed
-from skerry.errors import ConfigError
-from skerry.limits import Limits
 from skerry.member.server import Member
+from skerry.model.errors import ConfigError
+from skerry.model.limits import Limits
+from skerry.model.points import reach
 from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
-from skerry.testing.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 
 log = logging.getLogger("skerry.member")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import msgspec
 
 from skerry.config import FaultPolicy
-from skerry.errors import UserError
-from skerry.limits import Limits
 from skerry.member.cursors import Lease
+from skerry.model.errors import UserError
+from skerry.model.limits import Limits
 from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
 _KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", "root", "baseline")

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from skerry.errors import InternalError, Overloaded, PeerError, UserError
 from skerry.member.requests import KINDS, Requests
+from skerry.model.errors import InternalError, Overloaded, PeerError, UserError
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import Goodbye, Hello, Message, Ping, Pong

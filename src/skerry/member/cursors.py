@@ -6,9 +6,9 @@ from collections import OrderedDict
 
 import msgspec
 
-from skerry.errors import Cancelled, Overloaded, UserError
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import Cancelled, Overloaded, UserError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from skerry.config import FaultPolicy
-from skerry.limits import Limits
+from skerry.model.limits import Limits
 from skerry.wire.session import LinkState
 
 OPTION = "fault_policy"

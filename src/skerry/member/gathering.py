@@ -11,13 +11,13 @@ from typing import Protocol
 
 import msgspec
 
-from skerry import clock
 from skerry.catalog.statistics import ANALYZED, SCANNED, gather
-from skerry.catalog.table import Column, PartStats, TablePart
-from skerry.errors import SiteError, SkerryError
-from skerry.limits import Limits
+from skerry.member import clock
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.model.errors import SiteError, SkerryError
+from skerry.model.limits import Limits
+from skerry.model.table import Column, PartStats, TablePart
 from skerry.plan.analyze import PLACEHOLDER, analysis_of, read_found
 from skerry.spark.engine import Engine, Job, JobResult, TableFiles
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from skerry import clock
-from skerry.errors import SkerryError
-from skerry.ids import QueryId
+from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
+from skerry.model.errors import SkerryError
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import ClientExecute, ClientResult, ClientStatusReply, QueryInfo
 from skerry.wire.messages import LinkBytes, Memory
 from skerry.wire.values import failure_of

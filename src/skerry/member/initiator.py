@@ -6,20 +6,20 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 
-from skerry import clock
 from skerry.config import FaultPolicy
-from skerry.errors import Cancelled, SkerryError, SqlError
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.input import Signal
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
+from skerry.member import clock
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
 from skerry.member.query import TRACE_OPTION, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
-from skerry.plan.fragment import Plan
-from skerry.testing.points import reach
+from skerry.model.errors import Cancelled, SkerryError, SqlError
+from skerry.model.fragment import Plan
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
+from skerry.model.points import reach
 from skerry.wire.client_messages import Page
 from skerry.wire.messages import Message, Schema, Value
 

@@ -9,12 +9,12 @@ import msgspec
 import pyarrow as pa
 
 from skerry.catalog.topology import Topology
-from skerry.errors import ConfigError, Overloaded, PeerError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
 from skerry.member.faults import Patience
 from skerry.member.resources import Held, Resources
+from skerry.model.errors import ConfigError, Overloaded, PeerError, SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
 from skerry.wire.channels import ChannelIn, Gone
 from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.frames import Buffer

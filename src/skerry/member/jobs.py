@@ -13,9 +13,9 @@ from skerry.exchange.lanes import Lanes
 from skerry.exchange.merge import Merge
 from skerry.exchange.reader import SpoolInput
 from skerry.exchange.spool import Body, Entry, Spool
-from skerry.limits import MIB, Limits
 from skerry.member.inputs import Arriving
-from skerry.plan.fragment import Output
+from skerry.model.fragment import Output
+from skerry.model.limits import MIB, Limits
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
 from skerry.wire.messages import Schema
 

@@ -11,8 +11,8 @@ import msgspec
 import xxhash
 
 from skerry.catalog.statistics import ANALYZED, SCANNED
-from skerry.catalog.table import PartStats, TablePart
-from skerry.config.model import Config, Leaves, SparkConfig, TableConfig
+from skerry.model.config import Config, Leaves, SparkConfig, TableConfig
+from skerry.model.table import PartStats, TablePart
 from skerry.plan.observed import Size
 from skerry.spark.engine import TableFiles
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skerry.ids import QueryId
+from skerry.model.ids import QueryId
 
 
 class Orphans:

@@ -7,8 +7,8 @@ from random import Random
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.ids import ChannelId
-from skerry.limits import Limits
+from skerry.model.ids import ChannelId
+from skerry.model.limits import Limits
 from skerry.wire.sending import ChannelOut, SpoolLike
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Literal
 
-from skerry.errors import UserError
 from skerry.exchange.entries import EntryInput
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Entry
-from skerry.limits import ENTRY_BYTES, Limits
+from skerry.model.errors import UserError
+from skerry.model.limits import ENTRY_BYTES, Limits
 from skerry.wire.client_messages import Page
 
 

@@ -9,12 +9,10 @@ from collections.abc import Callable, Coroutine
 
 import msgspec
 
-from skerry import clock
-from skerry.errors import InternalError, Overloaded, SkerryError, from_code
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
-from skerry.ids import ChannelId
+from skerry.member import clock
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving
 from skerry.member.jobs import fill_from_table, merge_lanes
@@ -32,9 +30,11 @@ from skerry.member.running import (
 )
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
-from skerry.plan.fragment import EdgeLeaf, Fragment
+from skerry.model.errors import InternalError, Overloaded, SkerryError, from_code
+from skerry.model.fragment import EdgeLeaf, Fragment
+from skerry.model.ids import ChannelId
+from skerry.model.points import reach
 from skerry.spark.engine import Engine, Job, JobResult, SinkOutput, TableFiles
-from skerry.testing.points import reach
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema

@@ -6,8 +6,8 @@ import asyncio
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from skerry import clock
-from skerry.errors import SiteError
+from skerry.member import clock
+from skerry.model.errors import SiteError
 from skerry.wire.messages import Describe, Tables
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ The initiator answers whether or not the asking query still lives, so nobody wai
 
 from __future__ import annotations
 
-from skerry.ids import QueryId
+from skerry.model.ids import QueryId
 
 
 class PlanAsks:

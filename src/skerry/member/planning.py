@@ -12,16 +12,16 @@ import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.config import Role
-from skerry.errors import ConfigError, SiteError, SqlError, UserError
 from skerry.member.clientoptions import plan_rules
+from skerry.model.errors import ConfigError, SiteError, SqlError, UserError
+from skerry.model.fragment import LeftOut, Plan
+from skerry.model.names import TableRef
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import check_egress
 from skerry.plan.explain import Actual
-from skerry.plan.fragment import LeftOut, Plan
 from skerry.plan.rules import Rules
 from skerry.sql.expected import BOUND
-from skerry.sql.names import TableRef
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse

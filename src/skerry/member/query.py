@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 import msgspec
 
-from skerry.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
-from skerry.plan.fragment import Fragment, Plan
+from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
+from skerry.model.fragment import Fragment, Plan
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
 from skerry.wire.messages import (
     Cancel,
     Execute,

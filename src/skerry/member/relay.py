@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from skerry.catalog.topology import Topology
-from skerry.errors import SkerryError
-from skerry.ids import ChannelId, QueryId
 from skerry.member.inputs import Arriving
 from skerry.member.outgoing import Outgoing
-from skerry.plan.fragment import Plan
+from skerry.model.errors import SkerryError
+from skerry.model.fragment import Plan
+from skerry.model.ids import ChannelId, QueryId
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.sending import ChannelOut, EntryLike
 

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from skerry import clock
-from skerry.errors import (
+from skerry.member import clock
+from skerry.member.answers import Answer, answer_statement, ran_as
+from skerry.member.clientoptions import read_options
+from skerry.member.cursors import Cursors
+from skerry.member.history import ClientCursor, History
+from skerry.member.initiator import Initiated
+from skerry.member.planning import Explained, Planned, Tried, plan_statement, prepare_statement
+from skerry.member.relay import relays_of
+from skerry.model.errors import (
     Cancelled,
     ConfigError,
     InternalError,
@@ -21,16 +28,9 @@ from skerry.errors import (
     StaleSchema,
     UserError,
 )
-from skerry.ids import QueryId
-from skerry.member.answers import Answer, answer_statement, ran_as
-from skerry.member.clientoptions import read_options
-from skerry.member.cursors import Cursors
-from skerry.member.history import ClientCursor, History
-from skerry.member.initiator import Initiated
-from skerry.member.planning import Explained, Planned, Tried, plan_statement, prepare_statement
-from skerry.member.relay import relays_of
+from skerry.model.ids import QueryId
+from skerry.model.points import reach
 from skerry.plan.explain import explain
-from skerry.testing.points import reach
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,

@@ -13,8 +13,8 @@ import msgspec
 
 from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Spool
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.wire.messages import Memory
 
 log = logging.getLogger("skerry.member")

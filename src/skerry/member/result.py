@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from skerry.errors import SkerryError
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.entries import EncodedInput, EntryInput, Feed, ReadableSpool, SpoolEntries
 from skerry.exchange.gather import Gather
@@ -15,9 +14,10 @@ from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.exchange.reader import SpoolInput
 from skerry.exchange.spool import Body, Budget, Entry
-from skerry.limits import Limits
 from skerry.member.pages import Pages
-from skerry.plan.fragment import Finish
+from skerry.model.errors import SkerryError
+from skerry.model.fragment import Finish
+from skerry.model.limits import Limits
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.messages import Schema
 

@@ -7,11 +7,11 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from skerry import clock
-from skerry.errors import SiteError
-from skerry.ids import QueryId
+from skerry.member import clock
 from skerry.member.orphans import Orphans
 from skerry.member.participant import Participant
+from skerry.model.errors import SiteError
+from skerry.model.ids import QueryId
 from skerry.wire.messages import Check
 
 if TYPE_CHECKING:

@@ -10,13 +10,10 @@ from contextlib import suppress
 
 import msgspec
 
-from skerry import clock
 from skerry.catalog.statistics import ANALYZED
-from skerry.errors import StaleSchema
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
+from skerry.member import clock
 from skerry.member.gathering import found_in
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import partitions_for
@@ -25,8 +22,11 @@ from skerry.member.resources import Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
+from skerry.model.errors import StaleSchema
+from skerry.model.fragment import EdgeLeaf, Fragment, TableLeaf
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
 from skerry.plan.bound import most_rows
-from skerry.plan.fragment import EdgeLeaf, Fragment, TableLeaf
 from skerry.spark.engine import EdgeInput, Engine, JobResult, TableFiles
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, LinkBytes, Message, Schema

@@ -10,13 +10,11 @@ import secrets
 import time
 from random import Random
 
-from skerry import __version__, clock
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
-from skerry.errors import PeerError, SiteError, SkerryError
 from skerry.exchange.entries import ReadableSpool
-from skerry.ids import ChannelId, QueryId
+from skerry.member import clock
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.initiator import Initiated
@@ -34,12 +32,15 @@ from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
+from skerry.model.errors import PeerError, SiteError, SkerryError
+from skerry.model.fragment import Plan
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.points import reach
+from skerry.model.version import __version__
 from skerry.plan.cache import PlanCache
 from skerry.plan.egress import egress_rules
-from skerry.plan.fragment import Plan
 from skerry.plan.observed import Observed, Size
 from skerry.spark.engine import Engine
-from skerry.testing.points import reach
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (

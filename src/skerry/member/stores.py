@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from skerry.errors import SiteError
 from skerry.exchange.intake import Attempt
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.limits import ENTRY_BYTES
+from skerry.model.errors import SiteError
+from skerry.model.limits import ENTRY_BYTES
 
 
 class DirectStore:

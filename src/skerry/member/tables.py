@@ -12,14 +12,14 @@ import xxhash
 from skerry.catalog.footers import count_rows
 from skerry.catalog.listing import Listing, list_table
 from skerry.catalog.statistics import ANALYZED
-from skerry.catalog.table import Column, PartStats, TablePart
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
-from skerry.errors import SiteError, SkerryError
 from skerry.member.gathering import Gathering, Snapshot
 from skerry.member.keeping import Keeping
 from skerry.member.kept import KeptTable, read_as, worth_keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.model.errors import SiteError, SkerryError
+from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
 
 log = logging.getLogger("skerry.catalog")

@@ -6,10 +6,10 @@ import enum
 
 import msgspec
 
-from skerry.errors import InternalError, SkerryError, TimedOut
-from skerry.ids import ChannelId, QueryId
 from skerry.member.query import Send
-from skerry.plan.fragment import Fragment, Plan
+from skerry.model.errors import InternalError, SkerryError, TimedOut
+from skerry.model.fragment import Fragment, Plan
+from skerry.model.ids import ChannelId, QueryId
 from skerry.wire.messages import Cancel, Execute, FragmentDone, PlanRequest, Receipt, Schema, Started
 from skerry.wire.values import failure_of
 

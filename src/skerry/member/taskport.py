@@ -14,15 +14,15 @@ from typing import Protocol
 
 import msgspec
 
-from skerry.errors import PeerError, SkerryError
 from skerry.exchange.intake import Attempt, Intake, body_hash
 from skerry.exchange.reader import share
 from skerry.exchange.spool import Entry, Spool
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import PeerError, SkerryError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
+from skerry.model.points import reach
 from skerry.spark.engine import EdgeInput
 from skerry.spark.inside import Delivery, Door, Handover, open_door
-from skerry.testing.points import reach
 from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen

@@ -16,9 +16,9 @@ import msgspec
 from sqlglot import exp
 
 from skerry.catalog.statistics import ANALYZED, bound
-from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.model.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.cache import fingerprint
-from skerry.plan.fragment import Finish, Fragment, Output, Plan, TableLeaf
 from skerry.sql.nodes import SparkType
 from skerry.sql.statement import render
 

@@ -15,9 +15,9 @@ from typing import Protocol
 import msgspec
 from sqlglot import exp
 
+from skerry.model.fragment import Leaf
 from skerry.plan.build import Builder
 from skerry.plan.capacity import Barred, answered, blocks_hosted, hosted
-from skerry.plan.fragment import Leaf
 from skerry.plan.mentions import Mention
 from skerry.plan.place import capacity_of, cheapest, common_ancestor, on_the_way
 from skerry.plan.reduce import signature

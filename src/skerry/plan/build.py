@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
-from skerry.catalog.table import Column, TablePart
-from skerry.limits import Limits
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Output, Plan, SortKey, TableLeaf
+from skerry.model.limits import Limits
+from skerry.model.table import Column, TablePart
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Leaf, LeftOut, Output, Plan, SortKey, TableLeaf
 from skerry.plan.known import groups_key
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember

@@ -7,9 +7,9 @@ from collections import OrderedDict
 import msgspec
 import xxhash
 
-from skerry.errors import PeerError
-from skerry.limits import Limits
-from skerry.plan.fragment import Plan
+from skerry.model.errors import PeerError
+from skerry.model.fragment import Plan
+from skerry.model.limits import Limits
 
 
 def fingerprint(plan: Plan) -> str:

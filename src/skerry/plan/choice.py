@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
+from skerry.model.fragment import Leaf
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
 from skerry.plan.build import Builder
 from skerry.plan.capacity import Barred, answered, at_once, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
-from skerry.plan.fragment import Leaf
 from skerry.plan.joining import Joiner
 from skerry.plan.mentions import MAKE_BLOCKS, Mention, Mentions
 from skerry.plan.money import cost_text, partials_s, seconds_of

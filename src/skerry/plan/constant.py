@@ -9,7 +9,7 @@ from decimal import Decimal, InvalidOperation
 
 from sqlglot import exp
 
-from skerry.catalog.table import Bound
+from skerry.model.table import Bound
 from skerry.sql.functions import call_name
 from skerry.sql.nodes import ColonCast, IntervalLiteral, TypedLiteral, UnaryPlus
 

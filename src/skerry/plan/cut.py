@@ -18,12 +18,12 @@ import msgspec
 import xxhash
 from sqlglot import exp
 
-from skerry.catalog.table import Column, TablePart
 from skerry.catalog.topology import Topology
-from skerry.limits import Limits
+from skerry.model.fragment import Plan, SortKey
+from skerry.model.limits import Limits
+from skerry.model.table import Column, TablePart
 from skerry.plan.build import Builder
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.plan.fragment import Plan, SortKey
 from skerry.plan.improve import add_improved
 from skerry.plan.known import result_key
 from skerry.plan.mentions import result_size

@@ -12,12 +12,12 @@ from itertools import pairwise
 import msgspec
 from sqlglot import exp
 
-from skerry.catalog.table import Column
 from skerry.catalog.topology import Topology
-from skerry.config.model import Config, Leaves
-from skerry.errors import UserError
+from skerry.model.config import Config, Leaves
+from skerry.model.errors import UserError
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.table import Column
 from skerry.plan.filtered import Conditions
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import call_name, is_aggregate
 

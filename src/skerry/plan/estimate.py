@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
-from skerry.catalog.table import Column, ColumnStats, TablePart
+from skerry.model.table import Column, ColumnStats, TablePart
 from skerry.plan.constant import bound_place
 from skerry.plan.observed import Observed
 from skerry.plan.selectivity import ColumnEstimate, Columns, distinct, keeps

@@ -13,8 +13,8 @@ import msgspec
 from sqlglot import exp
 
 from skerry.catalog.topology import Topology
-from skerry.config.model import Link
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.config import Link
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import is_aggregate
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
-from skerry.sql.names import TableRef
+from skerry.model.names import TableRef
+from skerry.model.table import Column
 from skerry.sql.push import split
 from skerry.sql.scope import Scope, Scopes, Source
 

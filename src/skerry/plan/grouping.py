@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from skerry.model.names import TableRef
 from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
-from skerry.sql.names import TableRef
 from skerry.sql.shape import alike, named_after
 from skerry.sql.types import infer
 from skerry.sql.walk import contains, find_all

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 from skerry.plan.condition import Condition
 from skerry.plan.mentions import Mention
 from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.model.names import TableRef
+from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.estimate import Estimate
 from skerry.plan.join_sizes import From, key_of
 from skerry.plan.joined_tree import Body, absorbed, named, put, sent_ends
@@ -21,7 +22,6 @@ from skerry.plan.reduce import columns_of
 from skerry.plan.rules.joined import End, Input, Joinable, Joined, joinables
 from skerry.plan.rules.semijoin import JOB_S, LOOK_UP_S, Reducer, Shipment
 from skerry.plan.site import Site
-from skerry.sql.names import TableRef
 from skerry.sql.scope import Source
 from skerry.sql.statement import Scan
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.observed import at_least, digest, distinct_of, scan_key, texts_of
 from skerry.plan.rules.joined import Conjunct, Joined
 from skerry.sql.dialect import render

@@ -19,7 +19,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import block_key, mention_keys, reads

@@ -10,8 +10,8 @@ import msgspec
 import xxhash
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.table import TablePart
 from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
 from skerry.sql.push import split

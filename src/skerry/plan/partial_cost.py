@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.estimate import Estimate, Estimator, row_bytes
 from skerry.plan.grouping import Block
 from skerry.plan.place import EDGE_BYTES

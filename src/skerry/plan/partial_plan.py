@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
-from skerry.limits import Limits
+from skerry.model.limits import Limits
+from skerry.model.table import Column
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, block_of
 from skerry.plan.known import groups_key

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from skerry.catalog.topology import ROUTE_BYTES, S_PER_USD, Topology, byte_s
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
 
 # Links that the configuration says nothing of: a WAN that nobody has measured.
 _MBIT, _WAIT_S = 100.0, 0.001

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 from skerry.sql.walk import find_all
 
 

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query
 

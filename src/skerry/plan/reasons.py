@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.explain import size_text
-from skerry.plan.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 
 
 def with_reasons(plan: Plan) -> Plan:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column, TablePart
+from skerry.model.fragment import EdgeLeaf, Leaf, Output, TableLeaf
+from skerry.model.table import Column, TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import row_bytes
-from skerry.plan.fragment import EdgeLeaf, Leaf, Output, TableLeaf
 from skerry.plan.known import sent_keys
 from skerry.plan.mentions import Mention
 from skerry.plan.partials import cast

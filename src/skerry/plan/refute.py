@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from skerry.catalog.table import ColumnStats, TablePart
+from skerry.model.table import ColumnStats, TablePart
 from skerry.sql.nodes import IntervalLiteral, TypedLiteral, UnaryPlus
 from skerry.sql.push import split
 from skerry.sql.statement import render

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 from sqlglot import exp
 
-from skerry.catalog.table import Column, TablePart
+from skerry.model.names import TableRef
+from skerry.model.table import Column, TablePart
 from skerry.plan.estimate import Estimate, held_row_bytes
 from skerry.plan.rules.semijoin import Shipment
-from skerry.sql.names import TableRef
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.fragment import Plan
+from skerry.model.names import TableRef
+from skerry.model.table import TablePart
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
-from skerry.plan.fragment import Plan
 from skerry.plan.grouping import Block, rows_of
 from skerry.plan.partial_cost import PartsOf, pays
 from skerry.plan.partial_plan import AtSite, replaced, strewn
@@ -18,7 +19,6 @@ from skerry.plan.place import Costs, Rooms
 from skerry.plan.rules.topn import rows_wanted, top_rows
 from skerry.plan.site import Site
 from skerry.plan.topn_sets import bounded_operands
-from skerry.sql.names import TableRef
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 from skerry.sql.walk import contains

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from skerry.model.fragment import SortKey
 from skerry.plan.estimate import Estimator, part_rows, row_bytes
-from skerry.plan.fragment import SortKey
 from skerry.plan.grouping import rows_of
 from skerry.plan.mentions import read_scopes
 from skerry.plan.partial_cost import PartsOf, scan_bytes

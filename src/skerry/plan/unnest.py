@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.rules import Rules
 from skerry.plan.rules.answers import asked, is_answerable, put_answer
 from skerry.plan.rules.lookups import lookup, put_lookup

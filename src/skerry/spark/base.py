@@ -15,9 +15,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.catalog.table import Column
-from skerry.errors import SiteError, SkerryError, SqlError
-from skerry.spark.engine import EdgeInput, Job, JobResult, SinkRow, SlotPool, TableFiles
+from skerry.exchange.intake import SinkRow
+from skerry.model.errors import SiteError, SkerryError, SqlError
+from skerry.model.table import Column
+from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, first_words, translate
 from skerry.spark.literals import to_literal
 from skerry.spark.settings import SparkSettings, core_count

@@ -11,9 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.connect.functions import lit
 from pyspark.sql.connect.plan import SQL
 
-from skerry.errors import SiteError
+from skerry.exchange.intake import SinkRow
+from skerry.model.errors import SiteError
 from skerry.spark.base import SessionEngine, numbered
-from skerry.spark.engine import Job, SinkRow
+from skerry.spark.engine import Job
 from skerry.spark.failures import SPARK_ERRORS, translate
 from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function

@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import msgspec
 import pyarrow as pa
 
-from skerry.catalog.table import Column
-from skerry.ids import QueryId
+from skerry.exchange.intake import SinkRow
+from skerry.model.ids import QueryId
+from skerry.model.table import Column
 from skerry.wire.messages import Schema
 
 
@@ -66,16 +67,6 @@ class Job(msgspec.Struct, frozen=True):
     is_narrow: bool = False
     is_small: bool = False  # all that it reads is so little that one task does it best
     is_optional: bool = False  # no query waits for it: why it failed is its caller's to say, not a trace in the log
-
-
-class SinkRow(msgspec.Struct, frozen=True):
-    """What one finished sink task reported through Spark's driver (D8)."""
-
-    partition: int
-    attempt: int
-    batches: int
-    rows: int
-    checksum: int
 
 
 class JobResult(msgspec.Struct, frozen=True):

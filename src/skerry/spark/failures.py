@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
 
-from skerry.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError
+from skerry.model.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError
 
 try:  # grpc comes with pyspark[connect] only
     from grpc import RpcError
@@ -26,7 +26,7 @@ SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
 
 # [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)", re.DOTALL)
-# The last line of a Python worker's traceback: skerry.errors.PeerError: the member went away
+# The last line of a Python worker's traceback: skerry.model.errors.PeerError: the member went away
 RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused|Invalid)): (.+)$", re.MULTILINE)
 # Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
 # syntax and names, limits of the language; 0A is a feature that Spark does not have.

@@ -24,8 +24,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-import skerry
-from skerry.errors import InternalError, SiteError
+from skerry.model.errors import InternalError, SiteError
 
 JAVA_RELEASE = 17
 INSTALL_JAVA = (
@@ -166,8 +165,7 @@ def _java_options(conf: Mapping[str, str], directory: str) -> dict[str, str]:
 
 def package_root() -> str:
     """The directory that has to be on a Python worker's path for `import skerry`."""
-    assert skerry.__file__ is not None
-    return str(Path(skerry.__file__).resolve().parent.parent)
+    return str(Path(__file__).resolve().parents[2])
 
 
 @contextmanager

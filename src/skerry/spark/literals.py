@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import types
 from pyspark.sql.functions import array, expr, lit
 
-from skerry.errors import UserError
+from skerry.model.errors import UserError
 
 INT_MAX = 2**31 - 1
 

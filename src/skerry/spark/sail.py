@@ -10,9 +10,10 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.errors import SiteError, SqlError
+from skerry.exchange.intake import SinkRow
+from skerry.model.errors import SiteError, SqlError
 from skerry.spark.connect import ConnectEngine
-from skerry.spark.engine import Job, SinkRow, TableFiles
+from skerry.spark.engine import Job, TableFiles
 from skerry.spark.operators import operators_in_a_row
 from skerry.spark.order import orders_result, with_total_order
 from skerry.spark.settings import SparkSettings

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.errors import SiteError
+from skerry.model.errors import SiteError
 from skerry.spark.base import SessionEngine, escape_glob
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.failures import SPARK_ERRORS

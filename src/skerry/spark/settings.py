@@ -7,8 +7,8 @@ import re
 
 import msgspec
 
-from skerry.errors import ConfigError
-from skerry.limits import Limits
+from skerry.model.errors import ConfigError
+from skerry.model.limits import Limits
 
 SLOTS_PER_CORE = 4  # D7: a task that waits for its member holds a slot, so an embedded Spark has slots to spare
 

@@ -14,10 +14,10 @@ import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from skerry.errors import Overloaded
-from skerry.exchange.intake import UNKNOWN_PARTITION, combine
-from skerry.limits import KIB, MIB, Limits
-from skerry.spark.engine import SinkOutput, SinkRow
+from skerry.exchange.intake import UNKNOWN_PARTITION, SinkRow, combine
+from skerry.model.errors import Overloaded
+from skerry.model.limits import KIB, MIB, Limits
+from skerry.spark.engine import SinkOutput
 from skerry.spark.taskline import Outbox, TaskLine
 from skerry.wire.codec import decode_schema, decoded_bytes
 from skerry.wire.messages import Batch, SinkEnd, SinkOpen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from skerry.errors import InternalError
+from skerry.model.errors import InternalError
 
 
 class Slots:

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from skerry.errors import PeerError
-from skerry.limits import Limits
+from skerry.model.errors import PeerError
+from skerry.model.limits import Limits
 from skerry.spark.engine import EdgeInput
 from skerry.spark.taskline import TaskLine, expect
 from skerry.wire.codec import decode_batch, decode_schema

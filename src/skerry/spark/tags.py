@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from skerry.errors import Cancelled
+from skerry.model.errors import Cancelled
 
 
 class Tags:

@@ -8,10 +8,10 @@ from threading import Thread
 from types import TracebackType
 from typing import TypeVar
 
-from skerry.errors import PeerError
 from skerry.exchange.intake import body_hash
 from skerry.exchange.spool import Body
-from skerry.limits import Limits
+from skerry.model.errors import PeerError
+from skerry.model.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, decode, encode_batch_frame
 from skerry.wire.messages import PROTOCOL_VERSIONS, Batch, Hello, Message, Refused, SinkEnd, SinkTaken

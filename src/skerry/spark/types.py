@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 import pyspark.sql.types as st
 
-from skerry.catalog.table import Column
-from skerry.errors import InternalError, SqlError
+from skerry.model.errors import InternalError, SqlError
+from skerry.model.table import Column
 from skerry.wire.codec import encode_schema
 from skerry.wire.messages import Schema
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
-from skerry.errors import SiteError
+from skerry.model.errors import SiteError
 from skerry.spark.engine import TableFiles
 from skerry.spark.types import struct_of
 

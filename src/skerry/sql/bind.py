@@ -6,8 +6,8 @@ from collections import Counter
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
-from skerry.sql.names import Catalog, TableRef, unknown_table
+from skerry.model.errors import SqlError
+from skerry.model.names import Catalog, TableRef, unknown_table
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes, Source, tables_of
 from skerry.sql.walk import find_all

@@ -6,8 +6,9 @@ import re
 
 from sqlglot import exp
 
+from skerry.model.names import TableRef
+from skerry.model.nearest import did_you_mean
 from skerry.sql.functions import BARE_CALLS, is_generator
-from skerry.sql.names import TableRef, did_you_mean
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 from skerry.sql.walk import find_all, nodes_of

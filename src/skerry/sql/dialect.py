@@ -10,7 +10,7 @@ from sqlglot import exp, generator
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql import nodes
 from skerry.sql.lexer import escape
 

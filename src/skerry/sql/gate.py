@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from skerry.model.nearest import did_you_mean
 from skerry.sql.functions import BARE_CALLS, admitted, call_name
-from skerry.sql.names import did_you_mean
 from skerry.sql.nodes import ColonCast, TypedLiteral
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes

@@ -11,7 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.nodes import TypedLiteral
 from skerry.sql.position import error_at
 from skerry.sql.walk import find_all

@@ -6,7 +6,7 @@ import datetime
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.nodes import SparkType
 from skerry.sql.position import error_at
 from skerry.sql.walk import nodes_of

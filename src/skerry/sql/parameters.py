@@ -7,8 +7,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
-from skerry.sql.names import did_you_mean
+from skerry.model.errors import SqlError
+from skerry.model.nearest import did_you_mean
 from skerry.sql.position import error_at
 from skerry.sql.walk import find_all
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.grammar.queries import QueryGrammar
 

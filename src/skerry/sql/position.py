@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 
 _SHOWN = 100
 

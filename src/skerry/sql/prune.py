@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from skerry.sql.names import TableRef
+from skerry.model.names import TableRef
 from skerry.sql.references import References
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.walk import find_all

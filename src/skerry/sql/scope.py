@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from skerry.model.names import TableRef
 from skerry.sql.functions import is_generator
-from skerry.sql.names import TableRef
 from skerry.sql.nodes import ColonCast
 from skerry.sql.walk import children_of, nodes_of
 

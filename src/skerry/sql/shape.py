@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.errors import InternalError
-from skerry.plan.fragment import SortKey
+from skerry.model.errors import InternalError
+from skerry.model.fragment import SortKey
 from skerry.sql.functions import is_aggregate, is_deterministic, is_generator
 from skerry.sql.nodes import ColonCast
 from skerry.sql.statement import Query

@@ -9,13 +9,14 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from skerry.errors import SqlError
-from skerry.limits import Limits
+from skerry.model.errors import SqlError
+from skerry.model.limits import Limits
+from skerry.model.names import Catalog, TableRef, unknown_table
+from skerry.model.nearest import did_you_mean
 from skerry.sql import bind, columns, expected, gate, parameters
 from skerry.sql.dialect import render
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
-from skerry.sql.names import Catalog, TableRef, did_you_mean, unknown_table
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
 from skerry.sql.position import sql_error

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from sqlglot import exp
 
-from skerry.catalog.columns import NAMES
+from skerry.model.columns import NAMES
 from skerry.sql.functions import call_name
 from skerry.sql.nodes import (
     Arguments,

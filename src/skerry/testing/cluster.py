@@ -20,9 +20,9 @@ import msgspec
 import skerry
 from skerry.client.dbapi import Connection
 from skerry.config import Config, Role, load
-from skerry.limits import Limits
 from skerry.member.boot import engine_for, new_event_loop
 from skerry.member.server import Member
+from skerry.model.limits import Limits
 from skerry.spark.engine import Engine
 from skerry.testing.ports import free_ports
 

@@ -1,7 +1,7 @@
-"""Named moments in a query's life at which `make chaos` kills or stops a member (docs/chaos.md).
+"""`skerry`, watched from outside: `make chaos` kills or stops a member at a named moment of its work (docs/chaos.md).
 
-Nothing happens unless SKERRY_CHAOS names a file when the process starts. While that file holds `point|action|count`,
-the count-th time that the point is reached removes the file and sends this process a signal.
+`python -m skerry.testing.points up …` is `skerry up …`. While the file that SKERRY_CHAOS names holds
+`point|action|count`, the count-th time that the point is reached removes the file and sends this process a signal.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import os
 import signal
 
+from skerry.cli.main import main
+from skerry.model import points
+
 VARIABLE = "SKERRY_CHAOS"
 SIGNALS = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
 
-_armed_by = os.environ.get(VARIABLE, "")
 _seen: dict[str, int] = {}  # what was armed, and how often its point was reached since
 
 
-def reach(point: str) -> None:
-    """One comparison in a process that is not under test."""
-    if _armed_by:
-        _look(point)
+def watch() -> None:
+    """From now on this process does what the file says."""
+    points.watch = _look
 
 
 def _look(point: str) -> None:
+    armed_by = os.environ[VARIABLE]
     try:
-        with open(_armed_by, encoding="utf-8") as file:
+        with open(armed_by, encoding="utf-8") as file:
             armed = file.read()
     except FileNotFoundError:
         _seen.clear()
@@ -36,5 +38,10 @@ def _look(point: str) -> None:
     _seen[armed] = _seen.get(armed, 0) + 1
     if _seen[armed] >= int(count):
         _seen.clear()
-        os.unlink(_armed_by)  # whoever armed it sees that it has happened
+        os.unlink(armed_by)  # whoever armed it sees that it has happened
         os.kill(os.getpid(), SIGNALS[action])
+
+
+if __name__ == "__main__":
+    watch()
+    main()

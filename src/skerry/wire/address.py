@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
 
 
 class TcpAddress(NamedTuple):

@@ -10,8 +10,8 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
-from skerry.errors import PeerError
-from skerry.limits import Limits
+from skerry.model.errors import PeerError
+from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
 from skerry.wire.messages import Hello, Message, Refused, Welcome

@@ -11,7 +11,7 @@ from enum import Enum
 
 import msgspec
 
-from skerry.errors import PeerError
+from skerry.model.errors import PeerError
 from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenChannel
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.ids import QueryId
+from skerry.model.ids import QueryId
 from skerry.wire.messages import Failure, FragmentProgress, LinkBytes, Memory, Message, Schema, Value
 
 

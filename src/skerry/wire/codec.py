@@ -7,7 +7,7 @@ import struct
 import pyarrow as pa
 from pyarrow import ipc
 
-from skerry.errors import InternalError, PeerError
+from skerry.model.errors import InternalError, PeerError
 from skerry.wire.frames import Buffer
 
 CODECS = ("", "lz4", "zstd")

@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 import xxhash
 
-from skerry.errors import Overloaded, PeerError
+from skerry.model.errors import Overloaded, PeerError
 from skerry.wire.client_messages import ClientPage, Page
 from skerry.wire.kinds import KIND_OF, KINDS
 from skerry.wire.messages import Batch, Message

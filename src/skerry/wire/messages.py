@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from skerry.catalog.table import Column, TablePart
-from skerry.ids import ChannelId, QueryId
-from skerry.plan.fragment import Plan
+from skerry.model.fragment import Plan
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.table import Column, TablePart
 
 PROTOCOL_VERSIONS = (1,)
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from skerry.errors import Overloaded, PeerError, SiteError, SkerryError, VersionError
-from skerry.limits import Limits
+from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, VersionError
+from skerry.model.limits import Limits
 from skerry.wire.frames import (
     NUMBERED,
     Buffer,

@@ -10,23 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import msgspec
-
-from skerry.errors import ConfigError, PeerError
+from skerry.model.config import TlsFiles
+from skerry.model.errors import ConfigError, PeerError
 from skerry.wire.frames import ConnectionLost
 
 # A connection of these kinds is a member's, and shows a certificate that names it.
 MEMBER_KINDS = ("control", "data")
 _WRITE_BYTES = 256 * 1024  # a piece for each turn with the lock, so that reading is not kept waiting
-
-
-class TlsFiles(msgspec.Struct, frozen=True):
-    """Paths of PEM files. `authority` signs everyone's certificates; only a client may have no certificate."""
-
-    authority: str = ""
-    certificate: str = ""
-    key: str = ""
-    client_certificates: bool = False  # a member refuses clients that show none
 
 
 class Tls:

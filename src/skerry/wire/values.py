@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from skerry.errors import PeerError, SkerryError, UserError, from_code
+from skerry.model.errors import PeerError, SkerryError, UserError, from_code
 from skerry.wire.messages import Failure, Value
 
 _EPOCH_DATE = dt.date(1970, 1, 1)

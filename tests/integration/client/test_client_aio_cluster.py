@@ -11,7 +11,7 @@ import pytest
 
 import skerry
 import skerry.aio
-from skerry.errors import Cancelled
+from skerry.model.errors import Cancelled
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.member_sites import DEADLINE_S, FEW, TICKS, large_query, nothing_left, slow_query
 

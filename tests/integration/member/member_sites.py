@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from skerry.catalog.table import PartStats
-from skerry.errors import SiteError
-from skerry.sql.names import TableRef
+from skerry.model.errors import SiteError
+from skerry.model.names import TableRef
+from skerry.model.table import PartStats
 from skerry.testing.cluster import LocalCluster
 
 SITES = ("oslo", "bergen", "tromso")

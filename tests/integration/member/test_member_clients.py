@@ -11,8 +11,8 @@ from uuid import uuid4
 import pytest
 
 import skerry
-from skerry.errors import Cancelled, Overloaded, TimedOut, UserError
-from skerry.ids import QueryId
+from skerry.model.errors import Cancelled, Overloaded, TimedOut, UserError
+from skerry.model.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (

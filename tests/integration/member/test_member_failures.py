@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import skerry
-from skerry.errors import Overloaded, SqlError
+from skerry.model.errors import Overloaded, SqlError
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, TICKS, nothing_left

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.limits import KIB, MIB
+from skerry.model.limits import KIB, MIB
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.oracle import digest_of_files, digest_of_rows

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from skerry.ids import QueryId
+from skerry.model.ids import QueryId
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (

@@ -13,8 +13,8 @@ import pytest
 
 import skerry
 from skerry.client.dbapi import Cursor
-from skerry.errors import Overloaded
-from skerry.limits import KIB, MIB
+from skerry.model.errors import Overloaded
+from skerry.model.limits import KIB, MIB
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import DEADLINE_S, FEW, large_query, nothing_left, wait_until

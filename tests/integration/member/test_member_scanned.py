@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pyarrow import orc
 
-from skerry.catalog.table import ColumnStats, PartStats
+from skerry.model.table import ColumnStats, PartStats
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.member_sites import (

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import skerry
-from skerry.catalog.table import ColumnStats
+from skerry.model.table import ColumnStats
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, TICKS, stats_of, wait_until

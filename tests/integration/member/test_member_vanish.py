@@ -25,8 +25,8 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 
-from skerry.ids import QueryId
-from skerry.limits import MIB, Limits
+from skerry.model.ids import QueryId
+from skerry.model.limits import MIB, Limits
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from skerry.catalog.statistics import gather
-from skerry.catalog.table import ColumnStats
-from skerry.limits import Limits
+from skerry.model.limits import Limits
+from skerry.model.table import ColumnStats
 from skerry.plan.analyze import read_found
 from skerry.testing.cluster import LocalCluster
 from tests.integration.queries.conftest import Ask

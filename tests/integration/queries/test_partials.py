@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.input import END, Polled
-from skerry.plan.fragment import MergeStep, SortKey
+from skerry.model.fragment import MergeStep, SortKey
 from skerry.plan.partials import call_of, distinct_of, kernel_of, split_of
 from skerry.spark.types import type_text
 from skerry.sql.dialect import render

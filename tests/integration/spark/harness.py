@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from skerry.catalog.table import Column
 from skerry.exchange.intake import Attempt, Intake
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import QueryId
-from skerry.limits import GIB, MIB, Limits
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.taskport import Store, TaskPort
+from skerry.model.ids import QueryId
+from skerry.model.limits import GIB, MIB, Limits
+from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
 from skerry.wire.listener import Listener

@@ -15,8 +15,8 @@ import psutil
 
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Budget
-from skerry.limits import MIB
 from skerry.member.stores import DirectStore
+from skerry.model.limits import MIB
 from skerry.spark.engine import Job
 from skerry.spark.session import ClassicEngine
 from skerry.spark.settings import SparkSettings

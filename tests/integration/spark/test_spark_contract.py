@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.catalog.table import Column
-from skerry.errors import SiteError, SkerryError, SqlError
 from skerry.exchange.intake import Intake
 from skerry.member.stores import DirectStore
+from skerry.model.errors import SiteError, SkerryError, SqlError
+from skerry.model.table import Column
 from skerry.spark.engine import Engine, Job
 from skerry.spark.sail import SailEngine
 from skerry.wire.codec import decode_schema

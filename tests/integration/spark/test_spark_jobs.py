@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.catalog.table import Column
-from skerry.errors import Cancelled
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Budget, Spool
-from skerry.ids import QueryId
-from skerry.limits import MIB
 from skerry.member.stores import DirectStore
+from skerry.model.errors import Cancelled
+from skerry.model.ids import QueryId
+from skerry.model.limits import MIB
+from skerry.model.table import Column
 from skerry.spark.engine import Engine, Job, JobResult
 from tests.integration.spark.harness import Site, files, until
 

@@ -10,8 +10,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.catalog.table import Column
-from skerry.errors import SiteError
+from skerry.model.errors import SiteError
+from skerry.model.table import Column
 from skerry.spark.engine import Engine
 from tests.integration.spark.harness import Site, files
 

@@ -7,7 +7,7 @@ import asyncio
 import pyarrow as pa
 import pytest
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.spark.engine import Engine
 from skerry.wire.codec import decode_schema
 from tests.integration.spark.harness import Site

@@ -13,7 +13,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql import policy
 from tests.integration.sql.sql_fidelity import Fidelity, read_forms
 
@@ -50,7 +50,7 @@ def build(spark: Any) -> dict[str, Any]:
 def refused() -> dict[str, str]:
     """What each text of refused.sql is told; empty where it passed."""
     # Imported late: they read the file that this script makes.
-    from skerry.limits import Limits
+    from skerry.model.limits import Limits
     from skerry.sql.statement import analyse
     from tests.unit.sql.sql_catalog import FakeCatalog
 

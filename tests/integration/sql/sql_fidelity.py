@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query

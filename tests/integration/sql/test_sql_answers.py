@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from skerry.limits import Limits
+from skerry.model.limits import Limits
 from skerry.sql.now import now_parameters
 from skerry.sql.shape import result_shape
 from skerry.sql.statement import Query, analyse, render

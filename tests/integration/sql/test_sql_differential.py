@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
-from skerry.errors import SqlError
-from skerry.limits import Limits
+from skerry.model.errors import SqlError
+from skerry.model.limits import Limits
 from skerry.sql.dialect import render
 from skerry.sql.lexer import escape, tokens_of
 from skerry.sql.nodes import SpokenCall

@@ -15,11 +15,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skerry.errors import SqlError
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.input import END, WAIT, Polled
 from skerry.exchange.merge import Merge
-from skerry.plan.fragment import MergeStep, SortKey
+from skerry.model.errors import SqlError
+from skerry.model.fragment import MergeStep, SortKey
 from tests.property.exchange.test_exchange_merge_properties import TYPES, decimals
 
 

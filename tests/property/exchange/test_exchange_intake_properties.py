@@ -5,9 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.errors import SiteError
-from skerry.exchange.intake import Attempt, Intake, body_hash, combine
-from skerry.spark.engine import SinkRow
+from skerry.exchange.intake import Attempt, Intake, SinkRow, body_hash, combine
+from skerry.model.errors import SiteError
 
 BODIES = st.lists(st.sampled_from([b"a", b"b", b"ab"]), max_size=3)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from skerry.exchange.input import END, WAIT, Polled
 from skerry.exchange.merge import Merge
-from skerry.plan.fragment import SortKey
+from skerry.model.fragment import SortKey
 
 INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2)
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from skerry.errors import InternalError, Overloaded, SiteError
 from skerry.exchange.index import INDEX_BYTES
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.limits import ENTRY_BYTES
+from skerry.model.errors import InternalError, Overloaded, SiteError
+from skerry.model.limits import ENTRY_BYTES
 
 MEMORY_BYTES = 2000
 DISK_BYTES = 3000

@@ -11,8 +11,8 @@ from collections import deque
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from skerry.ids import QueryId
 from skerry.member.orphans import Orphans
+from skerry.model.ids import QueryId
 from skerry.wire.messages import Check, CheckResponse, Message
 
 PERIOD = 16

@@ -12,13 +12,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from skerry.catalog.topology import Topology
 from skerry.config import parse
-from skerry.errors import Cancelled, SiteError
-from skerry.limits import Limits
 from skerry.member.inputs import Inputs
 from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Resources
 from skerry.member.task import Release, RunFragment, TaskCore, TaskInstruction
-from skerry.plan.fragment import EdgeLeaf, Plan
+from skerry.model.errors import Cancelled, SiteError
+from skerry.model.fragment import EdgeLeaf, Plan
+from skerry.model.limits import Limits
 from skerry.wire.messages import Cancel, Execute, Message, PlanReply, Receipt
 from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, TIMEOUT_S, plan_of
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from skerry.errors import PeerError, UserError
+from skerry.model.errors import PeerError, UserError
 from skerry.wire.codec import decode_batch, decode_schema, encode_batch, encode_schema
 from skerry.wire.frames import (
     BATCH,

@@ -9,8 +9,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from skerry.errors import PeerError
-from skerry.ids import ChannelId, QueryId
+from skerry.model.errors import PeerError
+from skerry.model.ids import ChannelId, QueryId
 from skerry.wire.channel import ChannelEnd, ChannelReceiver, ChannelSender, Phase
 from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenChannel
 

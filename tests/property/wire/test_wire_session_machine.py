@@ -12,8 +12,8 @@ from collections import deque
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.wire.frames import NUMBERED, Buffer, Frame, FrameReader, decode, encode_message
 from skerry.wire.messages import Check, Hello, Welcome
 from skerry.wire.session import Deliver, Identity, Instruction, PeerBack, PeerLost, PeerUp, Session, Transmit, Unlink

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from skerry.catalog.catalog import Catalog
-from skerry.catalog.table import Column, TablePart
 from skerry.config import parse
-from skerry.errors import PeerError, SiteError, UserError
+from skerry.model.errors import PeerError, SiteError, UserError
+from skerry.model.table import Column, TablePart
 
 CONFIG = parse("""\
 cluster: nordic

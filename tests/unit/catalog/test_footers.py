@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skerry.catalog.columns import BadType, difference, normal_type
 from skerry.catalog.footers import Footers, count_rows
 from skerry.catalog.listing import Listing, list_table
-from skerry.catalog.table import Column
 from skerry.config import TableConfig
-from skerry.errors import SiteError
+from skerry.model.columns import BadType, difference, normal_type
+from skerry.model.errors import SiteError
+from skerry.model.table import Column
 
 
 def listed(root: Path, path: str = "t") -> Listing:

@@ -15,9 +15,9 @@ import pytest
 
 from skerry.catalog.sample import Spot, spots_of
 from skerry.catalog.statistics import TEXT_CHARS, bound, gather
-from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
-from skerry.errors import SiteError
-from skerry.limits import Limits
+from skerry.model.errors import SiteError
+from skerry.model.limits import Limits
+from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 
 LIMITS = Limits()
 

@@ -7,8 +7,8 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import Link, parse
-from skerry.errors import ConfigError
-from skerry.limits import MIB, Limits
+from skerry.model.errors import ConfigError
+from skerry.model.limits import MIB, Limits
 
 CONFIG = parse("""\
 cluster: nordic

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from skerry.catalog.table import Column
 from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, progress_line, summary, text_of
 from skerry.client.dbapi import QueryStatus
 from skerry.client.rows import describe
+from skerry.model.table import Column
 from skerry.wire.messages import FragmentProgress, LinkBytes
 
 COLUMNS = describe((Column("city", "string"), Column("people", "bigint"), Column("area", "decimal(9,2)")))

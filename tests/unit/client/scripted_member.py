@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from skerry.catalog.table import Column
-from skerry.ids import QueryId
+from skerry.model.ids import QueryId
+from skerry.model.table import Column
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,

@@ -9,7 +9,7 @@ import pytest
 
 import skerry
 from skerry.client.arguments import planning_options, rows, seconds, statement_text
-from skerry.errors import UserError
+from skerry.model.errors import UserError
 from skerry.wire.values import to_value
 
 

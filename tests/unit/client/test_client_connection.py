@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import skerry
-from skerry.errors import VersionError
+from skerry.model.errors import VersionError
 from skerry.testing.ports import free_ports
 from skerry.wire.client_messages import ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult, ClientStatus
 from skerry.wire.frames import encode_frame

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.client.cursor import CursorCore, PageSize, Phase
-from skerry.errors import Cancelled, PeerError, SiteError, SqlError
-from skerry.ids import QueryId
+from skerry.model.errors import Cancelled, PeerError, SiteError, SqlError
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import ClientPage, ClientResult, Page
 from skerry.wire.messages import Failure, Schema
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import skerry
-from skerry import errors
 from skerry.client import pep249
 from skerry.client.dbapi import Connection
+from skerry.model import errors
 from skerry.wire.client_messages import ClientClose, ClientExecute, ClientFetch
 from skerry.wire.messages import Failure, Goodbye
 from skerry.wire.values import from_value

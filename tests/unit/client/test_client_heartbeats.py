@@ -12,8 +12,8 @@ from skerry.client.connection import MemberLink
 from skerry.client.cursor import CursorCore, PageSize
 from skerry.client.dial import dial
 from skerry.client.url import parse_url
-from skerry.errors import SiteError
-from skerry.limits import Limits
+from skerry.model.errors import SiteError
+from skerry.model.limits import Limits
 from skerry.wire.client_messages import (
     ClientExecute,
     ClientFetch,

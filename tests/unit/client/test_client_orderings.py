@@ -9,10 +9,10 @@ from itertools import count, permutations
 import pytest
 
 from skerry.client.cursor import CursorCore, PageSize, Phase
-from skerry.errors import Cancelled, SiteError, SkerryError
-from skerry.ids import QueryId
-from skerry.limits import Limits
 from skerry.member.cursors import NO_LEASE, Cursors, Lease
+from skerry.model.errors import Cancelled, SiteError, SkerryError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,

@@ -12,8 +12,8 @@ import pytest
 import skerry
 from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.client.links import only_reads
-from skerry.errors import Cancelled, SiteError
-from skerry.ids import QueryId
+from skerry.model.errors import Cancelled, SiteError
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skerry.catalog.table import Column
 from skerry.client.pep249 import BINARY, DATETIME, NUMBER, ROWID, STRING
 from skerry.client.rows import ROWS_AT_ONCE, RowBuffer, describe, to_rows
+from skerry.model.table import Column
 
 when = datetime.datetime
 CASES = [

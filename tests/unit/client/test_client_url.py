@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from skerry.client.url import Target, parse_url
-from skerry.errors import UserError
-from skerry.wire.tls import TlsFiles
+from skerry.model.config import TlsFiles
+from skerry.model.errors import UserError
 
 
 @pytest.mark.parametrize(

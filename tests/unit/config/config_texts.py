@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skerry.config import parse
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
 
 
 def member(body: str, rest: str = "") -> str:

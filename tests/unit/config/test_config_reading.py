@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skerry.catalog.table import Column
 from skerry.config import Config, Link, Role, SparkConfig, load, parse
 from skerry.config import rules as config_rules
-from skerry.errors import ConfigError
-from skerry.limits import Limits
+from skerry.model.errors import ConfigError
+from skerry.model.limits import Limits
+from skerry.model.table import Column
 
 TOP = Path(__file__).parents[3]
 EXAMPLE = TOP / "examples" / "three-sites.yaml"

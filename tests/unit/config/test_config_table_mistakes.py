@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from skerry.config import parse
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
 from tests.unit.config.config_texts import limit, link, member, table, told
 
 # (what is wrong, the file, the messages without the file's name)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from skerry.errors import SiteError
 from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, WAIT, Input, Polled, Signal
 from skerry.exchange.limit import Limit
 from skerry.exchange.reader import SpoolInput, share
 from skerry.exchange.spool import Body, Budget, Entry, Spool
-from skerry.limits import MIB
+from skerry.model.errors import SiteError
+from skerry.model.limits import MIB
 
 SCHEMA = pa.schema([("number", pa.int64())])
 

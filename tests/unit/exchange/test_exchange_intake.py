@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skerry.errors import SiteError
-from skerry.exchange.intake import Attempt, Intake, body_hash, combine
-from skerry.spark.engine import SinkRow
+from skerry.exchange.intake import Attempt, Intake, SinkRow, body_hash, combine
+from skerry.model.errors import SiteError
 
 BODIES = (b"first batch", b"second batch")
 

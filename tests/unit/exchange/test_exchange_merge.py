@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skerry.errors import InternalError, SiteError
 from skerry.exchange.input import END, WAIT, Polled, Signal
 from skerry.exchange.merge import Merge
 from skerry.exchange.order import supports
-from skerry.plan.fragment import SortKey
+from skerry.model.errors import InternalError, SiteError
+from skerry.model.fragment import SortKey
 
 SCHEMA = pa.schema([("key", pa.int64()), ("name", pa.string())], metadata={"origin": "oslo"})
 ASCENDING = [SortKey(0, False, True)]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from skerry.errors import Overloaded, SiteError
 from skerry.exchange.index import INDEX_BYTES
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.limits import ENTRY_BYTES, GIB, MIB
+from skerry.model.errors import Overloaded, SiteError
+from skerry.model.limits import ENTRY_BYTES, GIB, MIB
 
 NAME = "query oslo/1f2e edge 3"
 

@@ -8,14 +8,14 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from skerry.catalog.table import Column
 from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import QueryId
-from skerry.limits import MIB, Limits
 from skerry.member.faults import Patience
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.ids import QueryId
+from skerry.model.limits import MIB, Limits
+from skerry.model.table import Column
 from skerry.plan.cache import fingerprint
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.messages import Execute, Schema
 

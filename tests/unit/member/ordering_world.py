@@ -14,16 +14,16 @@ from collections.abc import Callable, Collection, Iterator
 import msgspec
 import pyarrow as pa
 
-from skerry import clock
-from skerry.catalog.table import Column
 from skerry.catalog.topology import Topology
 from skerry.config import Config, parse
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
+from skerry.member import clock
 from skerry.member.inputs import Inputs
 from skerry.member.resources import Resources
 from skerry.member.server import Member
-from skerry.plan.fragment import Fragment, Plan
+from skerry.model.fragment import Fragment, Plan
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
+from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.slots import Slots
 from skerry.spark.source import SourceSpec, read_share

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from skerry.catalog.table import Column, ColumnStats, PartStats
 from skerry.config import parse
-from skerry.errors import Cancelled, SkerryError
 from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
 from skerry.member.tables import LocalTables
+from skerry.model.errors import Cancelled, SkerryError
+from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.wire.messages import Schema

@@ -6,8 +6,8 @@ import pytest
 
 from skerry.config import parse
 from skerry.config.exposed import refuse_exposed
-from skerry.errors import ConfigError
 from skerry.member.boot import run_member
+from skerry.model.errors import ConfigError
 
 TLS = "tls: {certificate: c.pem, key: k.pem, authority: a.pem}"
 

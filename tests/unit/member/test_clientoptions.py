@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from skerry.config import FaultPolicy
-from skerry.errors import UserError
-from skerry.limits import Limits
 from skerry.member.clientoptions import Options, read_options
 from skerry.member.cursors import Lease
+from skerry.model.errors import UserError
+from skerry.model.limits import Limits
 from skerry.plan.rules import NAMES, Rules
 
 LIMITS = Limits(cursor_lease_s=300.0, query_timeout_s=3600.0)

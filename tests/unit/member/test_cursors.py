@@ -6,10 +6,10 @@ import itertools
 
 import pytest
 
-from skerry.errors import Cancelled, Overloaded, SkerryError, UserError
-from skerry.ids import QueryId
-from skerry.limits import Limits
 from skerry.member.cursors import NO_LEASE, Cursors, Lease
+from skerry.model.errors import Cancelled, Overloaded, SkerryError, UserError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 
 LIMITS = Limits(queries=3, marker_s=10.0)
 ID = QueryId("oslo", "a")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from skerry.config import FaultPolicy, parse
-from skerry.errors import ConfigError, UserError
-from skerry.limits import Limits
 from skerry.member.faults import OPTION, Patience, Watch, policy_of
+from skerry.model.errors import ConfigError, UserError
+from skerry.model.limits import Limits
 from skerry.wire.session import LinkState
 
 LIMITS = Limits(wait_s=30.0)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from skerry.catalog.table import Column, ColumnStats, PartStats
-from skerry.errors import SiteError
 from skerry.member import gathering, lull
+from skerry.model.errors import SiteError
+from skerry.model.table import Column, ColumnStats, PartStats
 from tests.unit.member.table_world import COLUMNS, ROWS, by_name, world
 
 

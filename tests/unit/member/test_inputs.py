@@ -9,11 +9,11 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import parse
-from skerry.errors import PeerError
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import Limits
 from skerry.member.inputs import Inputs
 from skerry.member.resources import Resources
+from skerry.model.errors import PeerError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import Limits
 from skerry.wire.channels import ChannelIn, Gone
 from skerry.wire.codec import encode_schema
 from skerry.wire.messages import Batch, OpenChannel

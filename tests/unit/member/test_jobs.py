@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skerry.errors import SiteError
 from skerry.exchange.lanes import Lanes
 from skerry.exchange.spool import Budget, Spool
-from skerry.ids import ChannelId
-from skerry.limits import MIB, Limits
 from skerry.member.inputs import Arriving
 from skerry.member.jobs import fill_from_table, merge_lanes, partitions_for
-from skerry.plan.fragment import Output, SortKey
+from skerry.model.errors import SiteError
+from skerry.model.fragment import Output, SortKey
+from skerry.model.ids import ChannelId
+from skerry.model.limits import MIB, Limits
 from skerry.wire.channels import ChannelIn
 from tests.unit.member.member_samples import ARROW, QUERY, SCHEMA, batch_of, rows_of, spool_of
 

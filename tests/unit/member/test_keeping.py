@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from skerry.catalog.table import ColumnStats, PartStats
 from skerry.member import keeping, lull
 from skerry.member.kept import Kept, KeptSize, KeptTable, Unreadable, decode, encode
+from skerry.model.table import ColumnStats, PartStats
 from skerry.plan.observed import Size
 from tests.unit.member.table_world import ROWS, by_name, world
 

@@ -8,10 +8,10 @@ from typing import cast
 
 import msgspec
 
-from skerry import clock
 from skerry.config import parse
-from skerry.ids import ChannelId, QueryId
+from skerry.member import clock
 from skerry.member.server import Member
+from skerry.model.ids import ChannelId, QueryId
 from skerry.spark.engine import Engine
 from skerry.wire.channels import ChannelIn, Gone
 from skerry.wire.messages import (

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from skerry.config import parse
-from skerry.errors import SiteError
 from skerry.member.server import Member
+from skerry.model.errors import SiteError
 
 
 async def _with_member(text: str, act: str, *arguments: str) -> None:

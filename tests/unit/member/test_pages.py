@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 
-from skerry.errors import SiteError, SkerryError, UserError
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Entry
-from skerry.limits import ENTRY_BYTES, KIB, MIB, Limits
 from skerry.member.pages import Pages
+from skerry.model.errors import SiteError, SkerryError, UserError
+from skerry.model.limits import ENTRY_BYTES, KIB, MIB, Limits
 from skerry.wire.client_messages import Page
 
 

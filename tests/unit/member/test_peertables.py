@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from skerry.catalog.table import Column
 from skerry.config import parse
-from skerry.errors import SiteError
 from skerry.member.server import Member
+from skerry.model.errors import SiteError
+from skerry.model.names import TableRef
+from skerry.model.table import Column
 from skerry.spark.engine import TableFiles
-from skerry.sql.names import TableRef
 from skerry.testing.ports import free_ports
 from tests.unit.member.table_world import COLUMNS, Spark
 

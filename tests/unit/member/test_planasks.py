@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skerry.ids import QueryId
 from skerry.member.planasks import PlanAsks
+from skerry.model.ids import QueryId
 
 ONE, TWO, THREE = (QueryId("oslo", name) for name in ("1", "2", "3"))
 OTHER = QueryId("bergen", "1")

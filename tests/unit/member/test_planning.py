@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from skerry.catalog.table import Column, TablePart
 from skerry.config import Config, parse
-from skerry.errors import SqlError
-from skerry.ids import QueryId
 from skerry.member.planning import Explained, Tried, plan_statement
 from skerry.member.server import Member
+from skerry.model.errors import SqlError
+from skerry.model.ids import QueryId
+from skerry.model.table import Column, TablePart
 from skerry.wire.client_messages import ClientExecute
 
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}")

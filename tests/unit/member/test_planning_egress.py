@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from skerry.catalog.table import Column, TablePart
 from skerry.config import Config, parse
-from skerry.errors import UserError
-from skerry.ids import QueryId
 from skerry.member.planning import Explained, Planned, plan_statement
 from skerry.member.server import Member
+from skerry.model.errors import UserError
+from skerry.model.ids import QueryId
+from skerry.model.table import Column, TablePart
 from skerry.wire.client_messages import ClientExecute
 
 TEXT = """

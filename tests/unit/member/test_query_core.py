@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from skerry.catalog.table import Column
-from skerry.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
-from skerry.limits import Limits
 from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
-from skerry.plan.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
+from skerry.model.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.limits import Limits
+from skerry.model.table import Column
 from skerry.wire.messages import (
     Cancel,
     Execute,

@@ -13,16 +13,16 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import parse
-from skerry.errors import ConfigError, PeerError, SiteError, SkerryError
 from skerry.exchange.spool import Spool
-from skerry.ids import ChannelId
-from skerry.limits import KIB
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.outgoing import Outgoing
 from skerry.member.query import QueryCore, Send
 from skerry.member.relay import Relay, relays_of
 from skerry.member.resources import Resources
 from skerry.member.task import RelayChannel, Release, RunFragment, TaskCore, TaskPhase
+from skerry.model.errors import ConfigError, PeerError, SiteError, SkerryError
+from skerry.model.ids import ChannelId
+from skerry.model.limits import KIB
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut, data_handler
 from skerry.wire.listener import Listener

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skerry.catalog.table import Column
-from skerry.errors import Cancelled, SiteError, SkerryError, SqlError
 from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Spool
-from skerry.limits import Limits
 from skerry.member.result import Result
-from skerry.plan.fragment import Finish, MergeStep, SortKey
+from skerry.model.errors import Cancelled, SiteError, SkerryError, SqlError
+from skerry.model.fragment import Finish, MergeStep, SortKey
+from skerry.model.limits import Limits
+from skerry.model.table import Column
 from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.messages import Schema
 from tests.unit.member.member_samples import ARROW, SCHEMA, entry_of, rows_of, spool_of

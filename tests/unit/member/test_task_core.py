@@ -8,10 +8,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from skerry.errors import Overloaded, SiteError, TimedOut
 from skerry.member.query import Send
 from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
-from skerry.plan.fragment import Plan
+from skerry.model.errors import Overloaded, SiteError, TimedOut
+from skerry.model.fragment import Plan
 from skerry.wire.messages import Cancel, FragmentDone, PlanRequest, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, execute_of, plan_of
 

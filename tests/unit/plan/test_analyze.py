@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from skerry.catalog.table import Column, TablePart
+from skerry.model.table import Column, TablePart
 from skerry.plan.analyze import analyze_plan, read_found
 from skerry.plan.cache import fingerprint
 

@@ -6,10 +6,10 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import Leaves, parse
-from skerry.errors import UserError
+from skerry.model.errors import UserError
+from skerry.model.fragment import Plan, TableLeaf
 from skerry.plan.cut import make_plan
 from skerry.plan.egress import EgressRules, check_egress
-from skerry.plan.fragment import Plan, TableLeaf
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound

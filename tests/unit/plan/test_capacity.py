@@ -11,8 +11,8 @@ import yaml
 
 from skerry.catalog.topology import Topology
 from skerry.config import parse
+from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
-from skerry.plan.fragment import Plan
 from skerry.plan.place import on_the_way
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from skerry.catalog.table import Column
 from skerry.catalog.topology import Topology
 from skerry.config import Leaves, Link
-from skerry.errors import UserError
+from skerry.model.errors import UserError
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.table import Column
 from skerry.plan.egress import ColumnsOf, EgressRules, check_egress, egress_rules
-from skerry.plan.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
 from tests.plans.plan_cases import CONFIG, planned
 
 TOPOLOGY = Topology(CONFIG)

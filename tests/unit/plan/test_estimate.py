@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from sqlglot import exp
 
-from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.constant import constant, place
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.sql.lexer import tokens_of

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from skerry.model.fragment import Plan
+from skerry.model.names import TableRef
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimator
-from skerry.plan.fragment import Plan
 from skerry.plan.observed import Observed, Size
-from skerry.sql.names import TableRef
 from tests.plans.plan_cases import CATALOG, bound, planned
 
 JOIN = "SELECT c_name, sum(o_total) AS total FROM orders JOIN customer ON o_cust = c_id WHERE {} GROUP BY c_name"

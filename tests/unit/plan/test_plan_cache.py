@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from skerry.errors import PeerError
-from skerry.limits import Limits
+from skerry.model.errors import PeerError
+from skerry.model.fragment import Finish, Fragment, Output, Plan
+from skerry.model.limits import Limits
 from skerry.plan.cache import PlanCache, fingerprint
-from skerry.plan.fragment import Finish, Fragment, Output, Plan
 
 
 def plan(name: str, sql_bytes: int = 10) -> Plan:

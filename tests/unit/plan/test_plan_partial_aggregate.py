@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.limits import Limits
-from skerry.plan.fragment import MergeStep, Plan, SortKey
+from skerry.model.fragment import MergeStep, Plan, SortKey
+from skerry.model.limits import Limits
 from tests.plans.plan_cases import planned
 
 LIMITS = Limits()

@@ -8,9 +8,9 @@ import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import parse
-from skerry.errors import ConfigError
+from skerry.model.errors import ConfigError
+from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
-from skerry.plan.fragment import Plan
 from skerry.plan.money import cost_text
 from skerry.plan.place import EDGE_BYTES, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from skerry.catalog.table import ColumnStats, PartStats, TablePart
+from skerry.model.fragment import Plan, TableLeaf
+from skerry.model.table import ColumnStats, PartStats, TablePart
 from skerry.plan.cut import make_plan
-from skerry.plan.fragment import Plan, TableLeaf
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import LIMITS, ROWS, bound, cluster

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skerry.catalog.statistics import bound
-from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.model.names import TableRef
+from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.refute import refuted
 from skerry.plan.rules.prune import KeptParts
 from skerry.sql.lexer import tokens_of
-from skerry.sql.names import TableRef
 from skerry.sql.parse import parse_query
 from skerry.sql.statement import Scan
 

@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
 
-from skerry.errors import Overloaded, SiteError, SkerryError, SqlError
+from skerry.model.errors import Overloaded, SiteError, SkerryError, SqlError
 from skerry.spark.failures import first_words, translate
 from skerry.spark.session import ClassicEngine
 from skerry.spark.settings import SparkSettings
@@ -65,7 +65,7 @@ def test_a_table_that_cannot_be_read_is_named() -> None:
 @pytest.mark.parametrize(
     ("raised", "kind", "message"),
     [
-        ("skerry.errors.Overloaded: spool full", Overloaded, "spool full"),
+        ("skerry.model.errors.Overloaded: spool full", Overloaded, "spool full"),
         ("skerry.wire.frames.ConnectionLost: gone", SiteError, "a Spark task failed: gone"),
         ("RuntimeError: Execution error: Division by zero", SqlError, "Execution error: Division by zero"),
         ("pyarrow.lib.ArrowInvalid: it does not fit", SiteError, "a Spark task failed: it does not fit"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.errors import Cancelled, ConfigError, InternalError, SiteError, SqlError
+from skerry.model.errors import Cancelled, ConfigError, InternalError, SiteError, SqlError
 from skerry.spark.base import escape_glob, with_views
 from skerry.spark.jvm import check_java
 from skerry.spark.operators import operators_in_a_row

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from skerry.catalog.table import Column
-from skerry.errors import InternalError, SqlError
+from skerry.model.errors import InternalError, SqlError
+from skerry.model.table import Column
 from skerry.spark.types import PLAIN, arrow_schema, arrow_type, columns_of, parse_type, schema_of, struct_of, type_text
 from skerry.wire.codec import decode_schema
 

@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skerry.catalog.table import Column
-from skerry.errors import Overloaded, PeerError, SiteError
 from skerry.exchange.intake import Attempt, Intake
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import QueryId
-from skerry.limits import KIB, MIB, Limits
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.taskport import TaskPort
+from skerry.model.errors import Overloaded, PeerError, SiteError
+from skerry.model.ids import QueryId
+from skerry.model.limits import KIB, MIB, Limits
+from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, SinkOutput
 from skerry.spark.sink import SinkSpec, hand_over, sized_pieces
 from skerry.spark.source import SourceSpec, decode_spec, encode_spec, read_share
@@ -317,10 +317,10 @@ def test_what_tasks_import_does_not_bring_pandas() -> None:
     program = """
 import sys
 import pyarrow as pa
-from skerry.spark.engine import SinkRow
+from skerry.exchange.intake import SinkRow
 from skerry.spark.sink import encode_row, sized_pieces
 from skerry.spark.source import read_share
-from skerry.limits import Limits
+from skerry.model.limits import Limits
 from skerry.wire.codec import decode_batch, encode_batch
 row = encode_row(SinkRow(0, 2**62, 3, 4, 5))
 for piece, _ in sized_pieces(row, Limits()):

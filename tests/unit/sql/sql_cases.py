@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from skerry.limits import Limits
+from skerry.model.limits import Limits
 from skerry.sql.statement import Query, Statement, analyse, render
 from tests.unit.sql.sql_catalog import FakeCatalog
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skerry.catalog.table import Column
-from skerry.sql.names import TableRef
+from skerry.model.names import TableRef
+from skerry.model.table import Column
 
 
 class FakeCatalog:

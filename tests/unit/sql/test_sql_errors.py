@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from tests.unit.sql.sql_cases import statement
 
 
@@ -131,9 +131,9 @@ def test_length_is_no_depth(sql: str) -> None:
 
 
 def test_a_site_that_is_down_is_not_hidden() -> None:
-    from skerry.errors import SiteError
-    from skerry.limits import Limits
-    from skerry.sql.names import TableRef
+    from skerry.model.errors import SiteError
+    from skerry.model.limits import Limits
+    from skerry.model.names import TableRef
     from skerry.sql.statement import analyse
 
     class Down:

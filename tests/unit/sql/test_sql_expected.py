@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from tests.unit.sql.sql_cases import query, statement
 
 DAY = dt.date(2024, 2, 29)

@@ -8,8 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from skerry.errors import SqlError
-from skerry.limits import Limits
+from skerry.model.errors import SqlError
+from skerry.model.limits import Limits
 from skerry.sql.functions import admitted
 from skerry.sql.lexer import tokens_of
 from skerry.sql.statement import Explain, Query, analyse, render

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql import policy
 from skerry.sql.functions import admitted
 from skerry.sql.statement import Query

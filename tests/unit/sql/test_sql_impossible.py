@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from tests.unit.sql.impossible_cases import RIGHT, WRONG
 from tests.unit.sql.sql_cases import query, statement
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot.tokens import TokenType
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.lexer import escape, tokens_of, unescape
 
 

@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.now import now_parameters
 from tests.unit.sql.sql_cases import query, rendered, statement
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
-from skerry.errors import InternalError
-from skerry.plan.fragment import SortKey
+from skerry.model.errors import InternalError
+from skerry.model.fragment import SortKey
 from skerry.sql.shape import drop_limit, put_sort_by, result_shape, without_limit
 from skerry.sql.statement import render
 from tests.unit.sql.sql_cases import query

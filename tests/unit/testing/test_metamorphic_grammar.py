@@ -8,9 +8,9 @@ import pytest
 
 from metamorphic.check import query_of
 from metamorphic.tables import JOINS, KEYS, Table, read_tables
-from skerry.catalog.table import Column
-from skerry.limits import Limits
-from skerry.sql.names import TableRef
+from skerry.model.limits import Limits
+from skerry.model.names import TableRef
+from skerry.model.table import Column
 from skerry.sql.statement import Query, analyse
 from skerry.testing.topologies import SHAPES, make_files
 

@@ -17,9 +17,16 @@ from chaos.shapes import ASKED_AT, SHAPES
 from skerry.testing.points import VARIABLE
 
 SOURCE = Path(__file__).resolve().parents[3] / "src" / "skerry"
-REACH = (
-    "from skerry.testing.points import reach\nfor point in 'a b a b a'.split():\n    reach(point)\n    print(point)\n"
-)
+REACH = """
+import os
+from skerry.model.points import reach
+if "SKERRY_CHAOS" in os.environ:
+    from skerry.testing.points import watch
+    watch()
+for point in "a b a b a".split():
+    reach(point)
+    print(point)
+"""
 
 
 def run(armed: Path | None) -> tuple[int, str]:

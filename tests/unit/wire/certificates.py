@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.wire.tls import TlsFiles
+from skerry.model.config import TlsFiles
 
 needs_openssl = pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl command to make certificates")
 

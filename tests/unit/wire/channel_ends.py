@@ -8,10 +8,10 @@ from random import Random
 
 import msgspec
 
-from skerry.errors import SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import KIB, MIB, Limits
+from skerry.model.errors import SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import KIB, MIB, Limits
 from skerry.wire.channels import ChannelIn, ChannelOut, Gone, data_handler
 from skerry.wire.frames import Buffer
 from skerry.wire.listener import Listener

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from skerry.errors import SiteError
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import SiteError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.testing.ports import free_ports
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Check, Message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from skerry.errors import Overloaded, PeerError
-from skerry.limits import Limits
+from skerry.model.errors import Overloaded, PeerError
+from skerry.model.limits import Limits
 from skerry.wire.frames import ConnectionLost, decode, encode_frame
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Hello, Refused

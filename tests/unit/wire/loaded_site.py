@@ -8,9 +8,9 @@ from random import Random
 
 import msgspec
 
-from skerry.errors import SiteError, SkerryError
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import KIB, MIB
+from skerry.model.errors import SiteError, SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import KIB, MIB
 from skerry.wire.channels import ChannelIn, data_handler
 from skerry.wire.frames import Buffer
 from skerry.wire.listener import Listener

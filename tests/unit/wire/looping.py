@@ -10,7 +10,7 @@ from typing import Any
 
 import uvloop
 
-from skerry.limits import Limits
+from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.session import Identity
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.errors import UserError
+from skerry.model.errors import UserError
 from skerry.wire.address import parse_address
 
 

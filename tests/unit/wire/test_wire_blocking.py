@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from skerry.errors import PeerError, VersionError
+from skerry.model.errors import PeerError, VersionError
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode, encode_batch_frame, encode_frame, split_batch
 from skerry.wire.listener import Listener

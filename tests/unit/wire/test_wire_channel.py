@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.errors import PeerError
-from skerry.ids import ChannelId, QueryId
+from skerry.model.errors import PeerError
+from skerry.model.ids import ChannelId, QueryId
 from skerry.wire.channel import ChannelEnd, ChannelReceiver, ChannelSender, Phase, ReleaseBatches
 from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenChannel
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from skerry.errors import Overloaded, PeerError, SiteError
 from skerry.exchange.spool import Budget
-from skerry.limits import KIB
+from skerry.model.errors import Overloaded, PeerError, SiteError
+from skerry.model.limits import KIB
 from skerry.wire.frames import decode, encode_batch_frame
 from skerry.wire.messages import Batch, ChannelOk, Grant, OpenChannel, Ping, Refused
 from skerry.wire.session import make_hello

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from skerry.exchange.spool import Budget
-from skerry.limits import ENTRY_BYTES, KIB, MIB
+from skerry.model.limits import ENTRY_BYTES, KIB, MIB
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import Gone
 from tests.unit.wire.channel_ends import SMALL, Receiver, Sender

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import ipc
 
-from skerry.errors import InternalError, PeerError
+from skerry.model.errors import InternalError, PeerError
 from skerry.wire.codec import (
     CODECS,
     decode_batch,

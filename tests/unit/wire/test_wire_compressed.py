@@ -10,10 +10,10 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from skerry.errors import PeerError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import KIB, MIB
+from skerry.model.errors import PeerError, SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import KIB, MIB
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, data_handler
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.limits import MIB
+from skerry.model.limits import MIB
 from skerry.testing.ports import free_ports
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd

@@ -8,8 +8,8 @@ import struct
 import pyarrow as pa
 import pytest
 
-from skerry.errors import PeerError
-from skerry.ids import QueryId
+from skerry.model.errors import PeerError
+from skerry.model.ids import QueryId
 from skerry.wire.client_messages import ClientPage, Page
 from skerry.wire.codec import decode_batch, encode_batch
 from skerry.wire.frames import (

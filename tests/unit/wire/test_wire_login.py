@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from skerry.errors import PeerError, TimedOut, VersionError
+from skerry.model.errors import PeerError, TimedOut, VersionError
 from skerry.wire.frames import (
     BATCH,
     HEADER,

@@ -7,7 +7,7 @@ from random import Random
 
 import msgspec
 
-from skerry.limits import Limits
+from skerry.model.limits import Limits
 from skerry.wire.frames import encode_message
 from skerry.wire.peers import backoff_s
 from tests.unit.wire.control_members import Member, behind_cutter, two

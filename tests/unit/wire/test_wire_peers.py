@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from skerry.errors import InternalError, PeerError
+from skerry.model.errors import InternalError, PeerError
 from skerry.wire.frames import encode_frame
 from skerry.wire.messages import Message
 from skerry.wire.session import Identity, make_hello

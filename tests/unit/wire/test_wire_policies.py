@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from skerry.errors import SiteError
+from skerry.model.errors import SiteError
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.session import PeerLost, Session
 from tests.unit.wire.channel_ends import CHANNEL, SMALL, Receiver, Sender

@@ -10,10 +10,10 @@ from random import Random
 import msgspec
 import pytest
 
-from skerry.errors import SiteError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import KIB, MIB, Limits
+from skerry.model.errors import SiteError, SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import KIB, MIB, Limits
 from skerry.testing.ports import free_ports
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, Gone, data_handler

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from skerry.errors import BY_CODE
-from skerry.limits import Limits
+from skerry.model.errors import BY_CODE
+from skerry.model.limits import Limits
 from skerry.wire.kinds import KINDS
 
 TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from skerry.errors import Overloaded, PeerError, VersionError
-from skerry.ids import QueryId
-from skerry.limits import Limits
+from skerry.model.errors import Overloaded, PeerError, VersionError
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_frame, encode_message, encode_numbered
 from skerry.wire.kinds import KIND_OF
 from skerry.wire.messages import Cancel, Check, Failure, Goodbye, Hello, Ping, Pong, Refused, StopSending, Welcome

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import uvloop
 
-from skerry.errors import ConfigError, SiteError
+from skerry.model.errors import ConfigError, SiteError
 from skerry.wire.frames import (
     BATCH,
     ConnectionLost,

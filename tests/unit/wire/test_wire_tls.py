@@ -19,10 +19,11 @@ import uvloop
 
 from skerry.client.connection import MemberLink
 from skerry.client.url import parse_url
-from skerry.errors import ConfigError, PeerError, SiteError, SkerryError
 from skerry.exchange.spool import Budget, Entry, Spool
-from skerry.ids import ChannelId, QueryId
-from skerry.limits import KIB, MIB, Limits
+from skerry.model.config import TlsFiles
+from skerry.model.errors import ConfigError, PeerError, SiteError, SkerryError
+from skerry.model.ids import ChannelId, QueryId
+from skerry.model.limits import KIB, MIB, Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, data_handler
@@ -32,7 +33,7 @@ from skerry.wire.messages import Batch, Check, Hello, Message
 from skerry.wire.peers import Peers
 from skerry.wire.session import Identity, make_hello
 from skerry.wire.tcp import Connection, connect, login
-from skerry.wire.tls import Tls, TlsFiles, TlsSocket, client_context, names_in
+from skerry.wire.tls import Tls, TlsSocket, client_context, names_in
 from tests.unit.wire.certificates import authority, files_of, needs_openssl
 from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, Cutter, run, until
 

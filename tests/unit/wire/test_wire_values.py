@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from skerry.errors import BY_CODE, Overloaded, PeerError, SqlError, UserError
+from skerry.model.errors import BY_CODE, Overloaded, PeerError, SqlError, UserError
 from skerry.wire.messages import Value
 from skerry.wire.values import error_of, failure_of, from_value, to_value
 

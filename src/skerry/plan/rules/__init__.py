@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.errors import UserError
+from skerry.model.errors import UserError
 
 # Each is the module of its name, its fixtures are tests/plans/rules_NAME.sql (tests/plans/test_plans_executed.py sees
 # to that); what it does stands in docs/architecture.md. A rule that is not named here cannot be switched.

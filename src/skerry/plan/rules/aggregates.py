@@ -13,15 +13,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
-from skerry.plan.fragment import MergeStep, SortKey
+from skerry.model.fragment import MergeStep, SortKey
+from skerry.model.names import TableRef
+from skerry.model.table import Column
 from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set_leaves
 from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
 from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name
 from skerry.sql.lexer import tokens_of
-from skerry.sql.names import TableRef
 from skerry.sql.parse import parse_query
 from skerry.sql.shape import Shape, alike
 from skerry.sql.types import decimal_of

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.rules.apart import is_spread
 from skerry.plan.rules.blocks import ANSWER, home_of, is_stable
 from skerry.plan.rules.outputs import Outputs

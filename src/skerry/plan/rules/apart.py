@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.names import TableRef
+from skerry.model.table import TablePart
 from skerry.plan.rules.blocks import ANSWER, SET, Block, is_stable
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import is_aggregate
-from skerry.sql.names import TableRef
 from skerry.sql.scope import Scopes
 from skerry.sql.walk import find_all, nodes_of
 
 if TYPE_CHECKING:
+    from skerry.model.fragment import Leaf
     from skerry.plan.build import Builder
-    from skerry.plan.fragment import Leaf
     from skerry.plan.rules.semijoin import Node
 
 # So many different ones of a query are looked at; each is a plan of its own.

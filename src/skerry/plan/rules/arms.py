@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.rules.blocks import SET, home_of
 from skerry.plan.rules.ctes import is_outside
 from skerry.plan.rules.sets import feeds_set

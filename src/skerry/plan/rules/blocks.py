@@ -14,12 +14,12 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column, ColumnStats, PartStats, TablePart
+from skerry.model.names import TableRef
+from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.estimate import Estimate
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.dialect import render
 from skerry.sql.functions import admitted, call_name
-from skerry.sql.names import TableRef
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Scan
 from skerry.sql.walk import find_all, nodes_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 from skerry.plan.estimate import width_bytes
 from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name, is_aggregate

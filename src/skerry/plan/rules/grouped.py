@@ -26,7 +26,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column, TablePart
+from skerry.model.names import TableRef
+from skerry.model.table import Column, TablePart
 from skerry.plan.grouping import Block, block_of, has_aggregate
 from skerry.plan.joined_tree import conjunction, rename
 from skerry.plan.mentions import is_key
@@ -34,7 +35,6 @@ from skerry.plan.partials import Call, Split, call_of, called, cast, split_of
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.computed import cannot_fail
 from skerry.plan.rules.joined import End, Reader, is_where, scopes_within
-from skerry.sql.names import TableRef
 from skerry.sql.push import conjuncts, owner
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.shape import alike

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 from skerry.plan.rules.blocks import Block
 from skerry.plan.rules.computed import cannot_fail, types_in
 from skerry.sql.columns import is_unit

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
+from skerry.model.table import TablePart
 from skerry.plan.mentions import is_key
 from skerry.plan.rules.answers import Asked, column_of, derived, has_only, is_plain
 from skerry.plan.rules.blocks import home_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.types import Resolve, infer, widest
 

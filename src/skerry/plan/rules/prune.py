@@ -11,10 +11,10 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from skerry.catalog.table import TablePart
-from skerry.plan.fragment import LeftOut
+from skerry.model.fragment import LeftOut
+from skerry.model.names import TableRef
+from skerry.model.table import TablePart
 from skerry.plan.refute import refuted
-from skerry.sql.names import TableRef
 from skerry.sql.statement import Scan
 
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from skerry.catalog.table import Column
-from skerry.plan.fragment import SortKey
+from skerry.model.fragment import SortKey
+from skerry.model.table import Column
 from skerry.plan.grouping import Block, is_resolved
 from skerry.plan.rules.aggregates import SiteMerge, as_said, by_place, free_prefix, is_operand
 from skerry.sql.functions import is_deterministic

@@ -8,7 +8,7 @@ from typing import NoReturn, TypeVar
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from skerry.errors import SqlError
+from skerry.model.errors import SqlError
 from skerry.sql.position import sql_error
 
 T = TypeVar("T")

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The most similar known name, whatever its case; None when nothing is close."""
-    by_lower = {each.lower(): each for each in known}
+    """The known name most like `name`, whatever its case; None when nothing is close."""
+    by_lower = {each.lower(): each for each in sorted(known, reverse=True)}
     # difflib takes quadratic time on long texts; nobody means a name by one.
     matches = difflib.get_close_matches(name.lower()[:64], by_lower, n=1, cutoff=0.6)
     return by_lower[matches[0]] if matches else None
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The tail of a message, or nothing."""
+    """The tail of a message, `; did you mean orders?`, or nothing."""
     match = nearest(name, known)
     return f"; did you mean {match}?" if match else ""

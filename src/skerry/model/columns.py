@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 
 NAMES = {
     "boolean": "boolean",

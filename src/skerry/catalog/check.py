@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from skerry.catalog.columns import difference
 from skerry.catalog.footers import Footers
 from skerry.catalog.listing import ListingError, list_table
-from skerry.catalog.table import Column
-from skerry.config.model import Config, TableConfig
 from skerry.config.yaml_nodes import Notes
-from skerry.errors import SiteError
+from skerry.model.columns import difference
+from skerry.model.config import Config, TableConfig
+from skerry.model.errors import SiteError
+from skerry.model.table import Column
 
 
 def check_files(config: Config, notes: Notes, members: Collection[str] | None = None) -> None:

@@ -1,14 +1,14 @@
-"""What the SQL layer knows of tables: the catalog it is given, and the nearest name when one is wrong."""
+"""Tables as a statement names them, and the catalog that knows them."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
 
-from skerry.catalog.table import Column
+from skerry.model.nearest import did_you_mean
+from skerry.model.table import Column
 
 
 class TableRef(msgspec.Struct, frozen=True):
@@ -30,19 +30,6 @@ class Catalog(Protocol):
 
     def names(self) -> list[str]:
         """Every name that `lookup` would find, dotted."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name most like `name`, if any is like it at all."""
-    by_lower = {candidate.lower(): candidate for candidate in sorted(known, reverse=True)}
-    found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return by_lower[found[0]] if found else None
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`; did you mean orders?`, or nothing."""
-    found = nearest(name, known)
-    return f"; did you mean {found}?" if found is not None else ""
 
 
 def unknown_table(parts: tuple[str, ...], known: Iterable[str]) -> str:

@@ -6,11 +6,10 @@ from enum import StrEnum
 
 import msgspec
 
-from skerry.catalog.table import Column
-from skerry.config.nearest import did_you_mean
-from skerry.errors import ConfigError, UserError
-from skerry.limits import Limits
-from skerry.wire.tls import TlsFiles
+from skerry.model.errors import ConfigError, UserError
+from skerry.model.limits import Limits
+from skerry.model.nearest import did_you_mean
+from skerry.model.table import Column
 
 
 class Role(StrEnum):
@@ -67,6 +66,15 @@ class SinkConfig(msgspec.Struct, frozen=True):
     format: str
     path: str
     options: dict[str, str] = {}
+
+
+class TlsFiles(msgspec.Struct, frozen=True):
+    """Paths of PEM files. `authority` signs everyone's certificates; only a client may have no certificate."""
+
+    authority: str = ""
+    certificate: str = ""
+    key: str = ""
+    client_certificates: bool = False  # a member refuses clients that show none
 
 
 class MemberConfig(msgspec.Struct, frozen=True):

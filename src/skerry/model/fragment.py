@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.catalog.table import Column
+from skerry.model.table import Column
 
 
 class SortKey(msgspec.Struct, frozen=True, array_like=True):
