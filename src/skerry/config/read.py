@@ -145,7 +145,6 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     spark_item = fields.get("spark")
     spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
     tls, insecure = _protection(fields, shared.base_dir)
-    data_root, written_root = shared.data_root, shared.written_root
     return MemberConfig(
         name=name,
         address=fields.text("address", rules.address, ""),
@@ -153,12 +152,12 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, data_root, written_root)
+            table: _table(name, table, each, shared, rules.sail_format if spark.sail else rules.format_name)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
         sinks={
-            sink: _sink(name, sink, each, data_root)
+            sink: _sink(name, sink, each, shared.data_root)
             for sink, each in fields.entries("sinks", same_in_any_case=True)
             if _good_key(each, sink, rules.plain_name)
         },
@@ -201,17 +200,17 @@ def _spark(item: Item) -> SparkConfig:
     )
 
 
-def _table(member: str, name: str, item: Item, data_root: str, written_root: str) -> TableConfig:
+def _table(member: str, name: str, item: Item, shared: _Shared, format_rule: Callable[[str], str]) -> TableConfig:
     fields = item.fields(TABLE, required=("format", "path"))
-    path = fields.text("path", rules.path_inside(data_root, globs=True), "")
+    path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
     return TableConfig(
         member=member,
         name=name,
-        format=fields.text("format", rules.format_name, ""),
+        format=fields.text("format", format_rule, ""),
         path=path,
         options=_options(fields),
         columns=_columns(fields),
-        shown_path=os.path.normpath(os.path.join(written_root, path)),
+        shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
     )
 

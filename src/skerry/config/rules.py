@@ -16,6 +16,7 @@ from skerry.model.nearest import did_you_mean
 NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text")
 FORMATS_NOT_YET = ("avro", "binaryfile", "delta", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
+FORMATS_NOT_SAIL = ("orc",)
 CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"
@@ -170,6 +171,14 @@ def fault_policy(text: str) -> FaultPolicy:
         return FaultPolicy.named(text)
     except UserError as error:
         raise Refused(error.message) from None
+
+
+def sail_format(text: str) -> str:
+    """A format that Sail reads too."""
+    name = format_name(text)
+    if name in FORMATS_NOT_SAIL:
+        raise Refused(f"Sail cannot read {name.upper()}; use Apache Spark at this member, or another format")
+    return name
 
 
 def format_name(text: str) -> str:
