@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
-import msgspec
 import pyarrow as pa
 
 from skerry.member.initiator import Initiated
-from skerry.member.planning import Explained
+from skerry.member.planning import Explained, Planner
+from skerry.member.requests import Answer
 from skerry.model.table import Column
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
@@ -20,25 +19,17 @@ from skerry.wire.client_messages import Page
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.messages import Schema
 
-if TYPE_CHECKING:
-    from skerry.member.server import Member
 
-
-class Answer(msgspec.Struct, frozen=True):
-    schema: Schema
-    page: Page
-
-
-def answer_statement(member: Member, statement: Explained | ShowTables | DescribeTable) -> Answer:
+def answer_statement(planner: Planner, statement: Explained | ShowTables | DescribeTable) -> Answer:
     match statement:
         case Explained(plan, is_json, refused, ran):
             plan = with_reasons(plan)
             if not is_json:
-                return _answer({"plan": explain(plan, member.name, member.topology, ran, refused)})
-            found = describe(plan, member.name, member.topology, ran, refused)
+                return _answer({"plan": explain(plan, planner.name, planner.topology, ran, refused)})
+            found = describe(plan, planner.name, planner.topology, ran, refused)
             return _answer({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
         case ShowTables():
-            lines = [line for line in member.catalog.show_tables() if _matches(line.table, statement.pattern)]
+            lines = [line for line in planner.catalog.show_tables() if _matches(line.table, statement.pattern)]
             return _answer(
                 {
                     "table": [line.table for line in lines],
@@ -50,7 +41,7 @@ def answer_statement(member: Member, statement: Explained | ShowTables | Describ
                 }
             )
         case DescribeTable():
-            rows = member.catalog.describe(statement.ref)
+            rows = planner.catalog.describe(statement.ref)
             return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
 
 
