@@ -106,7 +106,11 @@ class Native:
             answer = await answering
         except SkerryError as error:
             return ClientResult(request, error=self.failure(error))
-        return ClientResult(request) if answer is None else ClientResult(request, answer.schema, answer.page)
+        if answer is None:
+            return ClientResult(request)
+        return ClientResult(
+            request, answer.schema, answer.page, schema_name=answer.schema_name, warnings=answer.warnings
+        )
 
     def _status(self, caller: Caller, message: ClientStatus) -> ClientStatusReply:
         try:

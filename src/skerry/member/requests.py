@@ -46,10 +46,15 @@ class GivePage(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The columns of a result and a page of it, which for a new query is the first."""
+    """The columns of a result and a page of it, which for a new query is the first.
+
+    `schema_name`: what names without a schema mean from now on; None where that stays.
+    """
 
     schema: Schema
     page: Page
+    schema_name: str | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Status(msgspec.Struct, frozen=True):

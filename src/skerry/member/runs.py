@@ -66,7 +66,8 @@ class Runs:
         initiated = self._begin(statement, cursor, planned, attempt)
         schema = await initiated.schema()
         reach("columns known")
-        return Answer(schema, await initiated.page(0, *page_bounds(statement.size, self._planner.limits)))
+        page = await initiated.page(0, *page_bounds(statement.size, self._planner.limits))
+        return Answer(schema, page, warnings=planned.warnings)
 
     async def _try(self, statement: RunStatement, cursor: ClientCursor, tried: Tried, attempt: int) -> Answer:
         """EXPLAIN ANALYZE: all pages are thrown away as they come, and the plan is answered with what it did."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
+from skerry.model import trace
 from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.model.limits import Limits
 from skerry.wire.address import parse_address
@@ -28,8 +28,6 @@ from skerry.wire.session import (
 )
 from skerry.wire.tcp import Connection, connect, login
 from skerry.wire.tls import Tls
-
-log = logging.getLogger("skerry.wire")
 
 
 def backoff_s(attempt: int, limits: Limits, random: Random) -> float:
@@ -130,6 +128,7 @@ class _Pair:
         self._numbers = 0
         self._peer_seen = (0, 0)
         self._was_lost = False
+        self._is_refused = False  # nobody listened at its address when it was dialled last
         self._connection: Connection | None = None
         self._linked_at = 0.0
         self._failures = 0  # links and dials in a row that came to nothing
@@ -196,21 +195,25 @@ class _Pair:
             case Deliver(message):
                 self._call(self.owner.on_message, message)
             case PeerUp(epoch):
-                log.info("%s: %s is up", self.owner.identity.member, self.peer)
+                trace.emit(trace.PeerConnected(self.owner.identity.member, self.peer))
                 self._call(self.owner.on_peer_up, epoch)
             case PeerBack(heard_at):
                 self._call(self.owner.on_peer_back, heard_at)
             case Unlink(reason):
-                log.info("%s: %s: %s", self.owner.identity.member, self.peer, reason)
+                trace.emit(trace.PeerInterrupted(self.owner.identity.member, self.peer, reason))
                 self._drop_link()
                 self._dial()
             case PeerLost(error):
                 self._lose(error)
 
     def _lose(self, error: SiteError) -> None:
-        log.info("%s: %s", self.owner.identity.member, error.message)
         if self.session is not None:
             self._peer_seen = self.session.peer_seen
+        if self._is_refused and not any(self._peer_seen):
+            # Members that are started together dial before all of them listen: nothing is wrong.
+            trace.emit(trace.PeerAwaited(self.owner.identity.member, self.peer))
+        else:
+            trace.emit(trace.PeerLost(self.owner.identity.member, self.peer, error.message))
         self.session = None
         self._was_lost = True
         self._failures = 0
@@ -221,9 +224,10 @@ class _Pair:
     def _call(self, callback: Callable[[str, Any], None], argument: object) -> None:
         try:
             callback(self.peer, argument)
-        except Exception:
+        except Exception as error:
             # One message that fails here must not cost the connection, nor the messages behind it.
-            log.exception("%s: handling of %s failed", self.owner.identity.member, type(argument).__name__)
+            what = f"{self.owner.identity.member}: handling of {type(argument).__name__} from {self.peer}"
+            trace.emit(trace.WorkFailed(what), error)
 
     # --- time --------------------------------------------------------------------------------
     def _arm(self) -> None:
@@ -279,12 +283,14 @@ class _Pair:
                     await asyncio.sleep(backoff_s(self._failures - 2, self.owner.limits, self.owner.random))
                 self._failures += 1
                 connection = await connect(address, self.owner.limits, self.owner.tls, self.peer)
+                self._is_refused = False
                 await self._greet(session, connection)
                 return await self._read(session, connection)
             except (ConnectionRefusedError, FileNotFoundError):
+                self._is_refused = True
                 return self._perform(session, session.refused(parse_address(address).where))
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
-                log.debug("%s: cannot reach %s: %s", self.owner.identity.member, self.peer, error)
+                trace.emit(trace.DialFailed(self.owner.identity.member, self.peer, str(error)))
             except SkerryError as error:
                 return self._perform(session, session.broke(error))
 
@@ -333,7 +339,7 @@ class _Pair:
                     return
                 self._perform(session, session.receive(frame, self._loop.time()))
         except ConnectionLost as error:
-            log.info("%s: %s: %s", self.owner.identity.member, self.peer, error.message)
+            trace.emit(trace.PeerInterrupted(self.owner.identity.member, self.peer, error.message))
         except PeerError as error:
             connection.refuse(error, self.owner.identity.member)
             if connection is self._connection:
