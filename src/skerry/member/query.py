@@ -11,6 +11,7 @@ from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, T
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.transitions import Machine, staying
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -40,6 +41,31 @@ class Phase(enum.Enum):
     RUNNING = "running"
     ENDING = "ending"  # the result is delivered or failed; receipts are awaited
     ENDED = "ended"
+
+
+class Event(enum.Enum):
+    PLAN_ASKED = "PlanRequest came"
+    STARTED = "Started came"
+    DONE = "FragmentDone came"
+    PROGRESSED = "Progress came"
+    LET_GO = "a Receipt came"
+    PEER_LOST = "a participant is lost"
+    COMPLETED = "the result is complete"
+    FAILED = "it failed, was cancelled or ran out of time"
+    ALL_LET_GO = "no receipt is outstanding"
+    WAITED_OUT = "receipts took longer than stop_s"
+
+
+NEXT: dict[tuple[Phase, Event], Phase] = {
+    # What participants say comes at any time, also late; a plan is given for a query that is over, too.
+    **staying(Phase, Event.PLAN_ASKED, Event.STARTED, Event.DONE, Event.PROGRESSED, Event.LET_GO, Event.PEER_LOST),
+    (Phase.RUNNING, Event.COMPLETED): Phase.ENDING,
+    (Phase.RUNNING, Event.FAILED): Phase.ENDING,
+    # The first end counts.
+    **staying((Phase.ENDING, Phase.ENDED), Event.COMPLETED, Event.FAILED),
+    (Phase.ENDING, Event.ALL_LET_GO): Phase.ENDED,
+    (Phase.ENDING, Event.WAITED_OUT): Phase.ENDED,
+}
 
 
 class Send(msgspec.Struct, frozen=True):
@@ -93,7 +119,6 @@ class QueryCore:
         """
         self.query = query
         self.plan = plan
-        self.phase = Phase.RUNNING
         self.error: SkerryError | None = None
         self.started_at = now
         self.ended_at: float | None = None
@@ -115,7 +140,11 @@ class QueryCore:
         self._links: dict[tuple[str, str], LinkBytes] = {}
         self._memory: dict[str, Memory] = {}
         self._left: list[str] = []
-        self.story: list[str] = []
+        self._life = Machine("query", query, NEXT, Phase.RUNNING)
+
+    @property
+    def phase(self) -> Phase:
+        return self._life.phase
 
     @property
     def deadline(self) -> float:
@@ -128,7 +157,7 @@ class QueryCore:
         return tuple(sorted(self._owing))
 
     def start(self) -> list[Instruction]:
-        self.story.append(f"execute at {', '.join(self.participants)}")
+        self._life.note(f"execute at {', '.join(self.participants)}")
         return [
             Send(
                 member,
@@ -155,45 +184,51 @@ class QueryCore:
         if sender not in self.participants:
             raise PeerError(f"{type(message).__name__} from {sender}, which takes no part in query {self.query}")
         match message:
-            case PlanRequest():  # also when this query is over: others at that member may wait for the same plan
+            case PlanRequest():
+                # Also when this query is over: others at that member may wait for the same plan.
+                self._life.move(Event.PLAN_ASKED)
                 return [Send(sender, PlanReply(self.query, message.request_id, message.plan_id, self._asked(message)))]
             case Started():
+                self._life.move(Event.STARTED)
                 return self._started(sender, message, now)
             case FragmentDone():
+                self._life.move(Event.DONE)
                 self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
                 self._tell(message)
+                return []
             case Progress():
+                self._life.move(Event.PROGRESSED)
                 self._progress(sender, message)
                 return self._spent(now)
             case Receipt():
+                self._life.move(Event.LET_GO)
                 self._left += [f"{sender}: {what}" for what in message.left]
                 return self._receipt(sender, now)
             case Cancel():
                 return self.cancel(error_of(message.error), now)
-        return []
+            case other:
+                raise PeerError(f"{type(other).__name__} from {sender} says nothing about query {self.query}")
 
     def result_complete(self, now: float) -> list[Instruction]:
         """The last row has been taken: let go of whatever participants still hold."""
-        if self.phase is not Phase.RUNNING:
-            return []
-        self.story.append("complete")
-        return self._end(COMPLETE, now)
+        return self._end(COMPLETE, now) if self._life.move(Event.COMPLETED) else []
 
     def cancel(self, error: SkerryError, now: float) -> list[Instruction]:
         """The first error counts; every participant is told once (two-step cancel)."""
-        if self.phase is not Phase.RUNNING:
+        if not self._life.move(Event.FAILED):
             return []
+        self._life.note(error.message)
         self.error = error
-        self.story.append(f"cancel: {error.message}")
         return [QueryFailed(error), *self._end(failure_of(error, self.query.initiator), now)]
 
     def peer_lost(self, member: str, error: SiteError, now: float) -> list[Instruction]:
+        self._life.move(Event.PEER_LOST)
         if member not in self._owing:
             return []
         self._owing.discard(member)
         if self.phase is Phase.RUNNING:
             return self.cancel(error, now)
-        return self._ended(now) if self.phase is Phase.ENDING and not self._owing else []
+        return self._maybe_ended(now)
 
     def tick(self, now: float) -> list[Instruction]:
         if now < self._deadline:
@@ -201,7 +236,7 @@ class QueryCore:
         if self.phase is Phase.RUNNING:
             return self.cancel(TimedOut(f"query {self.query} ran longer than its {self._timeout_s:g} s"), now)
         if self.phase is Phase.ENDING:
-            return self._ended(now)
+            return self._ended(Event.WAITED_OUT, now)
         return []
 
     def progress(self) -> tuple[tuple[FragmentProgress, ...], tuple[LinkBytes, ...]]:
@@ -248,7 +283,7 @@ class QueryCore:
             if undone:
                 # It let go on its own, without a Cancel that would say why: its rows will never come.
                 return self.cancel(SiteError(f"site {sender} gave up the query", member=sender), now)
-        return self._ended(now) if self.phase is Phase.ENDING and not self._owing else []
+        return self._maybe_ended(now)
 
     def _note(self, sender: str, fragment: int, state: str, rows: int, size_bytes: int) -> Fragment | None:
         """The fragment, if it is the sender's; what is done stays so."""
@@ -284,14 +319,16 @@ class QueryCore:
         return []
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:
-        self.phase = Phase.ENDING
         self._deadline = now + self._limits.stop_s
-        if not self._owing:
-            return self._ended(now)
-        return [Send(member, Cancel(self.query, self.query.initiator, why)) for member in sorted(self._owing)]
+        cancels = [Send(member, Cancel(self.query, self.query.initiator, why)) for member in sorted(self._owing)]
+        return [*cancels, *self._maybe_ended(now)]
 
-    def _ended(self, now: float) -> list[Instruction]:
-        self.phase = Phase.ENDED
+    def _maybe_ended(self, now: float) -> list[Instruction]:
+        is_last = self.phase is Phase.ENDING and not self._owing
+        return self._ended(Event.ALL_LET_GO, now) if is_last else []
+
+    def _ended(self, event: Event, now: float) -> list[Instruction]:
+        self._life.move(event)
         self.ended_at = now
         return [QueryEnded(tuple(sorted(self._owing)), tuple(self._left))]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 from enum import Enum
 
+from skerry.model import trace
 from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.model.ids import ChannelId
 from skerry.model.limits import Limits
@@ -33,8 +33,6 @@ from skerry.wire.tcp import Connection, receive_message
 from skerry.wire.values import error_of
 
 __all__ = ["ChannelIn", "ChannelOut", "Gone", "data_handler"]
-
-log = logging.getLogger("skerry.wire")
 
 
 class ChannelIn:
@@ -160,7 +158,7 @@ class ChannelIn:
     def _break(self, error: SkerryError) -> None:
         if not self._is_over:
             self._end()
-            log.info("%s: %s", self.channel, error.message)
+            trace.emit(trace.ChannelFailed(self.channel, error.message, error.code))
             self.fail(error)
 
     # --- the link ----------------------------------------------------------------------------
@@ -186,6 +184,7 @@ class ChannelIn:
         try:
             for message in self._receiver.open(opening):
                 connection.send(message)
+            trace.emit(trace.ChannelOpened(self.channel, self._receiver.next_seq))
             reach("channel accepted")
             while (frame := await connection.receive()) is not None:
                 if connection is not self._connection:
@@ -197,7 +196,7 @@ class ChannelIn:
                     await self._farewell(connection)
                     break
         except ConnectionLost as error:
-            log.info("%s: %s", self.channel, error.message)
+            trace.emit(trace.ChannelInterrupted(self.channel, error.message))
         except SkerryError as error:
             connection.refuse(error, self.channel.receiver)
             if connection is self._connection:

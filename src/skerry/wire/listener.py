@@ -11,6 +11,7 @@ import stat
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from skerry.model import trace
 from skerry.model.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
@@ -65,7 +66,7 @@ class Listener:
                 f"cannot listen at {target.where}: {error.strerror or error}",
                 suggestion="is another member running there?",
             ) from None
-        log.info("%s: listening at %s", identity.member, listener.address)
+        trace.emit(trace.ListeningBegun(identity.member, str(listener.address)))
         return listener
 
     async def _listen(self, target: Address) -> None:
@@ -154,16 +155,17 @@ class Listener:
         try:
             hello = await self._log_in(connection)
             if hello is not None:
-                log.debug("%s: %s connection of %s", connection.peer_name, hello.kind, hello.member)
+                me = self._identity.member
+                trace.emit(trace.ConnectionAccepted(me, hello.kind, connection.peer_name, hello.member))
                 await self._handlers[hello.kind](connection, hello)
             connection.close()
         except ConnectionLost as error:
-            log.info("%s", error.message)
+            trace.emit(trace.ConnectionBroken(error.message))
             connection.abort()
         except SkerryError as error:
             connection.refuse(error, self._identity.member)
         except Exception as error:
-            log.exception("%s: the handler failed", connection.peer_name)
+            trace.emit(trace.WorkFailed(f"{connection.peer_name}: the handler"), error)
             connection.refuse(InternalError(f"internal error: {type(error).__name__}"), self._identity.member)
 
     async def _log_in(self, connection: Connection) -> Hello | None:

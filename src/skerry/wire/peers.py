@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any
 
+from skerry.model import trace
 from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.model.limits import Limits
 from skerry.wire.address import parse_address
@@ -28,8 +28,6 @@ from skerry.wire.session import (
 )
 from skerry.wire.tcp import Connection, connect, login
 from skerry.wire.tls import Tls
-
-log = logging.getLogger("skerry.wire")
 
 
 def backoff_s(attempt: int, limits: Limits, random: Random) -> float:
@@ -197,12 +195,12 @@ class _Pair:
             case Deliver(message):
                 self._call(self.owner.on_message, message)
             case PeerUp(epoch):
-                log.info("%s: %s is up", self.owner.identity.member, self.peer)
+                trace.emit(trace.PeerConnected(self.owner.identity.member, self.peer))
                 self._call(self.owner.on_peer_up, epoch)
             case PeerBack(heard_at):
                 self._call(self.owner.on_peer_back, heard_at)
             case Unlink(reason):
-                log.info("%s: %s: %s", self.owner.identity.member, self.peer, reason)
+                trace.emit(trace.PeerInterrupted(self.owner.identity.member, self.peer, reason))
                 self._drop_link()
                 self._dial()
             case PeerLost(error):
@@ -212,10 +210,9 @@ class _Pair:
         if self.session is not None:
             self._peer_seen = self.session.peer_seen
         if self._is_refused and not any(self._peer_seen):
-            # Members that are started together dial before all of them listen: nothing is wrong.
-            log.info("%s: %s does not listen yet", self.owner.identity.member, self.peer)
+            trace.emit(trace.PeerAwaited(self.owner.identity.member, self.peer))
         else:
-            log.warning("%s: %s", self.owner.identity.member, error.message)
+            trace.emit(trace.PeerLost(self.owner.identity.member, self.peer, error.message))
         self.session = None
         self._was_lost = True
         self._failures = 0
@@ -226,9 +223,10 @@ class _Pair:
     def _call(self, callback: Callable[[str, Any], None], argument: object) -> None:
         try:
             callback(self.peer, argument)
-        except Exception:
+        except Exception as error:
             # One message that fails here must not cost the connection, nor the messages behind it.
-            log.exception("%s: handling of %s failed", self.owner.identity.member, type(argument).__name__)
+            what = f"{self.owner.identity.member}: handling of {type(argument).__name__} from {self.peer}"
+            trace.emit(trace.WorkFailed(what), error)
 
     # --- time --------------------------------------------------------------------------------
     def _arm(self) -> None:
@@ -291,7 +289,7 @@ class _Pair:
                 self._is_refused = True
                 return self._perform(session, session.refused(parse_address(address).where))
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
-                log.debug("%s: cannot reach %s: %s", self.owner.identity.member, self.peer, error)
+                trace.emit(trace.DialFailed(self.owner.identity.member, self.peer, str(error)))
             except SkerryError as error:
                 return self._perform(session, session.broke(error))
 
@@ -340,7 +338,7 @@ class _Pair:
                     return
                 self._perform(session, session.receive(frame, self._loop.time()))
         except ConnectionLost as error:
-            log.info("%s: %s: %s", self.owner.identity.member, self.peer, error.message)
+            trace.emit(trace.PeerInterrupted(self.owner.identity.member, self.peer, error.message))
         except PeerError as error:
             connection.refuse(error, self.owner.identity.member)
             if connection is self._connection:

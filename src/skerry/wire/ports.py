@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Callable
 
 import msgspec
 
+from skerry.model import trace
 from skerry.model.errors import ConfigError
 from skerry.model.ids import ChannelId
 from skerry.model.limits import Limits
@@ -16,8 +16,6 @@ from skerry.wire.address import TcpAddress
 from skerry.wire.listener import Handler, Listener
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
-
-log = logging.getLogger("skerry.wire")
 
 _CONNECTIONS = 8  # at one data port
 
@@ -65,14 +63,12 @@ class DataPorts:
                     address = str(TcpAddress(self._host, port))
                     listener = await Listener.start(address, self._limits, self._identity, {"data": serve}, self._tls)
                 except ConfigError as error:
-                    log.debug("%s: %s", channel, error.message)  # somebody else's, or on its way back
+                    trace.emit(trace.PortTaken(channel, error.message))  # somebody else's, or on its way back
                     continue
                 self._listeners[channel], self._ports[channel] = listener, port
                 when_over(functools.partial(self.give_back, channel))
                 return port
-            log.warning(
-                "%s: all data ports from %d to %d are in use: it shares the main port", channel, self.first, self.last
-            )
+            trace.emit(trace.DataPortsUsedUp(channel, self.first, self.last))
             return None
 
     def give_back(self, channel: ChannelId) -> None:

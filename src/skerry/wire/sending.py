@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
 import pyarrow as pa
 
+from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.model.ids import ChannelId
-from skerry.model.limits import ENTRY_BYTES, KIB, Limits
+from skerry.model.limits import ENTRY_BYTES, KIB, STALL_TOLD_S, Limits
 from skerry.model.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
@@ -35,8 +35,6 @@ from skerry.wire.session import Identity, make_hello
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from skerry.wire.tls import Tls
 from skerry.wire.values import error_of
-
-log = logging.getLogger("skerry.wire")
 
 _PACKED_HERE_BYTES = 32 * KIB  # some 0.1 ms of zstd: less than a thread's two hand-overs under load
 
@@ -118,20 +116,23 @@ class ChannelOut:
         """
         loop = asyncio.get_running_loop()
         unsubscribe = self._spool.subscribe(self._changed.set)
-        self._lost_at = loop.time()
+        self._lost_at, is_resumed = loop.time(), False
         try:
             while True:
                 connection = await self._dial()
                 linked_at, acked_upto = loop.time(), self._sender.acked_upto
+                if is_resumed and self._sender.end is None:
+                    trace.emit(trace.ChannelResumed(self.channel, self._sender.next_seq))
+                is_resumed = True
                 try:
                     await self._use(connection)
                 except ConnectionLost as error:
-                    log.info("%s: %s", self.channel, error.message)
+                    trace.emit(trace.ChannelInterrupted(self.channel, error.message))
                 finally:
                     self._sender.unlinked()
                     connection.abort()
                 if self._sender.end is not None:
-                    return self._sender.end
+                    return self._ended(self._sender.end)
                 if self._wait_s <= 0:
                     raise self._down("its connection was lost, and this query does not wait")
                 # A link that was of use: wait afresh. Else it was one of those that end as soon as they begin.
@@ -140,6 +141,10 @@ class ChannelOut:
                     self._lost_at, self._failures = loop.time(), 0
         finally:
             unsubscribe()
+
+    def _ended(self, end: ChannelEnd) -> ChannelEnd:
+        trace.emit(trace.ChannelEnded(self.channel, end.value, self.sent_rows, self.sent_bytes, self.stalled_s))
+        return end
 
     def peer_is_back(self, heard_at: float) -> None:
         """The control connection to the next member was lost and is there again: do not wait for what is dead.
@@ -187,7 +192,7 @@ class ChannelOut:
                 if address == main:
                     raise self._down(f"connection refused at {main.where}") from None
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
-                log.debug("%s: %s", self.channel, error)
+                trace.emit(trace.DialFailed(self._identity.member, self.to, f"{self.channel}: {error}"))
             finally:
                 self._dialling = None
             address = main
@@ -254,10 +259,16 @@ class ChannelOut:
     async def _wait(self) -> None:
         """Until there is a batch, or credit for the one that is there."""
         loop = asyncio.get_running_loop()
-        is_stalled, since = self._sender.next_seq < self._spool.length, loop.time()
-        await self._changed.wait()
-        if is_stalled:
-            self.stalled_s += loop.time() - since
+        if self._sender.next_seq >= self._spool.length:
+            await self._changed.wait()
+            return
+        since = loop.time()
+        telling = loop.call_later(STALL_TOLD_S, trace.emit, trace.ChannelStalled(self.channel, STALL_TOLD_S))
+        try:
+            await self._changed.wait()
+        finally:
+            telling.cancel()
+        self.stalled_s += loop.time() - since
 
     async def _send_next(self, connection: Connection) -> bool:
         """One batch, or the end mark, if there is one and credit for it."""
@@ -317,7 +328,7 @@ class ChannelOut:
         except SkerryError as error:
             self._link_error = error
         except Exception as error:
-            log.exception("%s: failed", self.channel)
+            trace.emit(trace.WorkFailed(str(self.channel)), error)
             self._link_error = InternalError(f"{self.channel}: {type(error).__name__}: {error}")
         finally:
             self._changed.set()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
+from skerry.model import trace
 from skerry.model.errors import PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
@@ -17,8 +17,6 @@ from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decod
 from skerry.wire.messages import Hello, Message, Refused, Welcome
 from skerry.wire.tls import Tls, check_member, tls_error
 from skerry.wire.values import error_of, failure_of
-
-log = logging.getLogger("skerry.wire")
 
 _FRAME_OVERHEAD_BYTES = 256  # what a queued frame costs besides its payload: many empty ones are bounded too
 _WRITE_HIGH_BYTES = 2 * 1024 * 1024
@@ -148,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
         """Say why, then close; the peer has a moment to read it."""
         if self.is_closed or self._transport is None:
             return
-        log.warning("%s: refused: %s", self.peer_name, error)
+        trace.emit(trace.ConnectionRefused(self.peer_name, str(error)))
         self.send(Refused(failure_of(error, member)))
         self._closing = self._is_refusing = True
         # Closing with unread bytes resets the connection, and the peer would never see the reason:

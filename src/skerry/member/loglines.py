@@ -1,0 +1,37 @@
+"""A member's log: a line for each event (model/trace.py), as text or as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+from datetime import UTC, datetime
+
+from skerry.model.trace import Event, fields_of, name_of
+
+
+class TextLines(logging.Formatter):
+    """One line each. A newline inside a message is written as `\\n`, so that no message makes a line of its own."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+
+
+class JsonLines(logging.Formatter):
+    """One object each: time, level, layer, event, its fields, and the same text; a trace is one field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = record.msg if isinstance(record.msg, Event) else None
+        line: dict[str, object] = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "layer": record.name.removeprefix("skerry."),
+            "event": name_of(event) if event is not None else "note",
+            **(fields_of(event) if event is not None else {}),
+            "text": record.getMessage(),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False, default=str)
