@@ -340,7 +340,7 @@ class PeerInterrupted(Event, frozen=True):
 
 
 class PeerAwaited(Event, frozen=True):
-    """Nobody listens at its address yet: members that are started together dial before all of them do."""
+    """It has not been heard of since this member started, and refuses connections: it may be starting too."""
 
     layer = "wire"
 

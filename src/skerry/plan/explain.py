@@ -75,8 +75,8 @@ def describe(
     steps = finish_steps(plan)
     found["finish"] = {
         "member": initiator,
-        "edge": plan.finish.edge,
-        "from": list(plan.finish.senders),
+        "edge": plan.rows.edge,
+        "from": list(plan.rows.senders),
         "operators": steps,
     }
     if actual is not None:

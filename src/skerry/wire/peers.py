@@ -210,6 +210,7 @@ class _Pair:
         if self.session is not None:
             self._peer_seen = self.session.peer_seen
         if self._is_refused and not any(self._peer_seen):
+            # Members that are started together dial before all of them listen: nothing is wrong.
             trace.emit(trace.PeerAwaited(self.owner.identity.member, self.peer))
         else:
             trace.emit(trace.PeerLost(self.owner.identity.member, self.peer, error.message))
