@@ -1,6 +1,6 @@
 """Logs: where a member's process writes its own, and which lines of all members `skerry up` shows.
 
-Members that `up` starts write JSON lines (member/loglines.py): no need to guess where a record begins and how bad it is.
+Members that `up` starts write JSON lines (member/loglines.py), so that nobody has to guess how bad a line is.
 """
 
 from __future__ import annotations
