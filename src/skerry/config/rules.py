@@ -11,6 +11,7 @@ from skerry.config.yaml_nodes import Refused, shown
 from skerry.model.columns import NAMES, NESTED, BadType, normal_type
 from skerry.model.config import FaultPolicy, Leaves, Role
 from skerry.model.errors import UserError
+from skerry.model.limits import DEFAULT_PORT
 from skerry.model.nearest import did_you_mean
 
 NAME_CHARS_MAX = 63
@@ -99,9 +100,11 @@ def cluster_name(text: str) -> str:
 
 
 def address(text: str) -> str:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host:
-        raise Refused(f"{shown(text)} is not an address; write host:port")
+    """`host:port`; the port is the usual one where it is left out."""
+    has_port = ":" in text and not text.endswith("]")
+    host, _, port = text.rpartition(":") if has_port else (text, "", str(DEFAULT_PORT))
+    if not host:
+        raise Refused(f"{shown(text) or 'an empty text'} is not an address; write host:port")
     if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         raise Refused(f"{shown(text)} is not an address; the port must be 1 to 65535")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host

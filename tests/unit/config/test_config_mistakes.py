@@ -204,7 +204,8 @@ def test_a_mistake_is_told_with_its_place(case: str, tmp_path: Path) -> None:
 
 
 ADDRESSES = {
-    "oslo": "oslo is not an address; write host:port",
+    "": "an empty text is not an address; write host:port",
+    "[h]": "[h] is not an address; [h] is not a host",
     ":7101": ":7101 is not an address; write host:port",
     "h:0": "h:0 is not an address; the port must be 1 to 65535",
     "h:65536": "h:65536 is not an address; the port must be 1 to 65535",
@@ -250,7 +251,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
 clutser: nordic
 members:
   oslo:
-    address: 127.0.0.1
+    address: 127.0.0.1:x
     capacity: 0
   bergen:
     adress: 127.0.0.1:7102
