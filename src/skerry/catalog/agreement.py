@@ -32,6 +32,9 @@ WIDER: Mapping[str, tuple[str, ...]] = {
 # Digits that a decimal needs before its point to hold every value of a type.
 _DIGITS = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 
+# What Sail calls types that Apache Spark takes for longer ones.
+_SAIL = {pa.uint8(): "tinyint", pa.uint16(): "smallint", pa.uint32(): "int", pa.uint64(): "bigint"}
+
 
 class _Wanted(NamedTuple):
     """A column of the table, and where it is said: a file, or the configuration, which has no Arrow type."""
@@ -97,6 +100,11 @@ class _Columns:
             if name in names:
                 return f"{file} has the columns {names[name]} and {column.name}, which are one name in SQL"
             names[name] = column.name
+            if self._is_sail and pa.types.is_dictionary(field.type):
+                return (
+                    f"{column.name} is a category in {file} (a dictionary of Arrow's), which Sail cannot read; write "
+                    "it as plain values, or use Apache Spark at this member"
+                )
             if not self._fits(wanted, column.type, field.type):
                 return self._clash(wanted, column.type or str(field.type), file)
         return ""
@@ -107,7 +115,7 @@ class _Columns:
         if wanted.kind is not None and pa.types.is_null(wanted.kind):
             return self._is_sail or fits("int", found)
         if wanted.kind is not None and pa.types.is_nested(wanted.kind):
-            return _nested_fits(wanted.kind, kind)
+            return _merged_type(wanted.kind, kind) is not None if self._merges else _nested_fits(wanted.kind, kind)
         if pa.types.is_nested(kind):
             return "<" in wanted.type  # declared: nobody looks inside
         if self._merges:  # Spark merges no types
@@ -151,7 +159,7 @@ def _nested_fits(wanted: Any, found: Any) -> bool:
 
 
 def _is_list(kind: Any) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
 
 
 class Group:
@@ -163,11 +171,14 @@ class Group:
 
     def take(self, schema: pa.Schema) -> bool:
         """False when these columns do not go with the group's."""
-        columns = {field.name.lower(): (field.name, field.type) for field in schema}
-        if not all(_merges(self._columns[name], each) for name, each in columns.items() if name in self._columns):
-            return False
-        new = {n: each for n, each in columns.items() if n not in self._columns or _is_null(self._columns[n])}
-        self._columns.update(new)
+        merged: dict[str, tuple[str, Any]] = {}
+        for field in schema:
+            name, kind = self._columns.get(field.name.lower(), (field.name, field.type))
+            kind = _merged_type(kind, field.type)
+            if name != field.name or kind is None:
+                return False
+            merged[name.lower()] = name, kind
+        self._columns.update(merged)
         return True
 
     def gives(self, column: Column) -> bool:
@@ -175,8 +186,11 @@ class Group:
         name, kind = self._columns.get(column.name.lower(), (column.name, None))
         if kind is None or name != column.name or pa.types.is_nested(kind):
             return name == column.name
-        is_plain = not pa.types.is_null(kind) and not pa.types.is_dictionary(kind)
-        return is_plain and spark_type(kind) in ("", column.type)
+        return not pa.types.is_null(kind) and column.type in (spark_type(kind) or column.type, _SAIL.get(kind))
+
+    def columns(self) -> tuple[Column, ...]:
+        """As Apache Spark sees them; a type of "" is not known."""
+        return tuple(Column(name, spark_type(kind)) for name, kind in self._columns.values())
 
 
 def groups_of(files: Sequence[str]) -> list[Group]:
@@ -196,18 +210,19 @@ def groups_of(files: Sequence[str]) -> list[Group]:
     return groups
 
 
-def _is_null(column: tuple[str, Any]) -> bool:
-    return bool(pa.types.is_null(column[1]))
-
-
-def _merges(known: tuple[str, Any], column: tuple[str, Any]) -> bool:
-    return known[0] == column[0] and _types_merge(known[1], column[1])
-
-
-def _types_merge(known: Any, kind: Any) -> bool:
-    if known == kind or pa.types.is_null(known) or pa.types.is_null(kind):
-        return True
+def _merged_type(known: Any, kind: Any) -> Any:
+    """One type with the fields of both, as Sail merges them; None when they do not go together."""
+    if known == kind or pa.types.is_null(kind):
+        return known
+    if pa.types.is_null(known):
+        return kind
     if pa.types.is_struct(known) and pa.types.is_struct(kind):
-        types = {field.name: field.type for field in known}
-        return all(_types_merge(types.get(field.name, field.type), field.type) for field in kind)
-    return bool(_is_list(known) and _is_list(kind)) and _types_merge(known.value_type, kind.value_type)
+        fields = {field.name: field.type for field in known}
+        for field in kind:
+            fields[field.name] = _merged_type(fields.get(field.name, field.type), field.type)
+        return None if None in fields.values() else pa.struct(list(fields.items()))
+    for is_list, make in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_list(known) and is_list(kind):
+            inner = _merged_type(known.value_type, kind.value_type)
+            return None if inner is None else make(inner)
+    return None

@@ -103,10 +103,12 @@ class LocalTables:
                     parts.append(answer.part)
                     self._broken.pop(name, None)
                 case SkerryError():
-                    broken[name] = answer.message
-                    if self._broken.get(name) != answer.message:  # every member asks, and asks again
-                        self._broken[name] = answer.message
-                        log.warning("table %s: %s", name, answer.message.removeprefix(f"table {name}: "))
+                    # Who tells it says which table of which site.
+                    reason = answer.message.removeprefix(f"site {self._member.name}: ").removeprefix(f"table {name}: ")
+                    broken[name] = reason
+                    if self._broken.get(name) != reason:  # every member asks, and asks again
+                        self._broken[name] = reason
+                        log.warning("table %s: %s", name, reason)
                 case BaseException():
                     raise answer
         return tuple(parts), broken

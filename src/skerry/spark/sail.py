@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any
 from urllib.parse import quote
@@ -136,7 +136,10 @@ class SailEngine(ConnectEngine):
         if how := unread_by_sail(table.root, table.files):
             raise SiteError(f"table {table.table}: {how}")
         if table.format == "parquet" and table.files:
-            groups = groups_of(table.files)
+            try:
+                groups = groups_of(table.files)
+            except SiteError as error:
+                raise SiteError(f"table {table.table}: {error.message}") from None
             if len(groups) > 1 or not all(group.gives(column) for group in groups for column in table.columns):
                 return self._read_apart(table, groups)
         return self._read_files(table)
@@ -153,16 +156,18 @@ class SailEngine(ConnectEngine):
             )
         bare = msgspec.structs.replace(table, columns=())
         frames = [self._read_files(msgspec.structs.replace(bare, files=tuple(group.files))) for group in groups]
-        wanted = struct_of(table.columns) if table.columns else _merged(frame.schema for frame in frames)
+        wanted = struct_of(table.columns) if table.columns else _merged(groups, frames)
         return reduce(DataFrame.unionAll, [_with_columns(frame, wanted) for frame in frames])
 
 
-def _merged(schemas: Iterable[StructType]) -> StructType:
-    """All columns, in the order and as they come first."""
+def _merged(groups: Sequence[Group], frames: Sequence[DataFrame]) -> StructType:
+    """All columns, in the order and as they come first; of Apache Spark's types, if these are known."""
     fields: dict[str, StructField] = {}
-    for schema in schemas:
-        for field in schema.fields:
-            fields.setdefault(field.name.lower(), field)
+    for group, frame in zip(groups, frames, strict=True):
+        for column in group.columns():
+            if column.name.lower() not in fields:
+                field = struct_of((column,)).fields[0] if column.type else frame.schema[column.name]
+                fields[column.name.lower()] = field
     return StructType(list(fields.values()))
 
 

@@ -51,12 +51,19 @@ CASES = {
     ),
     "no_type": Case((AB, {"a": (pa.null(), [None]), "b": (TEXT, ["y"])}), "a b", [(1, "x"), (None, "y")]),
     "lists": Case(({"a": (pa.list_(LONG), [[1]])}, {"a": (pa.list_(INT), [[2]])}), "a", [([1],), ([2],)]),
-    "categories": Case(({"a": (TEXT, ["x"])}, {"a": (pa.dictionary(INT, TEXT), ["y"])}), "a", [("x",), ("y",)]),
+    "unsigned": Case(({"a": (pa.uint32(), [2**32 - 1])}, {"a": (LONG, [2**40])}), "a", [(2**32 - 1,), (2**40,)]),
+    "structs": Case(
+        ({"a": (pa.struct({"x": LONG, "y": TEXT}), [{"x": 1, "y": "z"}])}, {"a": (pa.struct({"x": INT}), [{"x": 2}])}),
+        "a",
+        [({"x": 1, "y": "z"},), ({"x": 2, "y": None},)],
+    ),
     "one_more": Case(({"a": (LONG, [2])}, AB), error="b is a column of 1.parquet and not of 0.parquet; name the"),
     "longer": Case(
         ({"a": (INT, [2])}, AB), error="a is int in 0.parquet and bigint in 1.parquet; declare it as bigint"
     ),
-    "text": Case((AB, {"a": (TEXT, ["2"])}), error="a is bigint in 0.parquet and string in 1.parquet; write one"),
+    "number_and_text": Case(
+        (AB, {"a": (TEXT, ["2"])}), error="a is bigint in 0.parquet and string in 1.parquet; write one"
+    ),
     "merged": Case(({"a": (LONG, [2])}, AB), "a b", [(1, "x"), (2, None)], table={"options": {"mergeSchema": True}}),
     "declared": Case(
         ({"a": (INT, [2])}, AB, {"B": (TEXT, ["y"]), "c": (LONG, [3])}),

@@ -132,6 +132,15 @@ def test_sail_reads_nulls_without_a_type_as_anything(tmp_path: Path) -> None:
         agreed_rows(config(), listing, False)
 
 
+def test_sail_reads_no_categories(tmp_path: Path) -> None:
+    listing = write(tmp_path, {"a": TEXT}, {"a": pa.dictionary(INT, TEXT)})
+    assert agreed_rows(config(), listing, False) == 2
+    with pytest.raises(
+        ListingError, match=r"a is a category in 1\.parquet .*, which Sail cannot read; write it as plain"
+    ):
+        agreed_rows(config(), listing, True)
+
+
 def test_declared_columns_are_the_table_s(tmp_path: Path) -> None:
     listing = write(tmp_path, {"a": INT, "b": TEXT}, {"A": LONG, "c": pa.list_(LONG)})
     assert agreed_rows(config({"a": "bigint", "b": "string", "d": "date"}), listing, False) == 2
@@ -151,6 +160,13 @@ def test_an_option_merges_columns_but_no_types(tmp_path: Path) -> None:
     assert agreed_rows(config(MERGESCHEMA="true"), list_table(tmp_path, config()), False) == 2
 
 
+def test_an_option_merges_fields(tmp_path: Path) -> None:
+    listing = write(tmp_path, {"a": struct(x=LONG)}, {"a": struct(y=pa.list_(LONG))}, {"a": struct(x=LONG, z=TEXT)})
+    assert agreed_rows(config(mergeSchema="true"), listing, False) == 3
+    (group,) = groups_of(listing.files)
+    assert group.columns() == (Column("a", "struct<x:bigint,y:array<bigint>,z:string>"),)
+
+
 def test_files_with_the_same_columns_share_one_schema(tmp_path: Path) -> None:
     listing = write(tmp_path, {"a": LONG}, {"a": LONG}, {"a": INT})
     one, two, three = (footer.schema for footer in footers_now(listing.files))
@@ -167,9 +183,20 @@ def test_sail_reads_files_apart_that_it_cannot_merge(tmp_path: Path) -> None:
         {"b": TEXT, "a": INT, "s": struct(x=INT, y=INT)},
         {"A": INT},
         {"s": struct(x=LONG)},
+        {"l": pa.list_(INT)},
+        {"l": pa.large_list(INT), "u": pa.uint32()},
     )
     groups = groups_of(listing.files)
-    assert [[Path(file).stem for file in group.files] for group in groups] == [["0", "1", "3"], ["2"], ["4", "5"]]
+    stems = [" ".join(Path(file).stem for file in group.files) for group in groups]
+    assert stems == ["0 1 3 6", "2 7", "4 5"]
+    assert groups[1].columns() == (
+        Column("a", "bigint"),
+        Column("s", "struct<x:int>"),
+        Column("l", "array<int>"),
+        Column("u", "bigint"),
+    )
+    assert groups[1].gives(Column("u", "bigint"))
+    assert groups[1].gives(Column("u", "int")), "as Sail itself calls it"
     assert groups[0].gives(Column("a", "int"))
     assert groups[0].gives(Column("z", "date")), "it is NULL"
     assert not groups[0].gives(Column("a", "bigint"))
