@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from skerry.member.ending import Awaited
 from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
@@ -74,13 +75,19 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class SchemaKnown(msgspec.Struct, frozen=True):
-    """The root's columns: the client can be answered."""
+    """The result's columns: the client can be answered."""
 
     schema: Schema
 
 
+class RowsCounted(msgspec.Struct, frozen=True):
+    """The query ends in a number, and this is it."""
+
+    rows: int
+
+
 class QueryFailed(msgspec.Struct, frozen=True):
-    """The client gets this error; the result spools are worthless."""
+    """The client gets this error; what came of the result is worthless."""
 
     error: SkerryError
 
@@ -95,7 +102,7 @@ class QueryEnded(msgspec.Struct, frozen=True):
     left: tuple[str, ...] = ()
 
 
-Instruction = Send | SchemaKnown | QueryFailed | QueryEnded
+Instruction = Send | SchemaKnown | RowsCounted | QueryFailed | QueryEnded
 
 
 class QueryCore:
@@ -131,9 +138,7 @@ class QueryCore:
         self._budgets = budgets or {}
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
-        self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
-            fragment.id: None for fragment in plan.fragments if fragment.output.edge == plan.finish.edge
-        }
+        self._awaited = Awaited(plan)
         self._fragments = {
             fragment.id: FragmentProgress(fragment.id, fragment.member, "waiting", 0, 0) for fragment in plan.fragments
         }
@@ -193,9 +198,7 @@ class QueryCore:
                 return self._started(sender, message, now)
             case FragmentDone():
                 self._life.move(Event.DONE)
-                self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
-                self._tell(message)
-                return []
+                return self._done(sender, message, now)
             case Progress():
                 self._life.move(Event.PROGRESSED)
                 self._progress(sender, message)
@@ -210,7 +213,7 @@ class QueryCore:
                 raise PeerError(f"{type(other).__name__} from {sender} says nothing about query {self.query}")
 
     def result_complete(self, now: float) -> list[Instruction]:
-        """The last row has been taken: let go of whatever participants still hold."""
+        """All that the query ends in is there: let go of whatever participants still hold."""
         return self._end(COMPLETE, now) if self._life.move(Event.COMPLETED) else []
 
     def cancel(self, error: SkerryError, now: float) -> list[Instruction]:
@@ -252,27 +255,22 @@ class QueryCore:
         return self.plan.to_run() if request.plan_id == self.plan.plan_id else None
 
     def _started(self, sender: str, message: Started, now: float) -> list[Instruction]:
-        """The columns are known when all who send the result have told theirs, and they agree.
-
-        Batches pass on as bytes, so another type would be read as something else. Sites with different Sparks may
-        give an expression different types.
-        """
         known = self._note(sender, message.fragment, "running", 0, 0)
-        if known is None or self.phase is not Phase.RUNNING or self._schemas.get(known.id, message.schema) is not None:
+        if known is None or self.phase is not Phase.RUNNING:
             return []
-        for other, schema in self._schemas.items():
-            if schema is not None and (how := _difference(schema, message.schema)):
-                there = next(fragment.member for fragment in self.plan.fragments if fragment.id == other)
-                return self.cancel(
-                    SiteError(
-                        f"sites {there} and {sender} give the result different columns: {how}",
-                        member=sender,
-                        suggestion="cast it to the type you want",
-                    ),
-                    now,
-                )
-        self._schemas[known.id] = message.schema
-        return [SchemaKnown(message.schema)] if all(self._schemas.values()) else []
+        try:
+            schema = self._awaited.started(known.id, message.schema)
+        except SiteError as error:
+            return self.cancel(error, now)
+        return [SchemaKnown(schema)] if schema is not None else []
+
+    def _done(self, sender: str, message: FragmentDone, now: float) -> list[Instruction]:
+        known = self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
+        self._tell(message)
+        if known is None or self.phase is not Phase.RUNNING:
+            return []
+        count = self._awaited.done(known.id, message.rows)
+        return [RowsCounted(count), *self.result_complete(now)] if count is not None else []
 
     def _receipt(self, sender: str, now: float) -> list[Instruction]:
         self._owing.discard(sender)
@@ -339,11 +337,3 @@ class QueryCore:
         assert (self.error is None) or self.phase is not Phase.RUNNING
         assert (self.ended_at is not None) == (self.phase is Phase.ENDED)
         assert {each.fragment for each in self._fragments.values()} == {f.id for f in self.plan.fragments}
-
-
-def _difference(one: Schema, other: Schema) -> str:
-    """How the types of two results differ, in words; "" when they agree."""
-    if len(one.columns) != len(other.columns):
-        return f"{len(one.columns)} and {len(other.columns)} of them"
-    pairs = zip(one.columns, other.columns, strict=True)
-    return next((f"{a.name} is {a.type} and {b.type}" for a, b in pairs if a.type != b.type), "")

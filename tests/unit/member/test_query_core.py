@@ -8,7 +8,7 @@ import pytest
 
 from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.model.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
-from skerry.model.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.fragment import Fragment, Output, Plan, Rows, TableLeaf
 from skerry.model.limits import Limits
 from skerry.model.table import Column
 from skerry.wire.messages import (
@@ -226,7 +226,7 @@ def parts_plan() -> Plan:
         Fragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, "oslo"))
         for number, member in ((1, "bergen"), (2, "tromso"))
     ]
-    return sealed(Plan("", tuple(fragments), Finish(1, ("bergen", "tromso")), {}))
+    return sealed(Plan("", tuple(fragments), Rows(1, ("bergen", "tromso")), {}))
 
 
 def test_the_columns_are_known_when_all_senders_of_the_result_agree() -> None:
