@@ -14,7 +14,7 @@ from skerry.client.connection import MemberLink
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
 from skerry.client.links import Links, only_reads
-from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
+from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, Warning, translate
 from skerry.client.polars_driver import tell_polars
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
@@ -55,6 +55,7 @@ class Cursor:
         self._buffer = RowBuffer()
         self._rows_given = 0
         self._count = -1
+        self.messages: list[tuple[type[Warning], Warning]] = []  # PEP 249: of the last statement
         self._closed = False
         limits = self._link.limits
         self._size = PageSize(limits.page_rows, limits.page_bytes)
@@ -320,6 +321,9 @@ class Cursor:
             if len(self._schema) != len(self.description):
                 raise PeerError(f"query {core.query}: {len(self.description)} columns, {len(self._schema)} in Arrow")
         self._count = core.update_count
+        self.messages = [(Warning, Warning(text)) for text in core.warnings]
+        if core.used_schema is not None:
+            self.connection.schema_name = core.used_schema
 
     def _take(self, rows_max: int, ahead: int) -> list[Row]:
         self._check_rows()
@@ -368,6 +372,7 @@ class Cursor:
         self._schema = None
         self._rows_given = 0
         self._count = -1
+        self.messages = []
         if self._core is not None and not self.connection.closed:
             self._link.close_cursor(self._core)
 

@@ -16,7 +16,7 @@ def fingerprint(plan: Plan) -> str:
     """The plan_id that this plan must carry: of all that is run, whatever was guessed and said about it."""
     run = [msgspec.structs.replace(each, estimated_rows=0, estimated_bytes=0, reason="") for each in plan.fragments]
     # As a member that knows no other fields would encode the plan.
-    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.finish, plan.schema_info, plan.parameters)))
+    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.ends_in, plan.schema_info, plan.parameters)))
 
 
 class PlanCache:

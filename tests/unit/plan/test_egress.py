@@ -8,7 +8,7 @@ import pytest
 from skerry.catalog.topology import Topology
 from skerry.config import Leaves, Link
 from skerry.model.errors import UserError
-from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Output, Plan, Rows, TableLeaf
 from skerry.model.table import Column
 from skerry.plan.egress import ColumnsOf, EgressRules, check_egress, egress_rules
 from tests.plans.plan_cases import CONFIG, planned
@@ -27,7 +27,7 @@ def leaving(sql: str, mark: str, at: str = "bergen", columns_of: ColumnsOf = lam
     """Check one fragment at oslo that reads the marked table T and sends its rows elsewhere."""
     edge = EdgeLeaf("E", 3, (Column("k", "int"),), ("bergen",))
     leaves = (TableLeaf("T", "secret"), TableLeaf("U", "open"), edge)
-    plan = Plan("", (Fragment(1, "oslo", sql, leaves, Output(4, at)),), Finish(4, ("oslo",)), {})
+    plan = Plan("", (Fragment(1, "oslo", sql, leaves, Output(4, at)),), Rows(4, ("oslo",)), {})
     check_egress(plan, rules(secret=mark), columns_of)
 
 
@@ -160,7 +160,7 @@ def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> Non
     def plan(second: str) -> Plan:
         raw = Fragment(1, "oslo", "SELECT a FROM T", (TableLeaf("T", "Secret"),), Output(1, "oslo"))
         edge = EdgeLeaf("E", 1, (), ("oslo",))
-        return Plan("", (Fragment(2, "oslo", second, (edge,), Output(2, "bergen")), raw), Finish(2, ("oslo",)), {})
+        return Plan("", (Fragment(2, "oslo", second, (edge,), Output(2, "bergen")), raw), Rows(2, ("oslo",)), {})
 
     check_egress(plan("SELECT count(*) AS n FROM E"), rules(secret="aggregated"))
     with pytest.raises(
@@ -172,7 +172,7 @@ def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> Non
 def test_what_was_allowed_out_may_go_on() -> None:
     first = Fragment(1, "oslo", "SELECT count(*) AS a FROM T", (TableLeaf("T", "secret"),), Output(1, "bergen"))
     second = Fragment(2, "bergen", "SELECT a FROM E", (EdgeLeaf("E", 1, (), ("oslo",)),), Output(2, "tromso"))
-    check_egress(Plan("", (first, second), Finish(2, ("bergen",)), {}), rules(secret="aggregated"))
+    check_egress(Plan("", (first, second), Rows(2, ("bergen",)), {}), rules(secret="aggregated"))
 
 
 def test_plans_of_the_planner() -> None:
@@ -194,7 +194,7 @@ def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
         Fragment(number, "oslo", "SELECT 1", (), Output(number, to), 10, size)
         for number, to, size in ((1, "bergen", 400), (2, "tromso", 601), (3, "oslo", 5_000))
     )
-    plan = Plan("", fragments, Finish(3, ("oslo",)), {})
+    plan = Plan("", fragments, Rows(3, ("oslo",)), {})
     message = "about 1001 bytes over the link from oslo to bergen, whose query_bytes is 1000; most of them on edge 2"
     with pytest.raises(UserError, match=message):
         check_egress(plan, EgressRules({}, topology))
