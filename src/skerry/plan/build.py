@@ -14,6 +14,7 @@ from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.known import groups_key
+from skerry.plan.maker import make_fragment
 from skerry.plan.mentions import Mention
 from skerry.plan.partial_plan import InMember
 from skerry.plan.placeholders import hint_broadcasts, replace_tables
@@ -23,7 +24,7 @@ from skerry.plan.rules.joined import Input
 from skerry.plan.site import Site
 from skerry.plan.source import Source
 from skerry.sql.shape import Shape, drop_limit, put_sort_by, without_limit
-from skerry.sql.statement import Query, render
+from skerry.sql.statement import Query
 from skerry.sql.width import only_copies
 
 # What a column of a result takes, roughly, and how many a star may stand for.
@@ -322,8 +323,19 @@ class Builder:
         fragment_id = len(self._fragments) + 1
         if any(known):
             self._known[fragment_id] = tuple(filter(None, known))
-        sql = render(tree)
-        self._fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
+        made = make_fragment(
+            fragment_id,
+            member,
+            tree,
+            leaves,
+            output,
+            rows=rows,
+            size_bytes=size_bytes,
+            is_narrow=is_narrow,
+            reason=reason,
+            egress=self._site.egress,
+        )
+        self._fragments.append(made)
 
 
 def _rounded(count: float) -> int:
