@@ -50,7 +50,7 @@ class Runner:
         edges: dict[int, list[pa.Table]] = {}
         for fragment in plan.fragments:
             edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
-        found = _finished(plan, edges[plan.finish.edge])
+        found = _finished(plan, edges[plan.rows.edge])
         return [tuple(_comparable(value) for value in row) for row in found]
 
     def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:

@@ -54,7 +54,7 @@ def test_fragments_are_sql_that_reads_its_leaves_and_nothing_else(case: Case) ->
 @EACH
 def test_every_edge_has_one_reader_and_its_senders(case: Case) -> None:
     plan = case.plan
-    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.finish.edge: (case.at, plan.finish.senders)}
+    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.rows.edge: (case.at, plan.rows.senders)}
     for fragment in plan.fragments:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
@@ -79,14 +79,14 @@ def test_tables_are_read_where_they_are_under_their_own_names(case: Case) -> Non
 
 
 def sorts_alike(plan: Plan, fragment: Fragment) -> bool:
-    keys = fragment.output.keys if fragment.output.edge == plan.finish.edge else ()
+    keys = fragment.output.keys if fragment.output.edge == plan.rows.edge else ()
     return not plan.finish.keys or not keys or keys == plan.finish.keys
 
 
 @EACH
 def test_bounds_are_applied_once_and_orders_are_kept(case: Case) -> None:
     plan = case.plan
-    roots = [fragment for fragment in plan.fragments if fragment.output.edge == plan.finish.edge]
+    roots = [fragment for fragment in plan.fragments if fragment.output.edge == plan.rows.edge]
     for fragment in roots:
         tree = parsed(fragment.sql)
         has_bounds = bool(tree.args.get("limit") or tree.args.get("offset"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from skerry.model.config import Leaves
+from skerry.model.errors import InternalError
 from skerry.model.table import Column
 
 
@@ -105,18 +106,40 @@ class MergeStep(msgspec.Struct, frozen=True, array_like=True):
     inputs: tuple[int, ...] = ()
 
 
-class Finish(msgspec.Struct, frozen=True, array_like=True):
-    """What the initiator does with the result edge: gather or merge, then offset and limit.
+class Finish(msgspec.Struct, frozen=True, array_like=True, tag="finish"):
+    """The finishing operators of a member: gather or merge, then aggregate, then offset and limit.
 
     aggregate: the rows are partial aggregates, sorted by `keys`, which are the groups; a step a column of the result.
     """
 
-    edge: int
-    senders: tuple[str, ...]
     keys: tuple[SortKey, ...] = ()
     offset: int = 0
     limit: int | None = None
     aggregate: tuple[MergeStep, ...] = ()
+
+
+class Rows(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
+    """The query ends in rows for a cursor: the initiator finishes what arrives from `senders` on `edge`."""
+
+    edge: int
+    senders: tuple[str, ...]
+    finish: Finish = Finish()
+
+
+class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
+    """The query ends in a number: of the rows that `fragments` report when they are done."""
+
+    fragments: tuple[int, ...]
+
+
+class Written(msgspec.Struct, frozen=True, array_like=True, tag="written"):
+    """The query ends in rows that `fragments` wrote to `sink`; it is over when all of them are done."""
+
+    sink: str
+    fragments: tuple[int, ...]
+
+
+Ending = Rows | Count | Written
 
 
 class LeftOut(msgspec.Struct, frozen=True, array_like=True):
@@ -137,11 +160,27 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
     plan_id: str
     fragments: tuple[Fragment, ...]
-    finish: Finish
+    ends_in: Ending
     schema_info: dict[str, int]
     parameters: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     known_by: dict[int, tuple[str, ...]] = {}
+
+    @property
+    def rows(self) -> Rows:
+        """Of a plan that ends in rows, as that of every SELECT does."""
+        if not isinstance(self.ends_in, Rows):
+            raise InternalError(f"plan {self.plan_id} ends in {self.ends_in}, not in rows")
+        return self.ends_in
+
+    @property
+    def finish(self) -> Finish:
+        """What the initiator does with the rows of a plan that ends in rows."""
+        return self.rows.finish
+
+    def is_result(self, output: Output) -> bool:
+        """Whether these rows are those that the query ends in."""
+        return isinstance(self.ends_in, Rows) and output.edge == self.ends_in.edge
 
     def to_run(self) -> Plan:
         """Without what is of use to its initiator alone."""

@@ -16,7 +16,7 @@ import msgspec
 from sqlglot import exp
 
 from skerry.catalog.statistics import ANALYZED, bound
-from skerry.model.fragment import Finish, Output, Plan, TableLeaf
+from skerry.model.fragment import Output, Plan, Rows, TableLeaf
 from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.cache import fingerprint
 from skerry.plan.egress import EgressRules
@@ -49,7 +49,7 @@ def analyze_plan(
         for number, part in enumerate(parts, 1)
     ]
     info = {f"{part.member}.{part.table}": part.schema_version for part in parts}
-    plan = Plan("", tuple(fragments), Finish(_EDGE, tuple(part.member for part in parts)), info)
+    plan = Plan("", tuple(fragments), Rows(_EDGE, tuple(part.member for part in parts)), info)
     return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
 

@@ -16,7 +16,7 @@ def fingerprint(plan: Plan) -> str:
     """The plan_id that this plan must carry: of all that is run, whatever was guessed and said about it."""
     # As a member that knows no other fields would encode the plan; those that are missing follow from the text.
     run = [(e.id, e.member, e.sql, e.leaves, e.output, 0, 0, e.is_narrow, "", e.analyzes) for e in plan.fragments]
-    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.finish, plan.schema_info, plan.parameters)))
+    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.ends_in, plan.schema_info, plan.parameters)))
 
 
 class PlanCache:

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from skerry.catalog.topology import Topology
+from skerry.model.amounts import counted, size_text
 from skerry.model.config import Link
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
 
 
@@ -47,20 +47,6 @@ class Actual(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def size_text(size_bytes: float) -> str:
-    """1536 → "1.5 KiB"."""
-    unit = 0
-    while size_bytes >= 1024 and unit < len(_UNITS) - 1:
-        size_bytes /= 1024
-        unit += 1
-    return f"{size_bytes:.0f} {_UNITS[unit]}" if unit == 0 else f"{size_bytes:.1f} {_UNITS[unit]}"
-
-
-def counted(rows: int) -> str:
-    """1 → "1 row"."""
-    return f"{rows} row{'' if rows == 1 else 's'}"
-
-
 # --- as dictionaries -------------------------------------------------------------------------------
 def describe(
     plan: Plan,
@@ -79,8 +65,8 @@ def describe(
     steps = finish_steps(plan)
     found["finish"] = {
         "member": initiator,
-        "edge": plan.finish.edge,
-        "from": list(plan.finish.senders),
+        "edge": plan.rows.edge,
+        "from": list(plan.rows.senders),
         "operators": steps,
     }
     if actual is not None:

@@ -77,7 +77,7 @@ def test_full_members_answer_no_more_than_they_may() -> None:
 def test_bottom_up_answers_where_the_rows_meet() -> None:
     plan = planned(ONE, CHAIN, Rules(strategy="bottom-up"))
     assert answering(plan) == ["bergen"]
-    assert plan.finish.senders == ("tromso",)
+    assert plan.rows.senders == ("tromso",)
 
 
 def test_rows_of_a_named_root_stay_there() -> None:
