@@ -92,6 +92,7 @@ docs: setup ## print the tables of states into docs/protocol.md; check that link
 lock: ## write requirements/*.txt anew from pyproject.toml (needs uv)
 	uv pip compile $(LOCK) --all-extras pyproject.toml -o requirements/all.txt
 	uv pip compile $(LOCK) --group build -o requirements/build.txt
+	uv pip compile $(LOCK) --group compat --no-deps -o requirements/compat.txt
 LOCK := --quiet --upgrade --generate-hashes --universal --python-version 3.11 --fork-strategy fewest --no-emit-index-url --no-header
 
 clean: ## remove everything that can be made again

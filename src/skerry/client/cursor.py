@@ -109,6 +109,8 @@ class CursorCore:
         self.resumes = resumes
         self.schema: Schema | None = None
         self.update_count = -1
+        self.warnings: tuple[str, ...] = ()
+        self.used_schema: str | None = None  # by USE
         self.rows_received = 0
         self.error: SkerryError | None = None
         self._numbers = numbers
@@ -309,6 +311,7 @@ class CursorCore:
         if asked.kind is Ask.FETCH:
             number = asked.next_number
             raise PeerError(f"query {self.query}: page {number} was asked for, a whole result was answered")
+        self.warnings, self.used_schema = answer.warnings, answer.schema_name
         if answer.schema is not None:
             if self.schema is not None and self.schema != answer.schema:
                 raise PeerError(f"query {self.query}: its columns changed while it was read")

@@ -21,10 +21,11 @@ from skerry.plan.cut import Site, make_plan
 from skerry.plan.egress import check_egress
 from skerry.plan.explain import Actual
 from skerry.plan.rules import Rules
+from skerry.sql.commands import AnalyzeTable, Command
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
-from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
+from skerry.sql.statement import Explain, Query, Statement, analyse
 from skerry.wire.client_messages import ClientExecute, ClientPrepare, Parameter
 from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
@@ -52,6 +53,7 @@ _KEYS_TRAVEL = frozenset(
 class Planned(msgspec.Struct, frozen=True):
     plan: Plan
     parameters: dict[str, Value]
+    warnings: tuple[str, ...] = ()
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -84,9 +86,7 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(
-    member: Member, message: ClientExecute
-) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+async def plan_statement(member: Member, message: ClientExecute) -> Planned | Tried | Explained | Command:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
     for _ in range(_PRUNED_TRIES):
         planned = await _with_fresh_tables(member, _plan, message)
@@ -131,14 +131,14 @@ async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], mes
             await member.peer_tables.refresh(tuple(asked))
 
 
-def _left_out(planned: Planned | Tried | Explained | ShowTables | DescribeTable) -> tuple[LeftOut, ...]:
+def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, ...]:
     match planned:
         case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
             return plan.left_out
     return ()
 
 
-def _plan_all_parts(member: Member, message: ClientExecute) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+def _plan_all_parts(member: Member, message: ClientExecute) -> Planned | Tried | Explained | Command:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
     return _plan(member, message, without=frozenset(("prune",)))
 
@@ -150,7 +150,7 @@ def _reachable(member: Member) -> tuple[str, ...]:
 
 def _plan(
     member: Member, message: ClientExecute, without: frozenset[str] = frozenset()
-) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+) -> Planned | Tried | Explained | Command:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -165,7 +165,7 @@ def _plan(
             plan, refused = _lawful(member, statement, message, without)
             if refused is not None:
                 raise refused
-            return Planned(plan, _values(statement))
+            return Planned(plan, _values(statement), statement.warnings)
         case Explain():
             return _explain(member, statement, message, without)
         case AnalyzeTable(ref, columns):

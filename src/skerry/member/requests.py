@@ -246,7 +246,7 @@ class Requests:
         reach("columns known")
         page = await initiated.page(0, *self._page_size(message))
         self._given(message.query, page)
-        return ClientResult(message.request, schema, page)
+        return ClientResult(message.request, schema, page, warnings=planned.warnings)
 
     async def _try(self, message: ClientExecute, tried: Tried, attempt: int) -> ClientResult:
         """EXPLAIN ANALYZE: all pages are thrown away as they come, and the plan is answered with what it did."""
@@ -301,7 +301,7 @@ class Requests:
     def _answered(self, message: ClientExecute, answer: Answer) -> ClientResult:
         if not self._cursors.keeps(message.query):
             self.close(message.query, None)
-        return ClientResult(message.request, answer.schema, answer.page)
+        return ClientResult(message.request, answer.schema, answer.page, schema_name=answer.schema_name)
 
     def _page_size(self, message: ClientExecute | ClientFetch | ClientAttach) -> tuple[int, int]:
         limits = self._member.limits

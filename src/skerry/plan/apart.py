@@ -16,14 +16,14 @@ import msgspec
 from sqlglot import exp
 
 from skerry.model.fragment import Leaf
-from skerry.plan.build import Builder
 from skerry.plan.capacity import Barred, answered, blocks_hosted, hosted
-from skerry.plan.mentions import Mention
+from skerry.plan.fragments import Fragments
+from skerry.plan.mention import Mention, Shipment
 from skerry.plan.place import capacity_of, cheapest, common_ancestor, on_the_way
 from skerry.plan.reduce import signature
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.blocks import as_scan
-from skerry.plan.rules.semijoin import JOB_S, Reducer, Shipment
+from skerry.plan.rules.semijoin import JOB_S, Reducer
 from skerry.plan.site import Site
 
 # Sizes of what is made of joins are guessed more roughly than those of tables: a little less is no less.
@@ -36,7 +36,7 @@ class Nested(Protocol):
     def shipments(self, member: str) -> Mapping[str, Shipment]:
         """What comes to the member for it."""
 
-    def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+    def read(self, builder: Fragments, member: str, leaves: list[Leaf]) -> exp.Expr:
         """Its tree at the member; `leaves` gets what it reads. Once: the plan is used up then."""
 
 
@@ -79,7 +79,7 @@ class _Alike:
         """Fragments that members host for it, its own too."""
         return hosted(member, [each.node for each in once(self.nested.shipments(member))], ())
 
-    def read(self, block: Apart, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+    def read(self, block: Apart, builder: Fragments, member: str, leaves: list[Leaf]) -> exp.Expr:
         """Queries that are alike are read once, but for those with conditions of their own."""
         is_first = block.body is _block(self.mentions[0]).body and self._nested is not None
         nested = self.nested if is_first else self._make(block)

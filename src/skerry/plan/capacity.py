@@ -14,11 +14,11 @@ from collections.abc import Collection, Iterable, Sequence
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.plan.mentions import BARRED, Mention
+from skerry.plan.mention import Mention, Node
+from skerry.plan.mentions import BARRED
 from skerry.plan.place import capacity_of
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
-from skerry.plan.rules.semijoin import Node
 
 # So many are given up one by one; where more were, other forms of the query begin without them.
 FEW = 4

@@ -13,18 +13,19 @@ from sqlglot import exp
 from skerry.model.errors import ConfigError
 from skerry.model.fragment import Leaf
 from skerry.plan.apart import Answer, Aparts, once, stands_in, total_s
-from skerry.plan.build import Builder
 from skerry.plan.capacity import Barred, answered, at_once, blocks_hosted, crowded, hosted, keys_hosted
 from skerry.plan.estimate import Estimate
+from skerry.plan.fragments import Fragments
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import MAKE_BLOCKS, Mention, Mentions
+from skerry.plan.mention import Mention, Shipment
+from skerry.plan.mentions import MAKE_BLOCKS, Mentions
 from skerry.plan.money import cost_text, partials_s, seconds_of
 from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
-from skerry.plan.reduce import signature
+from skerry.plan.reduce import read_sources, signature
 from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.prune import KeptParts
-from skerry.plan.rules.semijoin import Reducer, Shipment
+from skerry.plan.rules.semijoin import Reducer
 from skerry.plan.rules.subqueries import is_below
 from skerry.plan.sent_columns import columns_if_sent
 from skerry.plan.site import Site
@@ -284,14 +285,14 @@ class _Nested:
             self._shipments[member] = self._choice.shipments(member)
         return self._shipments[member]
 
-    def read(self, builder: Builder, member: str, leaves: list[Leaf]) -> exp.Expr:
+    def read(self, builder: Fragments, member: str, leaves: list[Leaf]) -> exp.Expr:
         shipments = self.shipments(member)
         self._choice.take(member)
         around = builder.mentions, builder.key_prefix
         tree, _, sources = rest_at(
             builder, self._tree, self._mentions, self._choice.joiner, member, shipments, self._site.rules
         )
-        builder.read_sources(tree, sources, member, leaves)
+        read_sources(builder, tree, sources, member, leaves)
         builder.mentions, builder.key_prefix = around
         return tree
 

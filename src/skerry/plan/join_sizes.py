@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from skerry.plan.estimate import Estimate, width_bytes
 from skerry.plan.joined_tree import sent_ends
-from skerry.plan.known import conjunct_texts, join_key
-from skerry.plan.rules.joined import End, Joinable
+from skerry.plan.known import join_key
+from skerry.plan.rules.joined import Conjunct, End, Joinable
 from skerry.plan.rules.semijoin import Reducer
 from skerry.plan.site import Site
+from skerry.sql.dialect import render
 
 
 def key_of(end: End) -> str:
@@ -106,7 +107,7 @@ class From:
     def on(self, names: Sequence[str]) -> list[str]:
         """What joins these tables, as text."""
         if self._texts is None:
-            self._texts = conjunct_texts(self.joinable.conjuncts)
+            self._texts = _conjunct_texts(self.joinable.conjuncts)
             aliases = {name: each.alias.name.lower() for name, each in self.joinable.mentions.items()}
             self._ends = [[(end[0], f"{aliases[end[0]]}.{end[1]}") for end in group] for group in self.joinable.equal]
         within = set(names)
@@ -153,3 +154,11 @@ class From:
                 if one[0] in rest and other[0] == last:
                     found.append((key_of(one), key_of(other)))
         return found
+
+
+def _conjunct_texts(conjuncts: Iterable[Conjunct]) -> dict[frozenset[str], tuple[str, ...]]:
+    """By the mentions that they are of."""
+    found: dict[frozenset[str], tuple[str, ...]] = {}
+    for each in conjuncts:
+        found[each.names] = (*found.get(each.names, ()), render(each.node))
+    return found

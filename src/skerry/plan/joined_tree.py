@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from skerry.model.table import Column
 from skerry.plan.condition import Condition
-from skerry.plan.mentions import Mention
+from skerry.plan.mention import Mention
 from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins
 from skerry.sql.columns import is_unit
 from skerry.sql.push import split

@@ -14,15 +14,14 @@ for any inputs between the useful rows and all rows.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from sqlglot import exp
 
-from skerry.model.table import TablePart
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.plan.known import block_key, mention_keys, reads
+from skerry.plan.known import block_key, reads
+from skerry.plan.mention import Mention, is_key
 from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.apart import Apart, moved, spread_blocks
 from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
@@ -38,61 +37,11 @@ from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Query, Scan
 from skerry.sql.walk import find_all
 
-# Values of these types are equal at every site when Spark says so at one.
-_KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
-
 # Rules that put a query in FROM.
 MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees", "grouped")
 
 # Marks a query in FROM that was given up in a tree which this is a copy of: ends of the names under which it was.
 BARRED = "barred"
-
-Pairs = tuple[tuple[str, str], ...]
-
-
-@dataclass(eq=False)
-class Mention:
-    """`arcs` has, for each other mention, the pairs (own column, its column) that must be equal.
-
-    A query in FROM that is answered at one site is a mention too: its `block`. `is_set`: how often a row comes does
-    not matter. `computed`: columns of `scan` that are made where the table is. `reads`: what else its rows depend on,
-    and `join_key`: the name of what it joins, for sizes that were seen before.
-    """
-
-    scan: Scan
-    source: Source
-    scope: Scope
-    parts: tuple[TablePart, ...]
-    conditions: list[Condition] = field(default_factory=list)
-    arcs: dict[str, Pairs] = field(default_factory=dict)
-    block: Block | None = None
-    is_set: bool = False
-    computed: dict[str, exp.Expr] = field(default_factory=dict)
-    reads: tuple[str, ...] = ()
-    join_key: str = ""
-
-    @cached_property
-    def known(self) -> tuple[str, ...]:
-        """The names of what its parts would send (known.py)."""
-        return mention_keys(self)
-
-    @property
-    def name(self) -> str:
-        return self.scan.node_name
-
-    @property
-    def alias(self) -> exp.Identifier:
-        """As the tree writes it."""
-        return self.source.node.args["alias"].this  # type: ignore[no-any-return]
-
-    @property
-    def members(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(part.member for part in self.parts))
-
-    @property
-    def gives_keys(self) -> bool:
-        """May its keys go ahead? They would be those of other rows than come later if it gave other rows each time."""
-        return self.block is None or self.block.is_stable
 
 
 class Mentions:
@@ -318,10 +267,6 @@ def _free(prefix: str, taken: set[str]) -> str:
     while any(name.startswith(prefix) for name in taken):
         prefix = f"skerry_{prefix}"
     return prefix
-
-
-def is_key(type_: str) -> bool:
-    return type_ in _KEYS or type_.startswith("decimal(")
 
 
 def alike(mentions: Iterable[Mention]) -> list[list[Mention]]:

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from skerry.catalog.topology import S_PER_USD
-from skerry.plan.mentions import Mention
+from skerry.plan.mention import Mention, Shipment
 from skerry.plan.place import Costs
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Joined
-from skerry.plan.rules.semijoin import Reducer, Shipment
+from skerry.plan.rules.semijoin import Reducer
 from skerry.plan.site import Site
 from skerry.plan.source import Source
 

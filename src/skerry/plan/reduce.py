@@ -1,31 +1,35 @@
-"""Fragments that send a mention's useful rows only: its conditions applied, its keys looked up among others' keys."""
+"""What a fragment reads, and the fragments that send it what is not there.
+
+Of a mention the useful rows are sent only: its conditions applied, its keys looked up among others' keys.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from skerry.model.fragment import EdgeLeaf, Leaf, Output, TableLeaf
 from skerry.model.table import Column, TablePart
 from skerry.plan.condition import Condition
-from skerry.plan.estimate import row_bytes
-from skerry.plan.known import sent_keys
-from skerry.plan.mentions import Mention
+from skerry.plan.estimate import held_row_bytes, row_bytes
+from skerry.plan.fragments import Fragments
+from skerry.plan.known import groups_key
+from skerry.plan.mention import Mention, Node
 from skerry.plan.partials import cast
+from skerry.plan.placeholders import hint_broadcasts, replace_tables
+from skerry.plan.remembered import sent_keys
 from skerry.plan.rules.apart import Apart
-from skerry.plan.rules.joined import Joined
-from skerry.plan.rules.semijoin import Node, distinct_rows, sent_rows, width_of
+from skerry.plan.rules.joined import Input, Joined
+from skerry.plan.rules.semijoin import distinct_rows, sent_rows, width_of
+from skerry.plan.source import Source
 from skerry.sql.statement import render
 from skerry.sql.types import decimal_of
 from skerry.sql.walk import find_all
+from skerry.sql.width import only_copies
 
 # Columns of an edge with bounds.
 _LOW, _HIGH = "low", "high"
-
-if TYPE_CHECKING:
-    from skerry.plan.build import Builder
 
 
 def columns_of(mention: Mention, names: Sequence[str]) -> tuple[Column, ...]:
@@ -51,8 +55,95 @@ def signature(node: Node) -> str:
     return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
 
 
+def read_sources(
+    builder: Fragments, tree: exp.Expr, sources: Sequence[Source], member: str, leaves: list[Leaf]
+) -> None:
+    """The sources' placeholders in the places of their names; `leaves` gets them."""
+    names: dict[str, list[str | exp.Query]] = {}
+    small: set[str] = set()
+    for source in sources:
+        source_names = _source_leaves(builder, source, member, leaves)
+        names |= dict.fromkeys(source.mentions, source_names)
+        if _is_small(builder, source, member):
+            small |= set(source.mentions)
+    hint_broadcasts(tree, small)
+    replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
+
+
+def _source_leaves(builder: Fragments, source: Source, member: str, leaves: list[Leaf]) -> list[str | exp.Query]:
+    """The placeholders, or queries, whose rows together are the source's."""
+    names: list[str | exp.Query] = []
+    local = [part for part in source.parts if part.member == member]
+    remote = [part for part in source.parts if part.member != member]
+    for part in local:
+        if source.partial is not None:
+            names.append(at_part(builder, source.partial, source, source.joined, part, leaves))
+            continue
+        leaf = TableLeaf(builder.placeholder(), part.table)
+        names.append(leaf.placeholder)
+        leaves.append(leaf)
+    if remote:
+        edge = builder.edge()
+        for part in remote:
+            _add_scan(builder, source, part, edge, member)
+        placeholder = builder.placeholder()
+        names.append(placeholder)
+        leaves.append(EdgeLeaf(placeholder, edge, source.columns, tuple(part.member for part in remote)))
+    return names
+
+
+def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, receiver: str) -> None:
+    if source.shipment is not None:
+        sent, output = source.shipment, Output(edge, receiver)
+        add_reduced(builder, sent.node, part, source.columns, output, is_keys=False, planned=sent.columns)
+        return
+    leaves: list[Leaf] = []
+    if source.partial is not None:
+        tree = at_part(builder, source.partial, source, source.joined, part, leaves)
+    else:
+        leaves.append(TableLeaf(builder.placeholder(), part.table))
+        tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
+            exp.to_table(leaves[0].placeholder)
+        )
+        tree = tree.where(*source.filters) if source.filters else tree
+    rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= builder.limits.narrow_row_bytes
+    is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
+    size_bytes, known = source.estimated_bytes(part), ""
+    if source.partial is not None:
+        known = groups_key(part, source.partial, {each.mentions[0]: each.parts for each in source.joined})
+    builder.add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow, "", (known,))
+
+
+def at_part(
+    builder: Fragments, tree: exp.Select, cut: Source, joined: Sequence[Source], part: TablePart, leaves: list[Leaf]
+) -> exp.Select:
+    """The tree over one part of `cut`, and over all rows of the sources that it is joined with."""
+    leaf = TableLeaf(builder.placeholder(), part.table)
+    leaves.append(leaf)
+    names: dict[str, list[str | exp.Query]] = {cut.mentions[0]: [leaf.placeholder]}
+    for source in joined:
+        names[source.mentions[0]] = _source_leaves(builder, source, part.member, leaves)
+    own = tree.copy()
+    hint_broadcasts(own, {source.mentions[0] for source in joined if _is_small(builder, source, part.member)})
+    replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
+    return own
+
+
+def _is_small(builder: Fragments, source: Source, member: str) -> bool:
+    """Should Spark be told that the source is small? An edge reports no size; a table of the site does."""
+    if all(part.member == member for part in source.parts):
+        return False
+    if source.shipment is not None:
+        # The parts that are there are read as they are.
+        here = [part for part in source.parts if part.member == member]
+        width = row_bytes(source.columns)
+        held = sum(part.size_bytes if part.rows is None else part.rows * width for part in here)
+        return source.shipment.size_bytes + held <= builder.limits.broadcast_bytes
+    return sum(source.sent_bytes().values()) <= builder.limits.broadcast_bytes
+
+
 def add_reduced(
-    builder: Builder,
+    builder: Fragments,
     node: Node,
     part: TablePart,
     columns: Sequence[Column],
@@ -75,7 +166,7 @@ def add_reduced(
     size_bytes = int(rows * share * width)
     reason = _reason(node, is_keys)
     known = sent_keys(node, part, names, planned, is_distinct=is_keys or node.mention.is_set)
-    builder.add(
+    builder.add_copies(
         part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason, known
     )
 
@@ -96,7 +187,7 @@ def _called(mention: Mention) -> str:
 
 
 def reduced_select(
-    builder: Builder, node: Node, part: TablePart, columns: Sequence[Column], leaves: list[Leaf]
+    builder: Fragments, node: Node, part: TablePart, columns: Sequence[Column], leaves: list[Leaf]
 ) -> exp.Select:
     """The useful rows of one part; `leaves` gets what is read for them."""
     mention = node.mention
@@ -133,7 +224,7 @@ def reduced_select(
     return select
 
 
-def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[Leaf]) -> exp.Expr:
+def _relation(builder: Fragments, mention: Mention, part: TablePart, leaves: list[Leaf]) -> exp.Expr:
     """The part of the table, or the query that is answered there."""
     if mention.block is not None:
         if isinstance(mention.block, Apart) and mention.block.read is not None:
@@ -141,7 +232,7 @@ def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[
             return exp.Subquery(this=read, alias=mention.source.node.args["alias"].copy())
         body = mention.block.body.copy()
         if isinstance(mention.block, Joined):
-            builder.read(body, mention.block.inputs, part.member, leaves)
+            _read_inputs(builder, body, mention.block.inputs, part.member, leaves)
             return exp.Subquery(this=body, alias=mention.source.node.args["alias"].copy())
         _read_in_place(builder, body, mention.block.names, part, leaves)
         return exp.Subquery(this=body, alias=mention.source.node.args["alias"].copy())
@@ -150,7 +241,25 @@ def _relation(builder: Builder, mention: Mention, part: TablePart, leaves: list[
     return exp.Table(this=exp.to_identifier(leaf.placeholder), alias=exp.TableAlias(this=mention.alias.copy()))
 
 
-def key_relation(builder: Builder, node: Node, columns: Sequence[Column], member: str, leaves: list[Leaf]) -> exp.Query:
+def _read_inputs(builder: Fragments, tree: exp.Expr, inputs: Sequence[Input], member: str, leaves: list[Leaf]) -> None:
+    """Tables that are joined at `member` before the rest: what it does not hold arrives over edges."""
+    sources = [
+        Source(
+            (each.mention.name,),
+            each.mention.scan.table,
+            each.columns,
+            (),
+            each.mention.parts,
+            shipment=each.shipment,
+        )
+        for each in inputs
+    ]
+    read_sources(builder, tree, sources, member, leaves)
+
+
+def key_relation(
+    builder: Fragments, node: Node, columns: Sequence[Column], member: str, leaves: list[Leaf]
+) -> exp.Query:
     """The keys that `node` has, at `member`: from the part that is there, and from those that send theirs."""
     queries: list[exp.Query] = []
     remote = [part for part in node.mention.parts if part.member != member]
@@ -171,7 +280,7 @@ def key_relation(builder: Builder, node: Node, columns: Sequence[Column], member
     return union
 
 
-def bounds_relation(builder: Builder, node: Node, column: str, member: str, leaves: list[Leaf]) -> exp.Query:
+def bounds_relation(builder: Fragments, node: Node, column: str, member: str, leaves: list[Leaf]) -> exp.Query:
     """The least and the greatest value of a column, at `member`: NULLs if there is none."""
     (known,) = columns_of(node.mention, [column])
     columns = tuple(Column(name, known.type) for name in (_LOW, _HIGH))
@@ -189,7 +298,7 @@ def bounds_relation(builder: Builder, node: Node, column: str, member: str, leav
             output = Output(edge, member, through_driver=True)
             size_bytes = int(2 * width_of(node.estimate, [known.name]))
             reason = f"{_called(node.mention)} is there; its least and greatest {known.name} spare other rows the way"
-            builder.add(part.member, tree, tuple(own), output, 1, size_bytes, part, node.mention, reason)
+            builder.add_copies(part.member, tree, tuple(own), output, 1, size_bytes, part, node.mention, reason)
         leaf = EdgeLeaf(builder.placeholder(), edge, columns, tuple(part.member for part in remote))
         leaves.append(leaf)
         names = [exp.column(each.name, quoted=True) for each in columns]
@@ -215,7 +324,7 @@ def _aliased(call: str, argument: str | exp.Expr, name: str) -> exp.Expr:
     return exp.Alias(this=made, alias=exp.Identifier(this=name, quoted=True))
 
 
-def _where(builder: Builder, conditions: Sequence[Condition], part: TablePart, leaves: list[Leaf]) -> exp.Expr:
+def _where(builder: Fragments, conditions: Sequence[Condition], part: TablePart, leaves: list[Leaf]) -> exp.Expr:
     joined: exp.Expr | None = None
     for condition in conditions:
         copy = condition.filter.copy()
@@ -227,7 +336,9 @@ def _where(builder: Builder, conditions: Sequence[Condition], part: TablePart, l
     return joined
 
 
-def _read_in_place(builder: Builder, tree: exp.Expr, names: Sequence[str], part: TablePart, leaves: list[Leaf]) -> None:
+def _read_in_place(
+    builder: Fragments, tree: exp.Expr, names: Sequence[str], part: TablePart, leaves: list[Leaf]
+) -> None:
     """Scans inside a subquery become tables of the same member."""
     for node in find_all(tree, exp.Table):
         if node.name in names:

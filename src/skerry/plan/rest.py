@@ -9,16 +9,16 @@ from collections.abc import Mapping
 import msgspec
 from sqlglot import exp
 
-from skerry.plan.build import Builder
+from skerry.plan.fragments import Fragments
 from skerry.plan.joining import Joiner
-from skerry.plan.mentions import Mention, Mentions, free_prefix, read_scopes
+from skerry.plan.mention import Mention, Shipment
+from skerry.plan.mentions import Mentions, free_prefix, read_scopes
 from skerry.plan.reduce import columns_of, signature
 from skerry.plan.rules import Rules
 from skerry.plan.rules.arms import without_arms
 from skerry.plan.rules.computed import compute_at_source
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import Joined
-from skerry.plan.rules.semijoin import Shipment
 from skerry.plan.source import Source
 from skerry.sql.prune import needed_columns
 from skerry.sql.scope import Scopes
@@ -27,7 +27,7 @@ from skerry.sql.walk import find_all
 
 
 def rest_at(
-    builder: Builder,
+    builder: Fragments,
     tree: exp.Expr,
     mentions: Mentions,
     joiner: Joiner,

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from skerry.plan.mentions import Mention, alike
+from skerry.plan.mention import Mention
+from skerry.plan.mentions import alike
 from skerry.plan.rules import Rules
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.subtrees import JOINED

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from sqlglot import exp
 
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.having import having_share
+from skerry.plan.mention import Mention
 from skerry.plan.relations import (
     Aggregate,
     Derived,
@@ -32,9 +32,6 @@ from skerry.plan.sides import Equal, Side, equal_between, equal_by_name
 from skerry.sql.functions import call_name
 from skerry.sql.push import split
 from skerry.sql.walk import contains
-
-if TYPE_CHECKING:
-    from skerry.plan.mentions import Mention
 
 _RANKS = ("row_number", "rank", "dense_rank")
 # What a computed column takes, and a relation that nothing is known of.

@@ -8,7 +8,7 @@ from sqlglot import exp
 from skerry.model.names import TableRef
 from skerry.model.table import Column, TablePart
 from skerry.plan.estimate import Estimate, held_row_bytes
-from skerry.plan.rules.semijoin import Shipment
+from skerry.plan.mention import Shipment
 
 
 class Source(msgspec.Struct, frozen=True):

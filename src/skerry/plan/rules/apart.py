@@ -12,22 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
+from skerry.model.fragment import Leaf
 from skerry.model.names import TableRef
 from skerry.model.table import TablePart
+from skerry.plan.fragments import Fragments
+from skerry.plan.mention import Node
 from skerry.plan.rules.blocks import ANSWER, SET, Block, is_stable
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import is_aggregate
 from skerry.sql.scope import Scopes
 from skerry.sql.walk import find_all, nodes_of
-
-if TYPE_CHECKING:
-    from skerry.model.fragment import Leaf
-    from skerry.plan.build import Builder
-    from skerry.plan.rules.semijoin import Node
 
 # So many different ones of a query are looked at; each is a plan of its own.
 _BLOCKS_MAX = 6
@@ -42,7 +39,7 @@ class Apart(Block):
     """
 
     inputs: tuple[Node, ...] = ()
-    read: Callable[[Builder, str, list[Leaf]], exp.Expr] | None = None
+    read: Callable[[Fragments, str, list[Leaf]], exp.Expr] | None = None
     home: str = ""
 
 

@@ -72,6 +72,11 @@ class Block:
                 node.set("this", exp.Identifier(this=self.tables[node.name], quoted=True))
         return f"{render(body)} at {self.member} as {', '.join(column.name for column in self.columns)}"
 
+    @property
+    def known_as(self) -> str:
+        """Its text wherever it is answered, for sizes that were seen before."""
+        return self.text.replace(f" at {self.member} as ", " as ")
+
 
 def home_of(
     query: exp.Expr, holders: Mapping[str, Sequence[TablePart]], *, is_once: bool = False

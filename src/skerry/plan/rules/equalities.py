@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from sqlglot import exp
 
 from skerry.plan.condition import Condition
+from skerry.plan.mention import Mention
 from skerry.sql.fields import names_field
 from skerry.sql.walk import find_all
-
-if TYPE_CHECKING:
-    from skerry.plan.mentions import Mention
 
 
 def infer_filters(groups: Sequence[Sequence[tuple[Mention, str]]]) -> None:

@@ -30,7 +30,7 @@ from skerry.model.names import TableRef
 from skerry.model.table import Column, TablePart
 from skerry.plan.grouping import Block, block_of, has_aggregate
 from skerry.plan.joined_tree import conjunction, rename
-from skerry.plan.mentions import is_key
+from skerry.plan.mention import is_key
 from skerry.plan.partials import Call, Split, call_of, called, cast, split_of
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.computed import cannot_fail

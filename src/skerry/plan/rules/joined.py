@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from sqlglot import exp
 
 from skerry.model.table import Column
+from skerry.plan.mention import Mention, Shipment, is_key
 from skerry.plan.rules.blocks import Block
 from skerry.plan.rules.computed import cannot_fail, types_in
 from skerry.sql.columns import is_unit
@@ -27,15 +28,9 @@ from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.walk import find_all, nodes_of
 
-if TYPE_CHECKING:
-    from skerry.plan.mentions import Mention
-    from skerry.plan.rules.semijoin import Shipment
-
 # A column: the mention that it is of, and its name in lower case.
 End = tuple[str, str]
 _ONE_SIDED = ("SEMI", "ANTI")
-# Equality is the same at every site, and equal values are the same value.
-_KEYS = frozenset("boolean tinyint smallint int bigint string date timestamp timestamp_ntz".split())
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +101,11 @@ class Joined(Block):
     @property
     def names(self) -> tuple[str, ...]:
         return self.inside
+
+    @property
+    def known_as(self) -> str:
+        # What it joins is among what its mention reads.
+        return "joined"
 
 
 def joinables(scopes: Scopes, mentions: Mapping[str, Mention]) -> list[Joinable]:
@@ -348,7 +348,9 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
             continue
         pair = _pair(conjunct, scope, names)
         alike = pair is not None and _type(mentions, pair[0]) == _type(mentions, pair[1])
-        yield Conjunct(conjunct, frozenset(known), pair, alike and pair is not None and _is_key(mentions, pair[0]))
+        yield Conjunct(
+            conjunct, frozenset(known), pair, alike and pair is not None and is_key(_type(mentions, pair[0]))
+        )
 
 
 def _pair(conjunct: exp.Expr, scope: Scope, names: Mapping[int, str]) -> tuple[End, End] | None:
@@ -371,11 +373,6 @@ def _type(mentions: Mapping[str, Mention], end: End) -> str:
     column = mentions[end[0]].scan.table.column(end[1])
     assert column is not None
     return column.type
-
-
-def _is_key(mentions: Mapping[str, Mention], end: End) -> bool:
-    type_ = _type(mentions, end)
-    return type_ in _KEYS or type_.startswith("decimal(")
 
 
 def _classes(pairs: list[tuple[End, End]]) -> tuple[tuple[End, ...], ...]:

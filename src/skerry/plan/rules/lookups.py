@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from skerry.model.table import TablePart
-from skerry.plan.mentions import is_key
+from skerry.plan.mention import is_key
 from skerry.plan.rules.answers import Asked, column_of, derived, has_only, is_plain
 from skerry.plan.rules.blocks import home_of
 from skerry.plan.rules.outputs import Outputs

@@ -8,10 +8,8 @@ Spark's `=` and `BETWEEN` are of one order. It fires where what is known of both
 from __future__ import annotations
 
 from skerry.plan.estimate import Estimate
-from skerry.plan.mentions import Mention
+from skerry.plan.mention import Mention, Pair
 from skerry.plan.selectivity import ColumnEstimate
-
-Pair = tuple[str, str]
 
 # Floating point numbers are no keys of other rules either; of two booleans there is nothing to save.
 _ORDERED = frozenset("tinyint smallint int bigint string date timestamp timestamp_ntz".split())

@@ -10,17 +10,15 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import msgspec
 
 from skerry.plan.estimate import Estimate, Estimator
-from skerry.plan.known import node_keys, width_key
-from skerry.plan.mentions import Mention, Pairs
+from skerry.plan.known import width_key
+from skerry.plan.mention import Mention, Node, Pair, Pairs, Shipment
 from skerry.plan.observed import distinct_of
 from skerry.plan.place import Costs
-from skerry.plan.rules.ranges import Pair, between, range_pairs
+from skerry.plan.rules.ranges import between, range_pairs
 
 # A reduction makes its receiver wait for one more Spark job.
 JOB_S = 0.005
@@ -30,35 +28,6 @@ LOOK_UP_S, _ROW_S = 0.0002, 2e-9
 _ROWS_TELLING = 16
 # A tree of reductions has at most so many levels and mentions; a query with more mentions than that has no trees.
 _DEPTH, _NODES_MAX, _MENTIONS_MAX = 4, 10, 40
-
-
-@dataclass(frozen=True, eq=False)
-class Node:
-    """A mention reduced by others: (pairs of equal columns, the other).
-
-    ranges: (own column, the other's column, the other), of which only the least and greatest values go ahead.
-    """
-
-    mention: Mention
-    children: tuple[tuple[Pairs, Node], ...]
-    estimate: Estimate
-    ranges: tuple[tuple[Pair, Node], ...] = ()
-
-    @cached_property
-    def known(self) -> tuple[str, ...]:
-        """The names of what its parts would send (known.py)."""
-        return node_keys(self)
-
-
-@dataclass(frozen=True)
-class Shipment:
-    """How a mention comes to a member, with these columns of it."""
-
-    node: Node
-    cost_s: float
-    rows: float
-    size_bytes: float
-    columns: tuple[str, ...]
 
 
 class Reducer:

@@ -1,0 +1,89 @@
+"""Fragments, edges and placeholders of one plan, numbered as they are added."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from sqlglot import exp
+
+from skerry.model.fragment import Fragment, Leaf, Output
+from skerry.model.limits import Limits
+from skerry.model.table import Column, TablePart
+from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
+from skerry.plan.mention import Mention
+from skerry.sql.statement import render
+
+
+class Fragments:
+    """Collects them. `mentions`, by name, are those of the tree that is being read; `key_prefix` begins no name in it.
+
+    `known`: the names of what each fragment sends (known.py), by its id.
+    """
+
+    def __init__(self, nonce: str, limits: Limits) -> None:
+        self.limits = limits
+        self.fragments: list[Fragment] = []
+        self.known: dict[int, tuple[str, ...]] = {}
+        self.key_prefix = "key_"
+        self.mentions: Mapping[str, Mention] = {}
+        self._nonce = nonce
+        self._next_edge = 1
+        self._leaves = 0
+        self._keys = 0
+
+    def add(
+        self,
+        member: str,
+        tree: exp.Expr,
+        leaves: tuple[Leaf, ...],
+        output: Output,
+        rows: int,
+        size_bytes: int,
+        is_narrow: bool,
+        reason: str = "",
+        known: Sequence[str] = (),
+    ) -> None:
+        """`known`: the names of what it sends (known.py)."""
+        fragment_id = len(self.fragments) + 1
+        if any(known):
+            self.known[fragment_id] = tuple(filter(None, known))
+        sql = render(tree)
+        self.fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
+
+    def add_copies(
+        self,
+        member: str,
+        tree: exp.Expr,
+        leaves: tuple[Leaf, ...],
+        output: Output,
+        rows: int,
+        size_bytes: int,
+        part: TablePart,
+        mention: Mention,
+        reason: str,
+        known: tuple[str, ...] = (),
+    ) -> None:
+        """A fragment whose rows are copies of the part's, unless they are a block's."""
+        is_narrow = mention.block is None and held_row_bytes(part) <= self.limits.narrow_row_bytes
+        self.add(member, tree, leaves, output, rows, size_bytes, is_narrow, reason, known)
+
+    def edge(self) -> int:
+        self._next_edge += 1
+        return self._next_edge - 1
+
+    def placeholder(self) -> str:
+        self._leaves += 1
+        return f"leaf_{self._leaves}_{self._nonce}"
+
+    def key_name(self) -> str:
+        """A name for a relation of keys that nothing in the query has."""
+        self._keys += 1
+        return f"{self.key_prefix}{self._keys}"
+
+    def table_at(self, mention: str, member: str) -> str:
+        """What the member calls the table of a mention."""
+        return next(part.table for part in self.mentions[mention].parts if part.member == member)
+
+    def is_small(self, estimate: Estimate, columns: Sequence[Column]) -> bool:
+        """Should Spark be told that these columns of the relation are small?"""
+        return estimate.rows * row_bytes(columns) <= self.limits.broadcast_bytes
