@@ -164,7 +164,7 @@ class SkerryDialect(DefaultDialect):
         return skerry
 
     def create_connect_args(self, url: URL) -> ConnectArgsType:
-        if not url.host or not url.port:
+        if not url.host:
             raise exc.ArgumentError("write skerry://host:port/schema")
         host = f"[{url.host}]" if ":" in url.host else url.host
         scheme = "skerry+tls" if url.drivername.endswith("+tls") else "skerry"
@@ -181,7 +181,8 @@ class SkerryDialect(DefaultDialect):
         files = {name: given[name] for name in TLS_FILES if name in given}
         if files:
             options["tls"] = files
-        return [f"{scheme}://{host}:{url.port}/{url.database or ''}"], options
+        place = host if url.port is None else f"{host}:{url.port}"
+        return [f"{scheme}://{place}/{url.database or ''}"], options
 
     # --- transactions, of which there are none -----------------------------------------------------
     def do_rollback(self, dbapi_connection: Any) -> None:

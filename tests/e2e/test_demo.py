@@ -155,9 +155,15 @@ class TestUp:
         self, start: type[Started], file: Path, number: signal.Signals
     ) -> None:
         up = start("up", file)
-        up.wait_for("all members are ready")
-        address = yaml.safe_load(file.read_text())["members"]["kiosk"]["address"]
-        with skerry.connect(f"skerry://{address}") as connection:
+        up.wait_for("Ctrl-C stops all of them")
+        addresses = {name: each["address"] for name, each in yaml.safe_load(file.read_text())["members"].items()}
+        shown = [line.split() for line in up.output.splitlines()]
+        for name, address in addresses.items():
+            (row,) = (words for words in shown if words[:2] == [name, "ready"] and len(words) > 5)
+            assert row[-1] == f"skerry://{address}"
+        assert ["skerry", "sql", f"skerry://{addresses['oslo']}"] in shown
+        assert "WARNING" not in up.output, up.output
+        with skerry.connect(f"skerry://{addresses['kiosk']}") as connection:
             assert connection.cursor().execute("SELECT count(*) FROM orders").fetchall() == [(15000,)]
         up.process.send_signal(number)
         assert up.wait() == 0, up.output

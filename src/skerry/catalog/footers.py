@@ -10,7 +10,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skerry.catalog.listing import Listing
+from skerry.catalog.listing import Listing, partitions
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
 from skerry.model.table import Column
@@ -79,9 +79,8 @@ def _first_sentence(error: BaseException) -> str:
 
 def _with_partitions(columns: tuple[Column, ...], listing: Listing) -> tuple[Column, ...]:
     """Spark appends a column for each key=value directory, and finds its type out itself."""
-    steps = os.path.relpath(os.path.dirname(listing.files[0]), listing.root).split("/")
     known = {column.name.lower() for column in columns}
-    keys = [step.partition("=")[0] for step in steps if "=" in step]
+    keys = [step.partition("=")[0] for step in partitions(listing.root, listing.files[0])]
     return columns + tuple(Column(key, "") for key in keys if key.lower() not in known)
 
 

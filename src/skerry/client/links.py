@@ -10,7 +10,6 @@ from skerry.client.connection import MemberLink
 from skerry.client.url import Target, parse_url
 from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
-from skerry.model.lexemes import lexemes
 from skerry.wire.client_messages import ClientMembers, ClientMembersReply, MemberState
 
 # What a statement that only reads begins with, and the words that none of them has outside quotes.
@@ -111,6 +110,8 @@ class Links:
 
 def only_reads(sql: str) -> bool:
     """Whether a statement surely changes nothing; when in doubt it is taken for one that does."""
+    from skerry.model.lexemes import lexemes  # slow to load, and only needed when a member has died
+
     try:
         words = [sql[each.start : each.upto].upper() for each in lexemes(sql)]
     except SkerryError:

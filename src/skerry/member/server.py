@@ -372,7 +372,6 @@ class Member:
             participant.peer_back(peer, heard_at)
 
     def _peer_lost(self, peer: str, error: SiteError) -> None:
-        log.warning("member %s: %s", self.name, error.message)
         self.peer_tables.lost(peer, error)
         for initiated in list(self.initiated.values()):
             initiated.peer_lost(peer, error)

@@ -56,6 +56,7 @@ class LocalTables:
         self._engine = engine
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
+        self._broken: dict[str, str] = {}  # what the log was told last
         self._on_stats = on_stats
         self._keeping = keeping
         self._gathering = Gathering(
@@ -99,9 +100,12 @@ class LocalTables:
             match answer:
                 case Snapshot():
                     parts.append(answer.part)
+                    self._broken.pop(name, None)
                 case SkerryError():
                     broken[name] = answer.message
-                    log.warning("table %s: %s", name, answer.message)
+                    if self._broken.get(name) != answer.message:  # every member asks, and asks again
+                        self._broken[name] = answer.message
+                        log.warning("table %s: %s", name, answer.message.removeprefix(f"table {name}: "))
                 case BaseException():
                     raise answer
         return tuple(parts), broken

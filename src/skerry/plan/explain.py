@@ -13,12 +13,12 @@ import msgspec
 from sqlglot import exp
 
 from skerry.catalog.topology import Topology
+from skerry.model.amounts import counted, size_text
 from skerry.model.config import Link
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.plan.reading import parse_fragment
 from skerry.sql.functions import is_aggregate
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
 
 
@@ -48,20 +48,6 @@ class Actual(msgspec.Struct, frozen=True):
     links: tuple[LinkUse, ...]
     rows: int
     seconds: float
-
-
-def size_text(size_bytes: float) -> str:
-    """1536 → "1.5 KiB"."""
-    unit = 0
-    while size_bytes >= 1024 and unit < len(_UNITS) - 1:
-        size_bytes /= 1024
-        unit += 1
-    return f"{size_bytes:.0f} {_UNITS[unit]}" if unit == 0 else f"{size_bytes:.1f} {_UNITS[unit]}"
-
-
-def counted(rows: int) -> str:
-    """1 → "1 row"."""
-    return f"{rows} row{'' if rows == 1 else 's'}"
 
 
 # --- as dictionaries -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
 from skerry.spark.connect import ConnectEngine
@@ -20,7 +21,7 @@ from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
-from skerry.spark.views import is_partitioned, read_table
+from skerry.spark.views import read_table
 
 # Its parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
 _OPERATORS_MAX = 300
@@ -87,11 +88,8 @@ class SailEngine(ConnectEngine):
         for file in table.files:
             if not os.path.exists(file):  # Sail would read the other files and say nothing
                 raise SiteError(f"table {table.table}: {file} is gone")
-        if is_partitioned(table):
-            raise SiteError(
-                f"table {table.table}: Sail does not make columns of directories such as country=no",
-                suggestion="use Apache Spark at this site, or one directory a table",
-            )
+        if how := unread_by_sail(table.root, table.files):
+            raise SiteError(f"table {table.table}: {how}")
         return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
 
 

@@ -75,6 +75,16 @@ def test_a_file_that_is_not_parquet_is_a_mistake(file: Path) -> None:
     assert output.startswith(f"{file}:4:71: members.oslo.tables.orders.path: file a.parquet is not Parquet: ")
 
 
+def test_directories_that_name_values_are_a_mistake_with_sail(file: Path) -> None:
+    write(file.parent, "oslo/day=2/a.parquet", pa.int64())
+    (file.parent / "data" / "oslo" / "a.parquet").unlink()
+    file.write_text(TEXT.replace("'[::1]:1'", "'[::1]:1', spark: {sail: true}"))
+    text = "Sail makes no columns of directories such as day=2; use Apache Spark at this member"
+    code, output = run(file)
+    assert code == 1
+    assert f"{file}:4:92: members.oslo.tables.orders.path: {text}" in output.splitlines()
+
+
 def test_mistakes_in_the_file(file: Path) -> None:
     file.write_text(TEXT.replace("mbit: 1", "mbit: fast").replace("cluster", "clutser"))
     code, output = run(file)

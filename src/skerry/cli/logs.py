@@ -1,0 +1,97 @@
+"""Logs: how a member's process writes its own, and which lines of all members `skerry up` shows.
+
+Members that `up` starts write JSON lines, so that it need not guess where a record begins and how bad it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections import deque
+from enum import Enum
+
+import msgspec
+
+HELD_LINES = 100  # of one member, while it starts
+_TEXT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One record of a member's log. `level` is a number of `logging`; `at` counts seconds, as time.time()."""
+
+    at: float
+    level: int
+    logger: str
+    message: str
+
+
+# A member's record, or a line that something else wrote: its JVM, or Python when it ends.
+Line = Record | str
+
+
+class Phase(Enum):
+    """Of all members together."""
+
+    STARTING = "starting"
+    UP = "up"
+    STOPPING = "stopping"
+
+
+# Members that stop together lose each other: only what is worse is worth a line then.
+_LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        message = super().format(record)  # with its traceback, if it has one
+        return msgspec.json.encode(Record(record.created, record.levelno, record.name, message)).decode()
+
+
+def set_up_log(*, is_debug: bool = False, is_json: bool = False) -> None:
+    """The log of a member's process: one record a line, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonLines("%(message)s") if is_json else logging.Formatter(_TEXT))
+    root = logging.getLogger("skerry")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if is_debug else logging.INFO)
+    root.propagate = False
+
+
+def read_line(raw: bytes) -> Line:
+    """A line that a member's process wrote with `is_json`."""
+    try:
+        return msgspec.json.decode(raw, type=Record)
+    except msgspec.MsgspecError:
+        return raw.decode(errors="replace").rstrip()
+
+
+def line_text(member: str, width: int, line: Line) -> str:
+    """For a log of several members: each line names its own, padded to `width`."""
+    if isinstance(line, Record):
+        clock = time.strftime("%H:%M:%S", time.localtime(line.at)) + f".{int(line.at % 1 * 1000):03}"
+        text = f"{clock} {logging.getLevelName(line.level):<7} {line.message}"
+    else:
+        text = line
+    return "\n".join(f"{member:<{width}}  {each}" for each in text.split("\n"))
+
+
+def is_shown(line: Line, phase: Phase) -> bool:
+    """Whether it goes to a terminal, where nobody asked for more."""
+    if isinstance(line, Record):
+        return line.level >= _LEAST[phase]
+    return phase is Phase.UP
+
+
+class Held:
+    """The last lines of each member that were not shown, for the case that it does not start."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[str]] = {}
+
+    def keep(self, member: str, line: Line) -> None:
+        text = line.message if isinstance(line, Record) else line
+        self._lines.setdefault(member, deque(maxlen=HELD_LINES)).append(text)
+
+    def last(self, member: str, count: int) -> str:
+        return "\n".join(list(self._lines.get(member, ()))[-count:])
