@@ -210,6 +210,9 @@ class Participant:
             parameters={name: from_value(value) for name, value in execute.parameters.items()},
             sink=sink,
             is_narrow=fragment.is_narrow,
+            order=fragment.output.order,
+            keys=fragment.output.keys,
+            operator_depth=fragment.operator_depth,
         )
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:

@@ -287,7 +287,7 @@ class Requests:
             member.topology.budgets,
             is_traced,
         )
-        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name, has_operators=False))
+        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, member.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         member.initiate(initiated)
         reach("execute sent")

@@ -100,7 +100,7 @@ class Member:
         )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
-        self.egress = egress_rules(config, self.topology)
+        self.egress = egress_rules(config, self.topology, self.catalog.columns_of)
         files = config.member(self.name).tls
         self.tls = Tls(files) if files is not None else None
         addresses = config.addresses()

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.connect.functions import col
 
 from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
+from skerry.model.fragment import SortKey
 from skerry.spark.connect import ConnectEngine
-from skerry.spark.engine import Job, TableFiles
-from skerry.spark.operators import operators_in_a_row
-from skerry.spark.order import orders_result, with_total_order
+from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import read_table
+from skerry.wire.messages import Schema
 
 # Its parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
 _OPERATORS_MAX = 300
@@ -65,18 +66,24 @@ class SailEngine(ConnectEngine):
             self._server.stop()
             self._server = None
 
-    def _text(self, sql: str) -> str:
-        if operators_in_a_row(sql) > _OPERATORS_MAX:
+    def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
+        """The job's own word is taken for its depth: a peer that said less than there is would end this process."""
+        if job.operator_depth > _OPERATORS_MAX:
             raise SqlError(
                 f"more than {_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
                 suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
             )
-        return with_total_order(sql)
+        return super()._run(job, on_schema, names)
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
-        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here."""
-        if not orders_result(job.sql):
+        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here.
+
+        Lanes that are sorted runs are one here: partitions have no numbers, and the rows of all come in one stream.
+        """
+        if job.order == "any":
             return super()._deliver(job, frame, spec)
+        if job.keys:
+            frame = frame.orderBy(*map(_sorted_by, job.keys))
         return [hand_over(spec, 0, random_attempt(), _stream(frame))]
 
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
@@ -91,6 +98,14 @@ class SailEngine(ConnectEngine):
         if how := unread_by_sail(table.root, table.files):
             raise SiteError(f"table {table.table}: {how}")
         return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
+
+
+def _sorted_by(key: SortKey) -> Column:
+    """Columns are numbered by now (`numbered`)."""
+    column = col(f"c{key.index}")
+    if key.descending:
+        return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
 
 
 def _stream(frame: Any) -> Iterator[pa.RecordBatch]:
