@@ -108,9 +108,9 @@ class _Seen:
         # An operand that gives names only works on no rows, and is run all the same.
         others = [_Seen(each) for each in self._names_only]
         # Operands of set operations are above each other too; all of them are rather too many.
-        self.depth = max(depth, self._sets, *(each.depth for each in others))
-        self.has_limit = exp.Limit in self.kinds or any(each.has_limit for each in others)
-        self.markers = tuple(sorted(self._markers.union(*(each.markers for each in others))))
+        self.depth: int = max(depth, self._sets, *(each.depth for each in others))
+        self.has_limit: bool = exp.Limit in self.kinds or any(each.has_limit for each in others)
+        self.markers: tuple[str, ...] = tuple(sorted(self._markers.union(*(each.markers for each in others))))
 
     def _walk(self, tree: exp.Expr) -> int:
         """Answers how many operators are above each other."""
