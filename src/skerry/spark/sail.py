@@ -11,8 +11,9 @@ from urllib.parse import quote
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.connect.functions import col, lit
+from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructField, StructType
 
 from skerry.catalog.agreement import Group, groups_of
@@ -185,7 +186,7 @@ def _with_columns(frame: DataFrame, wanted: StructType) -> DataFrame:
     return rows.select(*[value.cast(f.dataType).alias(f.name) for value, f in zip(values, wanted.fields, strict=True)])
 
 
-def _sorted_by(key: SortKey) -> Any:
+def _sorted_by(key: SortKey) -> SparkColumn:
     """Columns are numbered by now (`numbered`)."""
     column = col(f"c{key.index}")
     if key.descending:
