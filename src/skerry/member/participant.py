@@ -16,6 +16,7 @@ from skerry.member import clock
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving
 from skerry.member.jobs import fill_from_table, merge_lanes
+from skerry.member.operating import Operation
 from skerry.member.query import TRACE_OPTION, Send
 from skerry.member.relay import Relay, Relays
 from skerry.member.running import (
@@ -23,22 +24,25 @@ from skerry.member.running import (
     Surroundings,
     edge_inputs,
     learn,
+    left_of,
     links_of,
+    make_job,
+    named,
     snapshots,
     stop_jobs,
+    stop_senders,
     wait_for_inputs,
 )
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
-from skerry.model.errors import InternalError, Overloaded, SkerryError, from_code
-from skerry.model.fragment import EdgeLeaf, Fragment
+from skerry.model.errors import InternalError, Overloaded, SkerryError
+from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
 from skerry.spark.engine import Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
-from skerry.wire.values import from_value
 
 log = logging.getLogger("skerry.query")
 
@@ -57,6 +61,7 @@ class Participant:
         around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
+        self._operations: dict[int, Operation] = {}  # by the edges that they read
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
         self._spools: list[Spool] = []
@@ -88,7 +93,7 @@ class Participant:
         if not isinstance(error, SkerryError):
             log.error("query %s: unexpected error", self.query, exc_info=error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
-        error = _named(error, self._around.identity.member)
+        error = named(error, self._around.identity.member)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             log.info("query %s: failed here: %s", self.query, error.message)
         self.do(self.core.failed(error))
@@ -124,10 +129,18 @@ class Participant:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
                 self._expect(leaf)
-        running.work = self._own(self._run(running))
+        match fragment:
+            case SparkFragment():
+                running.work = self._own(self._run_job(running, fragment))
+            case OperatorFragment():
+                operation = Operation(fragment, self._around.limits)
+                self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
+                running.work = self._own(self._operate(running, fragment, operation))
 
     def _expect(self, leaf: EdgeLeaf) -> None:
-        arriving = self._around.inputs.expect(self.query, leaf.edge, leaf.senders, is_result=False)
+        # Rows that an operator gets from its own member pass no channel.
+        remote = tuple(sender for sender in leaf.senders if sender != self._around.identity.member)
+        arriving = self._around.inputs.expect(self.query, leaf.edge, remote, is_result=False)
         self._arriving[leaf.edge] = arriving
         for each in arriving:
             each.spool.subscribe(functools.partial(self._look_at, each.spool))
@@ -137,8 +150,8 @@ class Participant:
         if spool.failed is not None:
             self.fail(spool.failed)
 
-    async def _run(self, running: Running) -> None:
-        around, fragment = self._around, running.fragment
+    async def _run_job(self, running: Running, fragment: SparkFragment) -> None:
+        around = self._around
         assert around.engine is not None
         reach("fragment starting")
         tables, rows, size_bytes = await snapshots(fragment, self.core.execute, around)
@@ -147,7 +160,7 @@ class Participant:
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
         slots = await wait_for_inputs(fragment, around.engine, self._arriving)
         try:
-            job = self._job(running, tables, around.engine, through_driver)
+            job = self._job(running, fragment, tables, around.engine, through_driver)
             if not job.edges and size_bytes <= around.limits.small_job_bytes:
                 job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
@@ -165,7 +178,7 @@ class Participant:
             finally:
                 running.in_spark = False
                 around.taskport.close_edges(self.query, job.edges.values())
-                self._stop_senders(fragment)
+                stop_senders(fragment, self._arriving)
         finally:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
@@ -176,12 +189,19 @@ class Participant:
                 learn(fragment, tables, result, around.tables)
             await self._settle(running, result)
 
-    def _stop_senders(self, fragment: Fragment) -> None:
-        """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""
+    async def _operate(self, running: Running, fragment: OperatorFragment, operation: Operation) -> None:
+        output = self._spool(fragment, "rows")
+        running.state = "running"
         for leaf in fragment.leaves:
-            if isinstance(leaf, EdgeLeaf):
-                for each in self._arriving[leaf.edge]:
-                    each.channel.stop_sending()
+            self._own(operation.arrive(leaf.edge, self._arriving[leaf.edge]))
+
+        def on_schema(schema: Schema) -> None:
+            self._schema_known(running, schema)
+            self._send_rows(running, output)
+
+        running.rows, running.size_bytes = await operation.run(output, on_schema)
+        stop_senders(fragment, self._arriving)
+        self._done(running)
 
     async def _stop(self, running: Running) -> None:
         """End a fragment whose rows nobody wants; it does not fail, it is done."""
@@ -189,11 +209,18 @@ class Participant:
         self._around.taskport.close_sink(self.query, running.fragment.id)
         if not running.in_spark and running.work is not None:
             running.work.cancel()
-            self._stop_senders(running.fragment)
+            stop_senders(running.fragment, self._arriving)
         await stop_jobs(self.query, [running], self._around)
 
-    def _job(self, running: Running, tables: dict[str, TableFiles], engine: Engine, through_driver: bool) -> Job:
-        around, fragment, held = self._around, running.fragment, self._held
+    def _job(
+        self,
+        running: Running,
+        fragment: SparkFragment,
+        tables: dict[str, TableFiles],
+        engine: Engine,
+        through_driver: bool,
+    ) -> Job:
+        around, held = self._around, self._held
         edges = edge_inputs(self.query, fragment, held.token, around, self._arriving, engine.cores)
         sink = None
         if not through_driver:
@@ -201,19 +228,7 @@ class Participant:
             running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
             around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
             sink = SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
-        execute = self.core.execute
-        return Job(
-            tag=f"skerry-{around.identity.member}-{self.query.initiator}-{self.query.local}-{fragment.id}",
-            sql=fragment.sql,
-            tables=tables,
-            edges=edges,
-            parameters={name: from_value(value) for name, value in execute.parameters.items()},
-            sink=sink,
-            is_narrow=fragment.is_narrow,
-            order=fragment.output.order,
-            keys=fragment.output.keys,
-            operator_depth=fragment.operator_depth,
-        )
+        return make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink)
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""
@@ -267,18 +282,24 @@ class Participant:
                 self._send_rows(
                     running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
                 )
+        self._done(running)
+
+    def _done(self, running: Running) -> None:
         running.state = "done"
         seconds = clock.now() - running.started_at
-        self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
+        self.do(self.core.fragment_done(running.fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
+        assert running.schema is not None
         output, me = running.fragment.output, self._around.identity.member
         channel = ChannelId(self.query, output.edge, me, output.receiver)
         if output.receiver == me:
             # Rows that stay are taken from this spool; the initiator's COMPLETE lets go of it.
-            self._around.deliver(channel, spool)
+            if (operation := self._operations.get(output.edge)) is not None:
+                operation.attach(output.edge, me, spool, running.schema.arrow, lambda _consumed: None)
+            else:
+                self._around.deliver(channel, spool)
             return
-        assert running.schema is not None
         around = self._around
         sending = around.outgoing.channel(channel, running.schema.arrow, spool, self.watch.patience.wait_s)
         self._channels.append(sending)
@@ -362,31 +383,13 @@ class Participant:
             store.close()
         around.send(self.query.initiator, final)
         reach("receipt owed")
-        self.do(self.core.released(self._left()))
+        self.do(self.core.released(left_of(self.query, self._fragments.values(), self._held, self._tasks, around)))
         around.resources.give_back(self.query)
         self._released.set()
         self._on_released(self)
-
-    def _left(self) -> tuple[str, ...]:
-        """What of this query is still here, for its receipt: nothing, if all went well."""
-        jobs = [f"Spark job {running.tag}" for running in self._fragments.values() if running.in_spark]
-        connections = self._around.taskport.connections(self.query)
-        tasks = [f"{connections} connections of Spark tasks"] if connections else []
-        # Views are leased to jobs and channels run in tasks; the spools' budget is shared with an initiator's half.
-        held = self._held.budget.memory_used + self._held.budget.disk_used if self._held.users == 1 else 0
-        spools = [f"{held} bytes of spool"] if held else []
-        return (*jobs, *tasks, *spools, *(f"task {task.get_name()}" for task in self._tasks))
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("query %s: letting go failed", self.query, exc_info=error)
             self._released.set()
             self._on_released(self)
-
-
-def _named(error: SkerryError, member: str) -> SkerryError:
-    """The client reads where it happened; errors that begin with a site say so already."""
-    if error.message.startswith("site "):
-        return error
-    message = f"site {member}: {error.message}"
-    return from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)

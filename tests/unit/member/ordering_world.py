@@ -20,7 +20,7 @@ from skerry.member import clock
 from skerry.member.inputs import Inputs
 from skerry.member.resources import Resources
 from skerry.member.server import Member
-from skerry.model.fragment import Fragment, Plan
+from skerry.model.fragment import Plan, SparkFragment
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.table import Column
@@ -351,7 +351,7 @@ def entries_of(spool):  # type: ignore[no-untyped-def]
 
 
 def _through_driver(plan: Plan) -> Plan:
-    def change(fragment: Fragment) -> Fragment:
+    def change(fragment: SparkFragment) -> SparkFragment:
         output = msgspec.structs.replace(fragment.output, through_driver=True)
         return msgspec.structs.replace(fragment, output=output)
 
