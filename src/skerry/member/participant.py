@@ -30,7 +30,6 @@ from skerry.member.running import (
     named,
     snapshots,
     stop_jobs,
-    stop_senders,
     wait_for_inputs,
 )
 from skerry.member.stores import DirectStore, LaneStore
@@ -39,7 +38,7 @@ from skerry.model.errors import InternalError, Overloaded, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
-from skerry.spark.engine import Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
@@ -62,6 +61,7 @@ class Participant:
         self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._operations: dict[int, Operation] = {}  # by the edges that they read
+        self._readers: dict[int, set[int]] = {}  # the fragments that still read each edge
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
         self._spools: list[Spool] = []
@@ -129,6 +129,7 @@ class Participant:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
                 self._expect(leaf)
+                self._readers.setdefault(leaf.edge, set()).add(fragment.id)
         match fragment:
             case SparkFragment():
                 running.work = self._own(self._run_job(running, fragment))
@@ -160,7 +161,9 @@ class Participant:
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
         slots = await wait_for_inputs(fragment, around.engine, self._arriving)
         try:
-            job = self._job(running, fragment, tables, around.engine, through_driver)
+            edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
+            sink = None if through_driver else self._sink(running, fragment, around.engine)
+            job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink)
             if not job.edges and size_bytes <= around.limits.small_job_bytes:
                 job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
@@ -177,8 +180,7 @@ class Participant:
                 raise
             finally:
                 running.in_spark = False
-                around.taskport.close_edges(self.query, job.edges.values())
-                stop_senders(fragment, self._arriving)
+                self._close_edges(fragment)
         finally:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
@@ -200,8 +202,20 @@ class Participant:
             self._send_rows(running, output)
 
         running.rows, running.size_bytes = await operation.run(output, on_schema)
-        stop_senders(fragment, self._arriving)
+        self._close_edges(fragment)
         self._done(running)
+
+    def _close_edges(self, fragment: Fragment) -> None:
+        """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing.
+
+        Not so for an edge that another fragment here reads as well; the last of them closes it.
+        """
+        for edge in {leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)}:
+            self._readers[edge].discard(fragment.id)
+            if not self._readers[edge]:
+                self._around.taskport.close_edge(self.query, edge)
+                for each in self._arriving[edge]:
+                    each.channel.stop_sending()
 
     async def _stop(self, running: Running) -> None:
         """End a fragment whose rows nobody wants; it does not fail, it is done."""
@@ -209,26 +223,16 @@ class Participant:
         self._around.taskport.close_sink(self.query, running.fragment.id)
         if not running.in_spark and running.work is not None:
             running.work.cancel()
-            stop_senders(running.fragment, self._arriving)
+            self._close_edges(running.fragment)
         await stop_jobs(self.query, [running], self._around)
 
-    def _job(
-        self,
-        running: Running,
-        fragment: SparkFragment,
-        tables: dict[str, TableFiles],
-        engine: Engine,
-        through_driver: bool,
-    ) -> Job:
+    def _sink(self, running: Running, fragment: SparkFragment, engine: Engine) -> SinkOutput:
+        """Where Spark's tasks hand over the rows that they make."""
         around, held = self._around, self._held
-        edges = edge_inputs(self.query, fragment, held.token, around, self._arriving, engine.cores)
-        sink = None
-        if not through_driver:
-            running.intake = Intake(fragment.id, engine.retries_tasks)
-            running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
-            around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
-            sink = SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
-        return make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink)
+        running.intake = Intake(fragment.id, engine.retries_tasks)
+        running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
+        around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
+        return SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""

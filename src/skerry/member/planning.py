@@ -6,33 +6,35 @@ import asyncio
 import datetime
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from skerry.catalog.catalog import Catalog
-from skerry.config import Role
+from skerry.catalog.topology import Topology
+from skerry.config import Config, Role
 from skerry.member.clientoptions import plan_rules
+from skerry.member.peertables import PeerTables
+from skerry.member.requests import PrepareStatement, RunStatement
+from skerry.member.resources import Workers
 from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import LeftOut, Plan
+from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site
-from skerry.plan.egress import check_egress
+from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.explain import Actual
 from skerry.plan.lawful import plan_query
+from skerry.plan.observed import Observed
 from skerry.sql.commands import AnalyzeTable, Command
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Explain, Query, Statement, analyse
-from skerry.wire.client_messages import ClientExecute, ClientPrepare, Parameter
+from skerry.wire.client_messages import Parameter
 from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
-
-if TYPE_CHECKING:
-    from skerry.member.server import Member
-
 
 log = logging.getLogger("skerry.query")
 
@@ -40,8 +42,25 @@ log = logging.getLogger("skerry.query")
 _PRUNED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
-M = TypeVar("M", ClientExecute, ClientPrepare)
+M = TypeVar("M", RunStatement, PrepareStatement)
 T = TypeVar("T")
+
+
+class Planner(msgspec.Struct, frozen=True):
+    """What an initiator plans with."""
+
+    name: str
+    config: Config
+    catalog: Catalog
+    topology: Topology
+    egress: EgressRules
+    observed: Observed
+    workers: Workers
+    peer_tables: PeerTables
+
+    @property
+    def limits(self) -> Limits:
+        return self.config.limits
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -80,12 +99,12 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(member: Member, message: ClientExecute) -> Planned | Tried | Explained | Command:
+async def plan_statement(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(member, _plan, message)
+        planned = await _with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
-        ask = member.peer_tables.files_version
+        ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
         pairs = list(zip(left_out, versions, strict=True))
         changed = tuple(dict.fromkeys(each.member for each, version in pairs if version != each.files_version))
@@ -94,20 +113,20 @@ async def plan_statement(member: Member, message: ClientExecute) -> Planned | Tr
         log.info("query %s: the files of %s may be others now; planning again", message.query, ", ".join(changed))
         if None in versions:
             break
-        await member.peer_tables.refresh(changed)
-    return await _with_fresh_tables(member, _plan_all_parts, message)
+        await planner.peer_tables.refresh(changed)
+    return await _with_fresh_tables(planner, _plan_all_parts, message)
 
 
-async def prepare_statement(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
-    return await _with_fresh_tables(member, _prepare, message)
+    return await _with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], message: M) -> T:
+async def _with_fresh_tables(planner: Planner, work: Callable[[Planner, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         try:
-            return await member.workers.run(work, member, message)
+            return await planner.workers.run(work, planner, message)
         except RecursionError:
             # A row of a thousand UNIONs is a deep tree too.
             raise SqlError(_TOO_DEEP, suggestion="ask in several statements") from None
@@ -116,13 +135,13 @@ async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], mes
             if not error.member or error.member in asked:
                 raise
             asked.add(error.member)
-            await member.peer_tables.refresh((error.member,))
+            await planner.peer_tables.refresh((error.member,))
         except SqlError:
             # A column may have come with a new file.
             if asked:
                 raise
-            asked.update(_reachable(member))
-            await member.peer_tables.refresh(tuple(asked))
+            asked.update(_reachable(planner))
+            await planner.peer_tables.refresh(tuple(asked))
 
 
 def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, ...]:
@@ -132,43 +151,43 @@ def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, 
     return ()
 
 
-def _plan_all_parts(member: Member, message: ClientExecute) -> Planned | Tried | Explained | Command:
+def _plan_all_parts(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
-    return _plan(member, message, prunes=False)
+    return _plan(planner, message, prunes=False)
 
 
-def _reachable(member: Member) -> tuple[str, ...]:
-    names = (name for name, each in member.config.members.items() if each.tables)
-    return tuple(name for name in names if name == member.name or member.peers.state(name) == "up") or (member.name,)
+def _reachable(planner: Planner) -> tuple[str, ...]:
+    names = (name for name, each in planner.config.members.items() if each.tables)
+    return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
-def _plan(member: Member, message: ClientExecute, *, prunes: bool = True) -> Planned | Tried | Explained | Command:
+def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Planned | Tried | Explained | Command:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
     else:
         given = [from_value(value) for value in message.parameters]
-    catalog = _SchemaCatalog(member.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, member.limits)
+    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits)
     if message.expected == "count":
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            found = plan_query(statement, member.catalog, _site(member, message), member.limits, prunes=prunes)
+            found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
             if found.refused is not None:
                 raise found.refused
             return Planned(found.plan, _values(statement), statement.warnings)
         case Explain():
-            return _explain(member, statement, message, prunes)
+            return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
-            plan = analyze_plan(member.catalog.parts(ref), columns, member.name, member.egress)
-            check_egress(plan, member.egress)
+            plan = analyze_plan(planner.catalog.parts(ref), columns, planner.name, planner.egress)
+            check_egress(plan, planner.egress)
             return Planned(plan, {})
     return statement
 
 
-def _explain(member: Member, statement: Explain, message: ClientExecute, prunes: bool) -> Explained | Tried:
-    found = plan_query(statement.query, member.catalog, _site(member, message), member.limits, prunes=prunes)
+def _explain(planner: Planner, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
+    found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         if statement.analyze:
             raise found.refused
@@ -178,9 +197,9 @@ def _explain(member: Member, statement: Explain, message: ClientExecute, prunes:
     return Explained(found.plan, statement.is_json)
 
 
-def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(member.catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, member.limits)
+def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
+    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, planner.limits)
     if isinstance(statement, Explain):
         statement = statement.query
     if not isinstance(statement, Query):
@@ -190,10 +209,10 @@ def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _site(member: Member, message: ClientExecute) -> Site:
-    data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
+def _site(planner: Planner, message: RunStatement) -> Site:
+    data_members = tuple(name for name, each in planner.config.members.items() if each.role is Role.DATA)
     rules = plan_rules(message.options)
-    return Site(member.name, data_members, rules, member.topology, member.observed, member.egress)
+    return Site(planner.name, data_members, rules, planner.topology, planner.observed, planner.egress)
 
 
 def _values(query: Query) -> dict[str, Value]:

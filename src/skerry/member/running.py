@@ -205,14 +205,6 @@ async def stop_jobs(query: QueryId, fragments: Collection[Running], around: Surr
         await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
 
 
-def stop_senders(fragment: Fragment, arriving: Mapping[int, Sequence[Arriving]]) -> None:
-    """The work has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""
-    for leaf in fragment.leaves:
-        if isinstance(leaf, EdgeLeaf):
-            for each in arriving[leaf.edge]:
-                each.channel.stop_sending()
-
-
 def left_of(
     query: QueryId,
     fragments: Collection[Running],

@@ -125,7 +125,8 @@ Operator = Finish
 class OperatorFragment(msgspec.Struct, frozen=True, array_like=True, tag="operator"):
     """A part of the plan that one member runs by itself: `operator` over the rows of its edges, all of them alike.
 
-    Its leaves stand in no text: their placeholders are empty. A sender may be the member itself.
+    Its leaves stand in no text: their placeholders are empty. A sender may be the member itself. No other fragment
+    reads these edges: their rows are let go of as they are taken.
     """
 
     id: int

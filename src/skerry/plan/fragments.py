@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from skerry.model.fragment import Leaf, Output, SparkFragment
+from skerry.model.fragment import EdgeLeaf, Leaf, Output, SparkFragment
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
 from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention
+
+
+class _Arrives(NamedTuple):
+    """An edge that a member has been sent: every row of something, or the keys among these columns."""
+
+    edge: int
+    columns: tuple[Column, ...]
+    senders: tuple[str, ...]
+    is_keys: bool
 
 
 class Fragments:
@@ -32,6 +42,8 @@ class Fragments:
         self._next_edge = 1
         self._leaves = 0
         self._keys = 0
+        # By receiver and by what the rows are of.
+        self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
     def add(
         self,
@@ -87,6 +99,24 @@ class Fragments:
     def placeholder(self) -> str:
         self._leaves += 1
         return f"leaf_{self._leaves}_{self._nonce}"
+
+    def arrives(
+        self, receiver: str, of: str, edge: int, columns: tuple[Column, ...], senders: tuple[str, ...], is_keys: bool
+    ) -> EdgeLeaf:
+        """A leaf that reads the edge; others at the receiver may read it as well. `of`: equal for the same rows."""
+        self._arriving.setdefault((receiver, of), []).append(_Arrives(edge, columns, senders, is_keys))
+        return EdgeLeaf(self.placeholder(), edge, columns, senders)
+
+    def arrived(self, receiver: str, of: str, columns: Sequence[Column], *, is_keys: bool) -> EdgeLeaf | None:
+        """A leaf over an edge that brings the same to the receiver already.
+
+        Keys are looked up only, so they may be among other columns, and come more than once; rows have to be the same
+        rows of the same columns.
+        """
+        for each in self._arriving.get((receiver, of), ()):
+            if set(columns) <= set(each.columns) if is_keys else each.columns == tuple(columns) and not each.is_keys:
+                return EdgeLeaf(self.placeholder(), each.edge, each.columns, each.senders)
+        return None
 
     def key_name(self) -> str:
         """A name for a relation of keys that nothing in the query has."""

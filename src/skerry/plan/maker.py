@@ -17,30 +17,34 @@ from skerry.sql.nodes import SpokenCall, UnaryPlus, UnsignedShift
 from skerry.sql.push import split
 
 # A row of these is a deep tree: a OR b OR …, a + b + …, NOT NOT ….
-_OPERATORS: tuple[type[exp.Expr], ...] = (
-    exp.And,
-    exp.Or,
-    exp.Not,
-    exp.Neg,
-    UnaryPlus,
-    exp.Add,
-    exp.Sub,
-    exp.Mul,
-    exp.Div,
-    exp.IntDiv,
-    exp.Mod,
-    exp.DPipe,
-    exp.BitwiseAnd,
-    exp.BitwiseOr,
-    exp.BitwiseXor,
-    exp.BitwiseNot,
-    exp.BitwiseLeftShift,
-    exp.BitwiseRightShift,
-    UnsignedShift,
+_OPERATORS: frozenset[type[exp.Expr]] = frozenset(
+    (
+        exp.And,
+        exp.Or,
+        exp.Not,
+        exp.Neg,
+        UnaryPlus,
+        exp.Add,
+        exp.Sub,
+        exp.Mul,
+        exp.Div,
+        exp.IntDiv,
+        exp.Mod,
+        exp.DPipe,
+        exp.BitwiseAnd,
+        exp.BitwiseOr,
+        exp.BitwiseXor,
+        exp.BitwiseNot,
+        exp.BitwiseLeftShift,
+        exp.BitwiseRightShift,
+        UnsignedShift,
+    )
 )
-_IS_OPERATOR = frozenset(_OPERATORS)
-_SETS = (exp.SetOperation,)
-_CALLS = (exp.Anonymous, SpokenCall)
+_SETS: frozenset[type[exp.Expr]] = frozenset((exp.Union, exp.Intersect, exp.Except))
+_CALLS: frozenset[type[exp.Expr]] = frozenset((exp.Anonymous, SpokenCall))
+_LOOKED_AT = _SETS | _CALLS | {exp.Select, exp.Placeholder}
+# Below these is nothing but names.
+_BARE: frozenset[type[exp.Expr]] = frozenset((exp.Identifier, exp.Literal, exp.Column))
 # What a SELECT may have that does nothing but scan.
 _PLAIN = frozenset(("expressions", "from_", "where", "hint"))
 # A UNION ALL whose first operand has no rows: it gives the columns their names.
@@ -70,8 +74,8 @@ def make_fragment(
     seen = _Seen(tree)
     facts = Facts(
         operators=seen.operators(),
-        markers=seen.markers(),
-        has_limit=exp.Limit in seen.kinds,
+        markers=seen.markers,
+        has_limit=seen.has_limit,
         scan=_scan(tree, leaves),
         done=_done(tree, member, leaves, egress),
     )
@@ -92,58 +96,69 @@ def make_fragment(
 
 
 class _Seen:
-    """One walk over a tree, each node once."""
+    """One walk over a tree. `kinds` are those of what the query does itself."""
 
     def __init__(self, tree: exp.Expr) -> None:
         self.kinds: set[type[exp.Expr]] = set()
-        self.depth = 0
-        self._own_kinds: set[type[exp.Expr]] = set()
         self._aggregates = self._is_distinct = False
-        self._markers: list[str] = []
-        sets = 0
-        # A node, how many operators are above it, and whether it is of the query itself.
-        stack: list[tuple[exp.Expr, int, bool]] = [(tree, 0, True)]
-        while stack:
-            node, depth, is_own = stack.pop()
-            kind = type(node)
-            self.kinds.add(kind)
-            if kind in _IS_OPERATOR:
-                depth += 1
-                self.depth = max(self.depth, depth)
-            elif kind is exp.Placeholder:
-                self._markers.append(node.name)
-            empty = None
-            if isinstance(node, _SETS):
-                sets += 1
-                if node.meta.get(_NAMES_ONLY):
-                    empty = node.this
-            if is_own and empty is None:
-                self._note(node, kind)
-            if node.is_primitive:
-                continue
-            for value in node.args.values():
-                if isinstance(value, exp.Expr):
-                    stack.append((value, depth, is_own and value is not empty))
-                elif type(value) is list:
-                    stack += [(each, depth, is_own) for each in value if isinstance(each, exp.Expr)]
-        # Operands of a set operation follow each other too; of all of them it is rather too many.
-        self.depth = max(self.depth, sets)
+        self._markers: set[str] = set()
+        self._sets = 0
+        self._names_only: list[exp.Expr] = []
+        depth = self._walk(tree)
+        # An operand that gives names only works on no rows, and is run all the same.
+        others = [_Seen(each) for each in self._names_only]
+        # Operands of set operations are above each other too; all of them are rather too many.
+        self.depth: int = max(depth, self._sets, *(each.depth for each in others))
+        self.has_limit: bool = exp.Limit in self.kinds or any(each.has_limit for each in others)
+        self.markers: tuple[str, ...] = tuple(sorted(self._markers.union(*(each.markers for each in others))))
 
-    def _note(self, node: exp.Expr, kind: type[exp.Expr]) -> None:
-        self._own_kinds.add(kind)
+    def _walk(self, tree: exp.Expr) -> int:
+        """Answers how many operators are above each other."""
+        found, above, most = [tree], [0], 0
+        for node, depth in zip(found, above, strict=True):  # both grow while they are read
+            kind, left_out = type(node), None
+            if kind in _LOOKED_AT:
+                left_out = self._look(node, kind)
+            if left_out is None:
+                self.kinds.add(kind)
+            if kind in _OPERATORS:
+                depth += 1
+                most = max(most, depth)
+            for value in node.args.values():
+                if type(value) is list:
+                    for each in value:
+                        if isinstance(each, exp.Expr) and type(each) not in _BARE:
+                            found.append(each)
+                            above.append(depth)
+                elif isinstance(value, exp.Expr) and type(value) not in _BARE and value is not left_out:
+                    found.append(value)
+                    above.append(depth)
+        return most
+
+    def _look(self, node: exp.Expr, kind: type[exp.Expr]) -> exp.Expr | None:
+        """Answers the operand that gives names only, of a union that has one."""
         if kind is exp.Select:
             self._aggregates = self._aggregates or bool(node.args.get("group"))
             self._is_distinct = self._is_distinct or bool(node.args.get("distinct"))
-        elif not self._aggregates and kind in _CALLS:
-            self._aggregates = is_aggregate(node)
+        elif kind is exp.Placeholder:
+            self._markers.add(node.name)
+        elif kind in _CALLS:
+            self._aggregates = self._aggregates or is_aggregate(node)
+        else:
+            self._sets += 1
+            if node.meta.get(_NAMES_ONLY):
+                self._names_only.append(node.this)
+                return self._names_only[-1]
+        return None
 
     def operators(self) -> tuple[str, ...]:
-        kinds = self._own_kinds
+        """In the order in which rows meet them."""
+        kinds = self.kinds
         has = {
             "scan": exp.Table in kinds,
             "filter": exp.Where in kinds or exp.Having in kinds,
             "join": exp.Join in kinds,
-            "union": any(issubclass(kind, exp.SetOperation) for kind in kinds),
+            "union": not _SETS.isdisjoint(kinds),
             "aggregate": self._aggregates,
             "window": exp.Window in kinds,
             "distinct": self._is_distinct,
@@ -151,9 +166,6 @@ class _Seen:
             "limit": exp.Limit in kinds,
         }
         return tuple(name for name, is_there in has.items() if is_there) or ("values",)
-
-    def markers(self) -> tuple[str, ...]:
-        return tuple(sorted(set(self._markers)))
 
 
 def _scan(tree: exp.Expr, leaves: Sequence[Leaf]) -> tuple[str, ...] | None:

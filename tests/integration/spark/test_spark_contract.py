@@ -319,7 +319,7 @@ def test_a_limit_stops_reading_an_edge_that_never_ends(engine: Engine) -> None:
             _, table = await driving
             assert table.num_rows == 5
             # A worker that waits for its edge does not see that Spark has enough: the member tells it.
-            site.port.close_edges(query, [edge])
+            site.port.close_edge(query, edge.edge)
             await until(lambda: site.port.connections(query) == 0)
 
     asyncio.run(run())
