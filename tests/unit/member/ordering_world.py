@@ -30,6 +30,7 @@ from skerry.spark.source import SourceSpec, read_share
 from skerry.testing.ports import free_ports
 from skerry.wire.channels import data_handler
 from skerry.wire.frames import encode_batch_frame
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Batch,
@@ -50,7 +51,7 @@ from skerry.wire.messages import (
     Schema,
     Started,
 )
-from skerry.wire.session import Identity, make_hello
+from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from tests.unit.member.member_samples import ARROW, PATIENCE, SCHEMA, entry_of, execute_of, plan_of, rows_of, sealed
 from tests.unit.member.ordering_table import TABLE, Event, Row, State
