@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Callable, Coroutine
 
 import msgspec
@@ -28,12 +27,14 @@ from skerry.member.running import (
     links_of,
     make_job,
     named,
+    nothing_leaves,
     snapshots,
     stop_jobs,
     wait_for_inputs,
 )
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
@@ -42,8 +43,6 @@ from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
-
-log = logging.getLogger("skerry.query")
 
 
 class Participant:
@@ -82,7 +81,7 @@ class Participant:
                 case StopFragment(number):
                     self._own(self._stop(self._fragments[number]))
                 case Release(why):
-                    log.debug("query %s: letting go (%s)", self.query, why)
+                    trace.emit(trace.QueryReleased(self.query, self._around.identity.member, why))
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
         if self.core.phase is TaskPhase.RUNNING:
@@ -91,11 +90,12 @@ class Participant:
     def fail(self, error: BaseException) -> None:
         """Anything that went wrong here ends the query."""
         if not isinstance(error, SkerryError):
-            log.error("query %s: unexpected error", self.query, exc_info=error)
+            trace.emit(trace.WorkFailed(f"query {self.query}"), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
         error = named(error, self._around.identity.member)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
-            log.info("query %s: failed here: %s", self.query, error.message)
+            me = self._around.identity.member
+            trace.emit(trace.FragmentsFailed(self.query, me, error.message, error.code))
         self.do(self.core.failed(error))
 
     def progress(self) -> Progress:
@@ -199,7 +199,8 @@ class Participant:
 
         def on_schema(schema: Schema) -> None:
             self._schema_known(running, schema)
-            self._send_rows(running, output)
+            if running.schema is not None:  # else the query is being let go of
+                self._send_rows(running, output)
 
         running.rows, running.size_bytes = await operation.run(output, on_schema)
         self._close_edges(fragment)
@@ -258,6 +259,7 @@ class Participant:
         if self.core.phase is not TaskPhase.RUNNING:
             return
         running.schema = schema
+        trace.emit(trace.FragmentStarted(self.query, self._around.identity.member, running.fragment.id))
         self.do(self.core.fragment_started(running.fragment.id, schema))
         if isinstance(running.store, DirectStore):
             self._send_rows(running, running.store.spool)
@@ -290,8 +292,10 @@ class Participant:
 
     def _done(self, running: Running) -> None:
         running.state = "done"
-        seconds = clock.now() - running.started_at
-        self.do(self.core.fragment_done(running.fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
+        seconds, me = clock.now() - running.started_at, self._around.identity.member
+        number, rows, size_bytes = running.fragment.id, running.rows, running.size_bytes
+        trace.emit(trace.FragmentDone(self.query, me, number, rows, size_bytes, seconds))
+        self.do(self.core.fragment_done(number, rows, size_bytes, seconds, running.jobs))
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
         assert running.schema is not None
@@ -333,7 +337,7 @@ class Participant:
         """Tasks that wait for a slow reader hold slots; when others queue for them, this query ends (D7)."""
         around = self._around
         stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
-        if stalled and self._nothing_leaves():
+        if stalled and nothing_leaves(self._fragments.values()):
             self.fail(
                 Overloaded(
                     f"site {around.identity.member}: the rows that arrived for the query fill its spool, and leave no "
@@ -343,11 +347,6 @@ class Participant:
             )
         elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
-
-    def _nothing_leaves(self) -> bool:
-        """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
-        stores = [running.store for running in self._fragments.values() if isinstance(running.store, DirectStore)]
-        return all(store.spool.first == store.spool.length for store in stores)
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]
@@ -394,6 +393,6 @@ class Participant:
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("query %s: letting go failed", self.query, exc_info=error)
+            trace.emit(trace.WorkFailed(f"query {self.query}: letting go"), error)
             self._released.set()
             self._on_released(self)

@@ -205,6 +205,12 @@ async def stop_jobs(query: QueryId, fragments: Collection[Running], around: Surr
         await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
 
 
+def nothing_leaves(fragments: Collection[Running]) -> bool:
+    """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
+    stores = [running.store for running in fragments if isinstance(running.store, DirectStore)]
+    return all(store.spool.first == store.spool.length for store in stores)
+
+
 def left_of(
     query: QueryId,
     fragments: Collection[Running],
