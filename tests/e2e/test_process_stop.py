@@ -1,0 +1,84 @@
+"""A member as a process that is told to stop, once and twice."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import skerry
+from skerry.testing.ports import free_ports
+from tests.e2e.processes import CONNECT_S, STOP_S, Site
+from tests.integration.member.member_sites import FEW, TICKS, make_sites, slow_query, wait_until, write_sites
+
+pytestmark = [pytest.mark.e2e, pytest.mark.sail]
+
+
+class Oslo:
+    """A cluster of one member, with Sail, that waits for its queries longer than any test lasts."""
+
+    def __init__(self, folder: Path) -> None:
+        (port,) = free_ports(1)
+        tables = {"oslo": make_sites(folder / "data")["oslo"]}
+        limits = {"drain_s": 10 * STOP_S}
+        file = write_sites(folder / "skerry.yaml", tables, ports={"oslo": port}, spark={"sail": True}, limits=limits)
+        (folder / "t").mkdir()
+        self.site = Site(file, "oslo", folder, folder / "t")
+        self._url = f"skerry://127.0.0.1:{port}"
+
+    def connect(self) -> skerry.Connection:
+        return skerry.connect(self._url, timeout_s=CONNECT_S)
+
+    def tell(self, number: signal.Signals) -> None:
+        self.site.process.send_signal(number)
+
+    def refuses(self) -> bool:
+        """Whether it has heard that it is to stop."""
+        with self.connect() as connection:
+            try:
+                connection.cursor().execute("SELECT 1").fetchall()
+            except skerry.OperationalError as error:
+                return error.message == "site oslo is stopping; ask another member"
+        return False
+
+
+@pytest.fixture
+def oslo(tmp_path: Path) -> Iterator[Oslo]:
+    member = Oslo(tmp_path)
+    try:
+        member.site.wait_ready()
+        yield member
+    finally:
+        if member.site.process.poll() is None:
+            member.site.process.kill()
+            member.site.process.wait()
+        member.site.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_told_once_it_waits_for_what_is_read(oslo: Oslo, number: signal.Signals) -> None:
+    with oslo.connect() as connection, connection.cursor() as cursor:
+        cursor.execute("SELECT id, note FROM ticks")
+        oslo.tell(number)
+        wait_until(oslo.refuses, "no new query begins")
+        assert len(cursor.fetchall()) == TICKS
+    assert oslo.site.process.wait(STOP_S) == 0, oslo.site.log
+    assert "Traceback" not in oslo.site.log
+
+
+def test_told_twice_it_stops_at_once(oslo: Oslo) -> None:
+    with ThreadPoolExecutor() as threads, oslo.connect() as connection, connection.cursor() as cursor:
+        assert connection.cursor().execute("SELECT count(*) FROM few").fetchall() == [(FEW,)]
+        asking = threads.submit(cursor.execute, slow_query("oslo"))
+        wait_until(oslo.site.queries_under_way, "the query runs")
+        oslo.tell(signal.SIGTERM)
+        wait_until(oslo.refuses, "no new query begins")
+        assert oslo.site.queries_under_way()
+        oslo.tell(signal.SIGTERM)
+        with pytest.raises(skerry.OperationalError, match="site oslo is stopping"):
+            asking.result()
+    assert oslo.site.process.wait(STOP_S) == 0, oslo.site.log
+    assert "Traceback" not in oslo.site.log
