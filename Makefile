@@ -54,10 +54,11 @@ test-slow: MARKS := -m "slow and not spark and not sail"
 test-sail test-sites test-processes test-slow:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 
-lint: setup ## ruff and mypy --strict
+lint: setup ## ruff, mypy --strict, and that folders import only those below them
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix

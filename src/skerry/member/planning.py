@@ -17,16 +17,16 @@ from skerry.member.clientoptions import plan_rules
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.member.resources import Workers
-from skerry.model.errors import ConfigError, SiteError, SqlError, UserError
+from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import LeftOut, Plan
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.plan.analyze import analyze_plan
-from skerry.plan.cut import Site, make_plan
+from skerry.plan.cut import Site
 from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.explain import Actual
+from skerry.plan.lawful import plan_query
 from skerry.plan.observed import Observed
-from skerry.plan.rules import Rules
 from skerry.sql.commands import AnalyzeTable, Command
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
@@ -44,12 +44,6 @@ _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row
 
 M = TypeVar("M", RunStatement, PrepareStatement)
 T = TypeVar("T")
-
-
-# Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(
-    ("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "subtrees", "apart", "topn")
-)
 
 
 class Planner(msgspec.Struct, frozen=True):
@@ -159,7 +153,7 @@ def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, 
 
 def _plan_all_parts(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
-    return _plan(planner, message, without=frozenset(("prune",)))
+    return _plan(planner, message, prunes=False)
 
 
 def _reachable(planner: Planner) -> tuple[str, ...]:
@@ -167,9 +161,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
-def _plan(
-    planner: Planner, message: RunStatement, without: frozenset[str] = frozenset()
-) -> Planned | Tried | Explained | Command:
+def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Planned | Tried | Explained | Command:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -181,28 +173,28 @@ def _plan(
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            plan, refused = _lawful(planner, statement, message, without)
-            if refused is not None:
-                raise refused
-            return Planned(plan, _values(statement), statement.warnings)
+            found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+            if found.refused is not None:
+                raise found.refused
+            return Planned(found.plan, _values(statement), statement.warnings)
         case Explain():
-            return _explain(planner, statement, message, without)
+            return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
-            plan = analyze_plan(planner.catalog.parts(ref), columns, planner.name)
-            check_egress(plan, planner.egress, planner.catalog.columns_of)
+            plan = analyze_plan(planner.catalog.parts(ref), columns, planner.name, planner.egress)
+            check_egress(plan, planner.egress)
             return Planned(plan, {})
     return statement
 
 
-def _explain(planner: Planner, statement: Explain, message: RunStatement, without: frozenset[str]) -> Explained | Tried:
-    plan, refused = _lawful(planner, statement.query, message, without)
-    if refused is not None:
+def _explain(planner: Planner, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
+    found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    if found.refused is not None:
         if statement.analyze:
-            raise refused
-        return Explained(plan, statement.is_json, refused.message)
+            raise found.refused
+        return Explained(found.plan, statement.is_json, found.refused.message)
     if statement.analyze:
-        return Tried(Planned(plan, _values(statement.query)), statement.is_json)
-    return Explained(plan, statement.is_json)
+        return Tried(Planned(found.plan, _values(statement.query)), statement.is_json)
+    return Explained(found.plan, statement.is_json)
 
 
 def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
@@ -217,64 +209,10 @@ def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ..
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _lawful(
-    planner: Planner, query: Query, message: RunStatement, without: frozenset[str]
-) -> tuple[Plan, UserError | None]:
-    """A plan that breaks no egress rule; else the one that would be made, and what it breaks.
-
-    The planner does not look at the rules. Where its plan breaks one, another may not: with groups from every part
-    whatever they cost, with its root at a table that must not leave, without queries that are answered at other
-    members, without keys that go ahead, without any rule, or with its root at the initiator, where rows of the
-    initiator's own tables stay.
-    """
-    rules = plan_rules(message.options)
-    if _names_marked(planner, query):
-        # Groups that the client did not ask for may be one row each: what it sees as rows is not let out as groups.
-        without |= {"grouped"}
-    rules = msgspec.structs.replace(rules, on=rules.on - without)
-    plan = _cut(planner, query, rules)
-    refused = _broken(plan, planner)
-    if refused is None:
-        return plan, None
-    at_root = msgspec.structs.replace(rules, on=rules.on - {"apart"})
-    fewer = msgspec.structs.replace(rules, on=rules.on - _KEYS_TRAVEL)
-    plain = msgspec.structs.replace(rules, on=frozenset())
-    grouped = msgspec.structs.replace(fewer, aggregates_always=True)
-    marked = dict.fromkeys(each.member for each in plan.fragments if each.member.lower() in planner.egress.marked)
-    at_tables = [msgspec.structs.replace(grouped, root_at=name) for name in marked]
-    for others in (at_root, fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
-        try:
-            lawful = _cut(planner, query, others)
-        except ConfigError:
-            continue  # no link leads to where this plan would have its root
-        if _broken(lawful, planner) is None:
-            return lawful, None
-    return plan, refused
-
-
-def _names_marked(planner: Planner, query: Query) -> bool:
-    """Does the query read a table that may not leave its site freely?"""
-    marks = planner.egress.marks
-    return bool(marks) and any(
-        (part.member.lower(), part.table.lower()) in marks
-        for scan in query.tables
-        for part in planner.catalog.parts(scan.table)
-    )
-
-
-def _broken(plan: Plan, planner: Planner) -> UserError | None:
-    try:
-        check_egress(plan, planner.egress, planner.catalog.columns_of)
-    except UserError as error:
-        return error
-    return None
-
-
-def _cut(planner: Planner, query: Query, rules: Rules) -> Plan:
+def _site(planner: Planner, message: RunStatement) -> Site:
     data_members = tuple(name for name, each in planner.config.members.items() if each.role is Role.DATA)
-    site = Site(planner.name, data_members, rules, planner.topology, planner.observed)
-    plan = make_plan(query, planner.catalog, site, planner.limits)
-    return planner.observed.estimate(plan, planner.catalog.files_version)
+    rules = plan_rules(message.options)
+    return Site(planner.name, data_members, rules, planner.topology, planner.observed, planner.egress)
 
 
 def _values(query: Query) -> dict[str, Value]:

@@ -107,7 +107,7 @@ class Runs:
             planner.topology.budgets,
             is_traced,
         )
-        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name, has_operators=False))
+        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))
         log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
         self._initiate(initiated)
         reach("execute sent")

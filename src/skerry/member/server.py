@@ -142,7 +142,7 @@ class Member:
             config,
             self.catalog,
             self.topology,
-            egress_rules(config, self.topology),
+            egress_rules(config, self.topology, self.catalog.columns_of),
             self.observed,
             self.workers,
             self.peer_tables,
