@@ -20,7 +20,7 @@ from skerry.wire.tcp import Connection
 
 OWN, THEIRS = QueryId("oslo", "a"), QueryId("bergen", "b")
 LONG_S = 1000.0
-DEADLINE_S = 60.0
+DEADLINE_S = 20.0
 
 
 def run_drain(drain: Drain, drain_s: float, *, is_hurried: bool = False) -> None:
