@@ -1,4 +1,4 @@
-"""SQLAlchemy 2 dialect: `create_engine("skerry://host:port/schema")`, or `skerry+tls://…?authority=ca.pem`.
+"""SQLAlchemy dialect, for 1.4 and 2.x: `create_engine("skerry://host:port/schema")`, or `skerry+tls://…?authority=ca.pem`.
 
 Schemas are members: `Table("orders", …)` is the table with all its parts, `schema="oslo"` the part at one member.
 Each statement commits by itself, so commit and rollback do nothing.
@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import exc, pool
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, ReflectedColumn
 from sqlalchemy.sql import compiler, sqltypes
 from sqlalchemy.sql.compiler import GenericTypeCompiler, IdentifierPreparer, SQLCompiler
 from sqlalchemy.types import TypeEngine, UserDefinedType
+
+if TYPE_CHECKING:  # 1.4 has no types of its own
+    from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, ReflectedColumn
 
 __all__ = ["Nested", "SkerryDialect"]
 
@@ -32,7 +34,7 @@ TLS_FILES = ("authority", "certificate", "key")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)", re.IGNORECASE)
 
 
-class Nested(UserDefinedType[Any]):
+class Nested(UserDefinedType):  # type: ignore[type-arg]  # 1.4 takes none
     """An array, map or struct: values are lists and dicts. `spark_type` is Spark's text for it."""
 
     cache_ok = True
@@ -51,7 +53,7 @@ TYPES: dict[str, type[TypeEngine[Any]]] = {
     "int": sqltypes.INTEGER,
     "bigint": sqltypes.BIGINT,
     "float": sqltypes.REAL,
-    "double": sqltypes.DOUBLE,
+    "double": getattr(sqltypes, "DOUBLE", sqltypes.FLOAT),  # 1.4 has no other
     "string": sqltypes.String,
     "binary": sqltypes.LargeBinary,
     "date": sqltypes.DATE,
@@ -143,6 +145,7 @@ class SkerryDialect(DefaultDialect):
     default_paramstyle = "qmark"
     statement_compiler = SkerryCompiler
     type_compiler_cls = SkerryTypes
+    type_compiler: Any = SkerryTypes  # 1.4's name for it, which 2.x takes as well
     preparer: type[IdentifierPreparer] = SkerryIdentifiers
     poolclass = pool.QueuePool
 
@@ -162,6 +165,9 @@ class SkerryDialect(DefaultDialect):
         import skerry
 
         return skerry
+
+    # 1.4's name for it; in 2.x an attribute of each dialect hides it.
+    dbapi: Any = import_dbapi
 
     def create_connect_args(self, url: URL) -> ConnectArgsType:
         if not url.host:
