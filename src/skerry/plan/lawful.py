@@ -11,7 +11,6 @@ from skerry.model.config import Leaves
 from skerry.model.errors import ConfigError, UserError
 from skerry.model.fragment import Plan
 from skerry.model.limits import Limits
-from skerry.model.table import TablePart
 from skerry.plan.cut import make_plan
 from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.rules import GivenUp, Rules
@@ -26,23 +25,22 @@ class Catalog(Parts, Protocol):
     def files_version(self, member: str, table: str) -> int | None: ...
 
 
-class Planned(msgspec.Struct, frozen=True):
+class Checked(msgspec.Struct, frozen=True):
     """`refused`: the egress rule that the plan breaks, as every other plan does that was tried."""
 
     plan: Plan
     refused: UserError | None = None
 
 
-def plan_query(query: Query, catalog: Catalog, site: Site, limits: Limits, *, prunes: bool = True) -> Planned:
+def plan_query(query: Query, catalog: Catalog, site: Site, limits: Limits, *, prunes: bool = True) -> Checked:
     """By the rules of `site`, those of egress included. `prunes`: parts may be left out by their statistics."""
     rules = site.rules if prunes else msgspec.structs.replace(site.rules, on=site.rules.on - {"prune"})
-    marked = _marked(query, catalog, site.egress)
-    if marked:
+    if _reads_marked(query, catalog, site.egress):
         rules = rules.without(GivenUp.AT_ONCE)
     plan = _plan(query, catalog, site, rules, limits)
     refused = _broken(plan, site.egress)
     if refused is None or site.egress is None or _stays(query, catalog, site):
-        return Planned(plan, refused)
+        return Checked(plan, refused)
     tried = {rules}
     for others in _others(rules, plan, site.egress):
         if others in tried:
@@ -53,8 +51,8 @@ def plan_query(query: Query, catalog: Catalog, site: Site, limits: Limits, *, pr
         except ConfigError:
             continue  # no link leads to where this plan would have its root
         if _broken(lawful, site.egress) is None:
-            return Planned(lawful)
-    return Planned(plan, refused)
+            return Checked(lawful)
+    return Checked(plan, refused)
 
 
 def _others(rules: Rules, plan: Plan, egress: EgressRules) -> Iterator[Rules]:
@@ -91,12 +89,12 @@ def _broken(plan: Plan, egress: EgressRules | None) -> UserError | None:
     return None
 
 
-def _marked(query: Query, catalog: Catalog, egress: EgressRules | None) -> list[TablePart]:
-    """Parts that the query reads and that may not leave their sites freely."""
+def _reads_marked(query: Query, catalog: Catalog, egress: EgressRules | None) -> bool:
+    """Does the query read a table that may not leave its site freely?"""
     if egress is None or not egress.marks:
-        return []
+        return False
     parts = [part for scan in query.tables for part in catalog.parts(scan.table)]
-    return [part for part in parts if egress.mark(part.member, part.table) is not Leaves.FREELY]
+    return any(egress.mark(part.member, part.table) is not Leaves.FREELY for part in parts)
 
 
 def _stays(query: Query, catalog: Catalog, site: Site) -> bool:

@@ -37,7 +37,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[Rules]:
     return found
 
 
-def planned(sql: str, at: str = "oslo", rules: Rules | None = None, **marks: str) -> lawful.Planned:
+def planned(sql: str, at: str = "oslo", rules: Rules | None = None, **marks: str) -> lawful.Checked:
     names = {tuple(name.split("_")): Leaves(mark) for name, mark in marks.items()}
     egress = EgressRules({(member, table): mark for (member, table), mark in names.items()}, Topology(CONFIG))
     return plan_query(bound(sql), CATALOG, site(at, rules or Rules(), egress=egress), LIMITS)

@@ -1,0 +1,86 @@
+"""Events of queries over real members: a step each, with figures that agree with the answer and with each other."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TypeVar
+
+import pytest
+
+import skerry
+from skerry.member.loglines import JsonLines
+from skerry.model import trace
+from tests.integration.member.conftest import StartCluster
+from tests.integration.member.member_sites import FEW, wait_until
+
+pytestmark = pytest.mark.sail
+
+JOIN = "SELECT t.id, f.name FROM oslo.ticks t JOIN bergen.few f ON t.id = f.id"
+E = TypeVar("E", bound=trace.Event)
+
+
+@pytest.fixture
+def heard(monkeypatch: pytest.MonkeyPatch) -> list[trace.Event]:
+    events: list[trace.Event] = []
+    monkeypatch.setattr(trace, "listeners", [events.append])
+    return events
+
+
+def of(events: list[trace.Event], kind: type[E]) -> list[E]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def test_a_query_is_told_step_by_step(
+    start_sail: StartCluster, heard: list[trace.Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "skerry")
+    cluster = start_sail(more={"log_sql": True})
+    with cluster.connect("oslo") as connection:
+        heard.clear()
+        caplog.clear()
+        cursor = connection.cursor().execute(JOIN)
+        assert len(cursor.fetchall()) == FEW
+        query = cursor.query_id
+        wait_until(lambda: of(heard, trace.QueryEnded), "the query has ended")
+    (received,), (planned,), (ended,) = (
+        of(heard, trace.QueryReceived),
+        of(heard, trace.QueryPlanned),
+        of(heard, trace.QueryEnded),
+    )
+    assert (received.query, received.sql) == (query, JOIN)
+    assert received.caller.startswith("127.0.0.1:")
+    assert (ended.outcome, ended.rows) == ("complete", FEW)
+    begun, receipts = of(heard, trace.QueryBegun), of(heard, trace.ReceiptGiven)
+    assert {each.member for each in begun} == {each.member for each in receipts} == {"oslo", "bergen"}
+    started, done = of(heard, trace.FragmentStarted), of(heard, trace.FragmentDone)
+    assert len(started) == len(done) == planned.fragments
+    (opened,), (channel,) = of(heard, trace.ChannelOpened), of(heard, trace.ChannelEnded)
+    assert opened.channel == channel.channel
+    assert (channel.outcome, channel.rows) == ("finished", FEW)
+    assert ended.sent_bytes == channel.sent_bytes
+    order = [trace.name_of(event) for event in heard]
+    steps = ["query_received", "query_planned", "query_begun", "fragment_started", "fragment_done", "query_ended"]
+    assert [order.index(step) for step in steps] == sorted(order.index(step) for step in steps)
+    # The log says the same, and each line about the query has its id.
+    lines = [json.loads(JsonLines("oslo").format(record)) for record in caplog.records]
+    told = [line for line in lines if line["event"] == "query_ended"]
+    assert [(line["query"], line["rows"], line["member"]) for line in told] == [
+        (f"oslo/{query.local}", FEW, "oslo"),
+    ]
+
+
+def test_what_fails_is_told_with_its_code_and_without_the_statement(
+    start_sail: StartCluster, heard: list[trace.Event], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "skerry")
+    cluster = start_sail()
+    with cluster.connect("oslo") as connection:
+        cursor = connection.cursor()
+        with pytest.raises(skerry.ProgrammingError):
+            cursor.execute("SELECT nothing_like_it FROM few")
+        assert [each.code for each in of(heard, trace.QueryRefused)] == [101]
+        cursor.execute("SELECT 'a secret' AS s FROM few LIMIT 1").fetchall()
+        wait_until(lambda: of(heard, trace.QueryEnded), "the query has ended")
+    assert {each.sql for each in of(heard, trace.QueryReceived)} == {""}
+    assert "a secret" not in caplog.text
