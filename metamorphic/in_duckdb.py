@@ -17,13 +17,13 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from metamorphic.reading import parse_fragment
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, Input, Polled
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
-from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
 
 # By member and table.

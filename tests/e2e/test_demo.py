@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -170,8 +171,11 @@ class TestUp:
         assert "Traceback" not in up.output
 
     def test_a_member_that_dies_ends_it(self, start: type[Started], file: Path) -> None:
-        up = start("up", file)
+        up = start("up", "--debug", file)
         up.wait_for("all members are ready")
+        for member in ("oslo ", "kiosk"):  # every line says whose it is
+            assert re.search(rf"^{member}  [0-9:.]+ INFO    \S", up.output, re.MULTILINE)
+        assert re.search(r"^(oslo |kiosk)  [0-9:.]+ DEBUG   \S", up.output, re.MULTILINE)
         (victim,) = [each for each in up.look() if command_of(each).endswith("--member kiosk --until-input-ends")]
         victim.kill()
         assert up.wait() == 1

@@ -599,31 +599,26 @@ SELECT o_id, l_price FROM lineitem, orders, customer WHERE l_order = o_id AND o_
 /*
 plan, result at oslo
 fragment 1 at bergen: reads table customer
-    scan, filter, distinct
-    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
-    because customer is there; its keys spare other rows the way
-    → edge 3 to oslo, by way of front, zstd (~1434 rows, 11.2 KiB)
-fragment 2 at oslo: reads table orders; edge 3 from bergen
-    scan, filter, join, distinct
-    SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
-    because orders is there; rows without an equal in customer stay; its keys spare other rows the way
-    → edge 2 to tromso, by way of front, zstd (~143 rows, 1.1 KiB)
-fragment 3 at tromso: reads table lineitem; edge 2 from oslo
-    scan, join
-    SELECT /*+ BROADCAST(key_2) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_2 ON lineitem.`l_order` = key_2.`o_id`
-    because lineitem is there; rows without an equal in orders stay
-    → edge 1 to oslo, by way of front, zstd (~1433 rows, 33.6 KiB)
-fragment 4 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there
-    → edge 4 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
-fragment 5 at oslo: reads edge 1 from tromso; table orders; edge 4 from bergen
+    → edge 1 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
+fragment 2 at oslo: reads table orders; edge 1 from bergen
+    scan, filter, join, distinct
+    SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_1) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
+    because orders is there; rows without an equal in customer stay; its keys spare other rows the way
+    → edge 3 to tromso, by way of front, zstd (~143 rows, 1.1 KiB)
+fragment 3 at tromso: reads table lineitem; edge 3 from oslo
+    scan, join
+    SELECT /*+ BROADCAST(key_2) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_3) AS key_2 ON lineitem.`l_order` = key_2.`o_id`
+    because lineitem is there; rows without an equal in orders stay
+    → edge 2 to oslo, by way of front, zstd (~1433 rows, 33.6 KiB)
+fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso; table orders
     scan, filter, join
-    SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id, l_price FROM edge_1 AS lineitem, orders AS orders, edge_4 AS customer WHERE l_order = o_id AND o_cust = c_id AND o_total = 7
+    SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id, l_price FROM edge_2 AS lineitem, orders AS orders, edge_1 AS customer WHERE l_order = o_id AND o_cust = c_id AND o_total = 7
     because the links take ~0.58 s and less than $0.01, ~0.62 s and less than $0.01 at tromso
-    → edge 5 to oslo (~1500 rows, 35.2 KiB)
-finish at oslo: gather edge 5 from oslo
+    → edge 4 to oslo (~1500 rows, 35.2 KiB)
+finish at oslo: gather edge 4 from oslo
 */
 
 -- case: both sides go to a third member

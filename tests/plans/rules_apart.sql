@@ -389,20 +389,15 @@ fragment 2 at oslo: reads table orders; edge 2 from bergen
     SELECT a.`k` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id LIMIT 3) AS a
     because a query over bergen and oslo is answered there: ~3 rows travel instead of ~1650000
     → edge 1 to tromso (~3 rows, 12 B)
-fragment 3 at bergen: reads table customer
-    scan
-    SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
-    because customer is there
-    → edge 4 to oslo (~150000 rows, 1.7 MiB)
-fragment 4 at oslo: reads table orders; edge 4 from bergen
+fragment 3 at oslo: reads table orders; edge 2 from bergen
     scan, join, limit
-    SELECT b.`k` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k FROM orders AS orders JOIN edge_4 AS customer ON o_cust = c_id LIMIT 3) AS b
+    SELECT b.`k` FROM (SELECT /*+ BROADCAST(`customer`) */ c_nation AS k FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id LIMIT 3) AS b
     because a query over bergen and oslo is answered there: ~3 rows travel instead of ~1650000
     → edge 3 to tromso (~3 rows, 12 B)
-fragment 5 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from oslo
+fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from oslo
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_order, a.k, b.k FROM edge_1 AS a JOIN lineitem AS lineitem ON l_qty = a.k JOIN edge_3 AS b ON l_qty = b.k
     because the links take ~0.3 s, ~5.9 s at oslo
-    → edge 5 to tromso (~0 rows, 0 B)
-finish at tromso: gather edge 5 from tromso
+    → edge 4 to tromso (~0 rows, 0 B)
+finish at tromso: gather edge 4 from tromso
 */

@@ -235,3 +235,42 @@ fragment 5 at tromso: reads edge 1 from oslo, bergen; edge 3 from bergen
     → edge 4 to tromso (~15000 rows, 468.8 KiB)
 finish at tromso: gather edge 4 from tromso
 */
+
+-- case: keys of two reductions at one member come there once
+-- rules: filters,semijoin
+-- at: tromso
+SELECT a.l_price, o_id FROM lineitem AS a JOIN orders ON a.l_order = o_id JOIN customer ON o_cust = c_id JOIN sales ON s_cust = c_id WHERE c_name = 'x' AND o_total = 3
+/*
+plan, result at tromso
+fragment 1 at bergen: reads table customer
+    scan, filter, distinct
+    SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    because customer is there; its keys spare other rows the way
+    → edge 2 to oslo (~1434 rows, 11.2 KiB)
+fragment 2 at oslo: reads table orders; edge 2 from bergen
+    scan, filter, join
+    SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 3
+    because orders is there; rows without an equal in customer stay
+    → edge 1 to tromso (~143 rows, 2.2 KiB)
+fragment 3 at bergen: reads table customer
+    scan, filter
+    SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
+    because customer is there
+    → edge 3 to tromso (~1500 rows, 11.7 KiB)
+fragment 4 at oslo: reads table sales; edge 2 from bergen
+    scan, join
+    SELECT /*+ BROADCAST(key_2) */ sales.`s_cust` FROM sales AS sales LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_2 ON sales.`s_cust` = key_2.`c_id`
+    because sales is there; rows without an equal in customer stay
+    → edge 4 to tromso (~14342 rows, 112.1 KiB)
+fragment 5 at bergen: reads table sales; table customer
+    scan, filter, join
+    SELECT /*+ BROADCAST(key_3) */ sales.`s_cust` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_3 ON sales.`s_cust` = key_3.`c_id`
+    because sales is there; rows without an equal in customer stay
+    → edge 4 to tromso (~0 rows, 2 B)
+fragment 6 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen; edge 4 from oslo, bergen
+    scan, join
+    SELECT /*+ BROADCAST(`orders`, `customer`, `sales`) */ a.l_price, o_id FROM lineitem AS a JOIN edge_1 AS orders ON a.l_order = o_id JOIN edge_3 AS customer ON o_cust = c_id JOIN edge_4 AS sales ON s_cust = c_id
+    because the links take ~0.03 s, ~0.054 s at oslo
+    → edge 5 to tromso (~15000 rows, 351.6 KiB)
+finish at tromso: gather edge 5 from tromso
+*/

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from skerry.catalog.footers import Footers
+from skerry.catalog.agreement import disagreement, is_merged
+from skerry.catalog.footers import Footers, columns_of
+from skerry.catalog.headers import header_difference
 from skerry.catalog.listing import ListingError, list_table, unread_by_sail
 from skerry.config.yaml_nodes import Notes
 from skerry.model.columns import difference
@@ -40,13 +42,17 @@ def _columns(
     """The columns as far as they can be known without Spark; () when they cannot."""
     try:
         listing = list_table(config.data_root, table, config.limits.table_files)
-        if is_sail and (how := unread_by_sail(listing.root, listing.files)):
-            notes.note(f"{table.key}.path", how)
-        footer = footers.of(listing) if table.format == "parquet" else None
+        read = footers.each(listing.files, listing.stamps) if table.format == "parquet" else []
+        wrong = (
+            unread_by_sail(listing.root, listing.files) if is_sail else "",
+            disagreement(table, listing, read, is_sail) if read else header_difference(table, listing),
+        )
     except ListingError as error:
         notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))
         return table.columns
     except SiteError as error:
         notes.note(f"{table.key}.path", error.message)
         return table.columns
-    return table.columns or (footer.columns if footer else ())
+    for how in filter(None, wrong):
+        notes.note(f"{table.key}.path", how)
+    return table.columns or (() if is_merged(table) else columns_of(listing, read))

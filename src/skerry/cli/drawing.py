@@ -23,7 +23,7 @@ HEADLINE = 22  # from line to line
 _PORT = 11  # between the ends of two lines at one place
 _LANE = 20  # between lines that pass above members
 # Characters of a line: small text in a card, a card's head, a member's name beside its role.
-_CHARS, _HEAD_CHARS, _NAME_CHARS = 58, 46, 28
+_CHARS, _HEAD_CHARS, _NAME_CHARS = 58, 50, 28
 _TITLE_PX = 10.5  # of a character, about as wide as they come
 _REASON_LINES = 2
 _STYLE = """

@@ -1,29 +1,34 @@
-"""Logs: how a member's process writes its own, and which lines of all members `skerry up` shows.
+"""Logs: where a member's process writes its own, and which lines of all members `skerry up` shows.
 
-Members that `up` starts write JSON lines, so that it need not guess where a record begins and how bad it is.
+Members that `up` starts write JSON lines (member/loglines.py), so that nobody has to guess how bad a line is.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-import time
 from collections import deque
+from datetime import datetime
 from enum import Enum
 
 import msgspec
 
+from skerry.member.loglines import JsonLines, TextLines
+
 HELD_LINES = 100  # of one member, while it starts
-_TEXT = "%(asctime)s %(levelname)-7s %(name)s %(message)s"
 
 
 class Record(msgspec.Struct, frozen=True):
-    """One record of a member's log. `level` is a number of `logging`; `at` counts seconds, as time.time()."""
+    """What is shown of one record of a member's log; `trace` is Python's, of an error that nobody expected."""
 
-    at: float
-    level: int
-    logger: str
-    message: str
+    time: datetime
+    level: str
+    text: str
+    trace: str = ""
+
+    @property
+    def lines(self) -> str:
+        return f"{self.text}\n{self.trace}" if self.trace else self.text
 
 
 # A member's record, or a line that something else wrote: its JVM, or Python when it ends.
@@ -42,16 +47,10 @@ class Phase(Enum):
 _LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
 
 
-class _JsonLines(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        message = super().format(record)  # with its traceback, if it has one
-        return msgspec.json.encode(Record(record.created, record.levelno, record.name, message)).decode()
-
-
 def set_up_log(*, is_debug: bool = False, is_json: bool = False) -> None:
     """The log of a member's process: one record a line, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonLines("%(message)s") if is_json else logging.Formatter(_TEXT))
+    handler.setFormatter(JsonLines() if is_json else TextLines())
     root = logging.getLogger("skerry")
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if is_debug else logging.INFO)
@@ -69,8 +68,8 @@ def read_line(raw: bytes) -> Line:
 def line_text(member: str, width: int, line: Line) -> str:
     """For a log of several members: each line names its own, padded to `width`."""
     if isinstance(line, Record):
-        clock = time.strftime("%H:%M:%S", time.localtime(line.at)) + f".{int(line.at % 1 * 1000):03}"
-        text = f"{clock} {logging.getLevelName(line.level):<7} {line.message}"
+        clock = line.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
+        text = f"{clock} {line.level.upper():<7} {line.lines}"
     else:
         text = line
     return "\n".join(f"{member:<{width}}  {each}" for each in text.split("\n"))
@@ -79,7 +78,7 @@ def line_text(member: str, width: int, line: Line) -> str:
 def is_shown(line: Line, phase: Phase) -> bool:
     """Whether it goes to a terminal, where nobody asked for more."""
     if isinstance(line, Record):
-        return line.level >= _LEAST[phase]
+        return logging.getLevelNamesMapping().get(line.level.upper(), logging.WARNING) >= _LEAST[phase]
     return phase is Phase.UP
 
 
@@ -90,7 +89,7 @@ class Held:
         self._lines: dict[str, deque[str]] = {}
 
     def keep(self, member: str, line: Line) -> None:
-        text = line.message if isinstance(line, Record) else line
+        text = line.lines if isinstance(line, Record) else line
         self._lines.setdefault(member, deque(maxlen=HELD_LINES)).append(text)
 
     def last(self, member: str, count: int) -> str:

@@ -28,7 +28,7 @@ COMMANDS = {
 
 # These run members, or read their configuration; the others only talk to one (docs/client.md).
 NEEDING_MEMBER = ("check", "demo", "up")
-MEMBER_PACKAGES = ("networkx", "numpy", "pyspark", "sqlglot", "uvloop", "yaml")
+MEMBER_PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
 
 BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE
 

@@ -91,17 +91,19 @@ class Prompt:
         )
 
     def run(self) -> None:
-        member = self._runner.connection().member
-        click.echo(f"Connected to {member}. Type help for help.")
+        connection = self._runner.connection()
+        click.echo(f"Connected to {connection.member}. Type help for help.")
+        place = self._runner.place()
         while True:
             try:
-                text = self._session.prompt(f"{member}> ").strip()
+                text = self._session.prompt(f"{place}> ").strip()
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 return
             if not self.handle(text):
                 return
+            place = self._runner.place() or place
 
     def handle(self, text: str) -> bool:
         """Do what was typed; False to leave. Errors are shown, and the prompt goes on."""

@@ -44,10 +44,21 @@ class Runner:
         return self.view.output_format in BINARY
 
     def connection(self) -> Connection:
-        if self._connection is None or not self._connection.usable:
+        before = self._connection
+        if before is None or not before.usable:
             self.close()
             self._connection = connect(self.url, fault_policy=self._fault_policy)
-        return self._connection
+            if before is not None:
+                self._connection.schema_name = before.schema_name  # that of the last USE
+            return self._connection
+        return before
+
+    def place(self) -> str:
+        """Member and schema, as a URL has them; "" while there is no connection."""
+        if self._connection is None or not self._connection.usable:
+            return ""
+        member, schema = self._connection.member, self._connection.schema_name
+        return f"{member}/{schema}" if schema else member
 
     def run(self, statement: str) -> None:
         """Run one statement to its end and write its rows to standard output."""
@@ -55,6 +66,8 @@ class Runner:
         with self.connection().cursor() as cursor:
             with watch, self._live.during(cursor, watch.started):
                 cursor.execute(statement, timeout_s=self._timeout_s)
+            for _, warning in cursor.messages:
+                click.echo(click.style("warning: ", fg="yellow", bold=True) + str(warning), err=True)
             if first_word(statement) == "EXPLAIN" and self.view.is_for_people and cursor.description is not None:
                 self.show_plan([str(line) for (line,) in cursor.fetchall()])
             else:

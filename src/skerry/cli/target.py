@@ -13,7 +13,8 @@ from skerry.client.url import SCHEME, SCHEME_TLS
 
 VARIABLE = "SKERRY_URL"
 _URL = re.compile(rf"({re.escape(SCHEME)}|{re.escape(SCHEME_TLS)})://.*", re.IGNORECASE | re.DOTALL)
-_PLACE = re.compile(r"[^\s'\"`();/]+:[0-9]+(/\S*)?")  # host:port; no SQL looks like it
+# No SQL looks like these. One with another scheme is no URL of ours, and the client says so.
+_PLACE = re.compile(r"[^\s'\"`();/]+:[0-9]+(/\S*)?|[A-Za-z][A-Za-z0-9+.-]*://\S*")
 
 Words = tuple[str, ...]
 Command = TypeVar("Command", bound=Callable[..., object])
@@ -26,10 +27,9 @@ def target_argument(form: str) -> Callable[[Command], Command]:
 
 def read_url(words: Words) -> str:
     """`[URL]`"""
-    url, more = _read(words, "")
-    if more:
-        raise click.UsageError(f"one URL is enough: {more[0]!r} is too much")
-    return url
+    if len(words) > 1:
+        raise click.UsageError(f"one URL is enough: {words[1]!r} is too much")
+    return words[0] if words else _known()
 
 
 def read_url_and(what: str, words: Words) -> tuple[str, str]:
@@ -42,21 +42,20 @@ def read_url_and(what: str, words: Words) -> tuple[str, str]:
 
 def read_url_and_maybe(what: str, words: Words) -> tuple[str, str | None]:
     """`[URL] [WHAT]`"""
-    url, rest = _read(words, what)
+    has_url = bool(words) and is_url(words[0])
+    rest = words[1:] if has_url else words
     if len(rest) > 1:
-        raise click.UsageError(f"one {what} is enough: {rest[1]!r} is too much (put quotes around the {what})")
-    return url, rest[0] if rest else None
+        named = "" if has_url else f"{words[0]!r} is no URL ({SCHEME}://host:port), and "
+        raise click.UsageError(f"{named}one {what} is enough: put quotes around it, or leave out {rest[1]!r}")
+    return words[0] if has_url else _known(), rest[0] if rest else None
 
 
 def is_url(word: str) -> bool:
     return bool(_URL.fullmatch(word) or _PLACE.fullmatch(word))
 
 
-def _read(words: Words, what: str) -> tuple[str, Words]:
-    # Two words are a URL and the rest, however the URL is written: a host's name alone is one too.
-    if words and (is_url(words[0]) or len(words) > bool(what)):
-        return words[0], words[1:]
+def _known() -> str:
     url = os.environ.get(VARIABLE, "").strip()
     if not url:
         raise click.UsageError(f"which member? Give its URL ({SCHEME}://host:port), or set {VARIABLE}")
-    return url, words
+    return url

@@ -97,8 +97,8 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
                 # in which nobody is served.
                 gc.collect()
                 gc.freeze()
-                # Whoever started this process waits for this line.
-                print(f"skerry: {member.name} is ready at {member_config.url}", flush=True)
+                # Whoever started this process waits for this line. Files of TLS may be elsewhere at clients.
+                print(f"skerry: {member.name} is ready at {member_config.url.partition('?')[0]}", flush=True)
                 await stopping.wait()
         finally:
             await member.stop()

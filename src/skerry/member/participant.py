@@ -57,6 +57,7 @@ class Participant:
         around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
+        self._readers: dict[int, set[int]] = {}  # the fragments that still read each edge
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
         self._spools: list[Spool] = []
@@ -124,6 +125,7 @@ class Participant:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
                 self._expect(leaf)
+                self._readers.setdefault(leaf.edge, set()).add(fragment.id)
         running.work = self._own(self._run(running))
 
     def _expect(self, leaf: EdgeLeaf) -> None:
@@ -164,8 +166,7 @@ class Participant:
                 raise
             finally:
                 running.in_spark = False
-                around.taskport.close_edges(self.query, job.edges.values())
-                self._stop_senders(fragment)
+                self._close_edges(fragment)
         finally:
             if slots and around.engine.source_slots is not None:
                 around.engine.source_slots.give_back(slots)
@@ -176,11 +177,16 @@ class Participant:
                 learn(fragment, tables, result, around.tables)
             await self._settle(running, result)
 
-    def _stop_senders(self, fragment: Fragment) -> None:
-        """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing."""
-        for leaf in fragment.leaves:
-            if isinstance(leaf, EdgeLeaf):
-                for each in self._arriving[leaf.edge]:
+    def _close_edges(self, fragment: Fragment) -> None:
+        """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing.
+
+        Not so for an edge that another fragment here reads as well; the last of them closes it.
+        """
+        for edge in {leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)}:
+            self._readers[edge].discard(fragment.id)
+            if not self._readers[edge]:
+                self._around.taskport.close_edge(self.query, edge)
+                for each in self._arriving[edge]:
                     each.channel.stop_sending()
 
     async def _stop(self, running: Running) -> None:
@@ -189,7 +195,7 @@ class Participant:
         self._around.taskport.close_sink(self.query, running.fragment.id)
         if not running.in_spark and running.work is not None:
             running.work.cancel()
-            self._stop_senders(running.fragment)
+            self._close_edges(running.fragment)
         await stop_jobs(self.query, [running], self._around)
 
     def _job(self, running: Running, tables: dict[str, TableFiles], engine: Engine, through_driver: bool) -> Job:
@@ -210,6 +216,9 @@ class Participant:
             parameters={name: from_value(value) for name, value in execute.parameters.items()},
             sink=sink,
             is_narrow=fragment.is_narrow,
+            order=fragment.output.order,
+            keys=fragment.output.keys,
+            operator_depth=fragment.operator_depth,
         )
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:

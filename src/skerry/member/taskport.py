@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -21,7 +21,6 @@ from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
-from skerry.spark.engine import EdgeInput
 from skerry.spark.inside import Delivery, Door, Handover, open_door
 from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
@@ -118,9 +117,9 @@ class TaskPort:
             connection.abort()
             task.cancel()
 
-    def close_edges(self, query: QueryId, edges: Iterable[EdgeInput]) -> None:
-        """The job that read these edges has ended. After a LIMIT its Python workers would go on waiting for rows."""
-        self._close(query, {("edge", edge.edge) for edge in edges})
+    def close_edge(self, query: QueryId, edge: int) -> None:
+        """The jobs that read the edge have ended. After a LIMIT their Python workers would go on waiting for rows."""
+        self._close(query, {("edge", edge)})
 
     def close_sink(self, query: QueryId, fragment: int) -> None:
         """Nobody wants this fragment's rows any more: its tasks, now and later ones, are refused."""

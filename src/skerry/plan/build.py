@@ -35,7 +35,7 @@ class Builder(Fragments):
     """Adds what a plan ends in: the rest in one Spark, or the same at every part."""
 
     def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape, mergeable: bool, is_narrow: bool) -> None:
-        super().__init__(nonce, limits)
+        super().__init__(nonce, limits, site.egress)
         self._site = site
         self._shape = shape
         self._mergeable = mergeable

@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from sqlglot import exp
 
-from skerry.model.fragment import Fragment, Leaf, Output
+from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Output
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
+from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
+from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention
-from skerry.sql.statement import render
+
+
+class _Arrives(NamedTuple):
+    """An edge that a member has been sent: every row of something, or the keys among these columns."""
+
+    edge: int
+    columns: tuple[Column, ...]
+    senders: tuple[str, ...]
+    is_keys: bool
 
 
 class Fragments:
     """Collects them. `mentions`, by name, are those of the tree that is being read; `key_prefix` begins no name in it.
 
-    `known`: the names of what each fragment sends (known.py), by its id.
+    `known`: the names of what each fragment sends (known.py), by its id. `egress`: fragments tell what it asks about.
     """
 
-    def __init__(self, nonce: str, limits: Limits) -> None:
+    def __init__(self, nonce: str, limits: Limits, egress: EgressRules | None = None) -> None:
         self.limits = limits
+        self._egress = egress
         self.fragments: list[Fragment] = []
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
@@ -30,6 +42,8 @@ class Fragments:
         self._next_edge = 1
         self._leaves = 0
         self._keys = 0
+        # By receiver and by what the rows are of.
+        self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
     def add(
         self,
@@ -47,8 +61,19 @@ class Fragments:
         fragment_id = len(self.fragments) + 1
         if any(known):
             self.known[fragment_id] = tuple(filter(None, known))
-        sql = render(tree)
-        self.fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
+        made = make_fragment(
+            fragment_id,
+            member,
+            tree,
+            leaves,
+            output,
+            rows=rows,
+            size_bytes=size_bytes,
+            is_narrow=is_narrow,
+            reason=reason,
+            egress=self._egress,
+        )
+        self.fragments.append(made)
 
     def add_copies(
         self,
@@ -74,6 +99,24 @@ class Fragments:
     def placeholder(self) -> str:
         self._leaves += 1
         return f"leaf_{self._leaves}_{self._nonce}"
+
+    def arrives(
+        self, receiver: str, of: str, edge: int, columns: tuple[Column, ...], senders: tuple[str, ...], is_keys: bool
+    ) -> EdgeLeaf:
+        """A leaf that reads the edge; others at the receiver may read it as well. `of`: equal for the same rows."""
+        self._arriving.setdefault((receiver, of), []).append(_Arrives(edge, columns, senders, is_keys))
+        return EdgeLeaf(self.placeholder(), edge, columns, senders)
+
+    def arrived(self, receiver: str, of: str, columns: Sequence[Column], *, is_keys: bool) -> EdgeLeaf | None:
+        """A leaf over an edge that brings the same to the receiver already.
+
+        Keys are looked up only, so they may be among other columns, and come more than once; rows have to be the same
+        rows of the same columns.
+        """
+        for each in self._arriving.get((receiver, of), ()):
+            if set(columns) <= set(each.columns) if is_keys else each.columns == tuple(columns) and not each.is_keys:
+                return EdgeLeaf(self.placeholder(), each.edge, each.columns, each.senders)
+        return None
 
     def key_name(self) -> str:
         """A name for a relation of keys that nothing in the query has."""

@@ -61,7 +61,7 @@ def read_sources(
     """The sources' placeholders in the places of their names; `leaves` gets them."""
     names: dict[str, list[str | exp.Query]] = {}
     small: set[str] = set()
-    for source in sources:
+    for source in _keys_first(sources, member):
         source_names = _source_leaves(builder, source, member, leaves)
         names |= dict.fromkeys(source.mentions, source_names)
         if _is_small(builder, source, member):
@@ -83,13 +83,46 @@ def _source_leaves(builder: Fragments, source: Source, member: str, leaves: list
         names.append(leaf.placeholder)
         leaves.append(leaf)
     if remote:
-        edge = builder.edge()
-        for part in remote:
-            _add_scan(builder, source, part, edge, member)
-        placeholder = builder.placeholder()
-        names.append(placeholder)
-        leaves.append(EdgeLeaf(placeholder, edge, source.columns, tuple(part.member for part in remote)))
+        arriving = _remote_leaf(builder, source, remote, member)
+        names.append(arriving.placeholder)
+        leaves.append(arriving)
     return names
+
+
+def _remote_leaf(builder: Fragments, source: Source, remote: Sequence[TablePart], member: str) -> EdgeLeaf:
+    """What these parts send to `member`; the same rows come there once."""
+    of = signature(source.shipment.node) if source.shipment is not None else ""
+    known = builder.arrived(member, of, source.columns, is_keys=False) if of else None
+    if known is not None:
+        return known
+    edge, senders = builder.edge(), tuple(part.member for part in remote)
+    for part in remote:
+        _add_scan(builder, source, part, edge, member)
+    if not of:
+        return EdgeLeaf(builder.placeholder(), edge, source.columns, senders)
+    return builder.arrives(member, of, edge, source.columns, senders, is_keys=False)
+
+
+def _keys_first(sources: Sequence[Source], member: str) -> list[Source]:
+    """Rows that come to `member` before those that are reduced there by keys of the same: they are its keys too."""
+    asked = {
+        each for source in sources if source.shipment is not None for each in keys_at(source.shipment.node, member)
+    }
+    if not asked:
+        return list(sources)
+    return sorted(sources, key=lambda each: each.shipment is None or signature(each.shipment.node) not in asked)
+
+
+def keys_at(node: Node, member: str) -> list[str]:
+    """Signatures of those whose keys are to come to `member` while the node's own rows are reduced elsewhere."""
+    found: list[str] = []
+    below = [(child, part.member) for _, child in node.children for part in node.mention.parts if part.member != member]
+    while below:
+        child, host = below.pop()
+        if host == member and any(part.member != member for part in child.mention.parts):
+            found.append(signature(child))
+        below += [(each, part.member) for _, each in child.children for part in child.mention.parts]
+    return found
 
 
 def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, receiver: str) -> None:
@@ -267,10 +300,13 @@ def key_relation(
         if part.member == member:
             queries.append(reduced_select(builder, node, part, columns, leaves))
     if remote:
-        edge = builder.edge()
-        for part in remote:
-            add_reduced(builder, node, part, columns, Output(edge, member), is_keys=True)
-        leaf = EdgeLeaf(builder.placeholder(), edge, tuple(columns), tuple(part.member for part in remote))
+        of = signature(node)
+        leaf = builder.arrived(member, of, columns, is_keys=True)
+        if leaf is None:
+            edge, senders = builder.edge(), tuple(part.member for part in remote)
+            for part in remote:
+                add_reduced(builder, node, part, columns, Output(edge, member), is_keys=True)
+            leaf = builder.arrives(member, of, edge, tuple(columns), senders, is_keys=True)
         leaves.append(leaf)
         names = [exp.column(column.name, quoted=True) for column in columns]
         queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))

@@ -26,7 +26,17 @@ from skerry.wire.frames import (
     encode_numbered,
     size_of,
 )
-from skerry.wire.messages import PROTOCOL_VERSIONS, Goodbye, Hello, Message, Ping, Pong, Refused, Welcome
+from skerry.wire.messages import (
+    CONTROL_VERSIONS,
+    PROTOCOL_VERSIONS,
+    Goodbye,
+    Hello,
+    Message,
+    Ping,
+    Pong,
+    Refused,
+    Welcome,
+)
 from skerry.wire.values import error_of
 
 # A receiver acks at the latest after so many messages, long before the sender's bound is reached.
@@ -133,7 +143,7 @@ Instruction = Transmit | Deliver | PeerUp | PeerBack | Unlink | PeerLost
 def make_hello(identity: Identity, kind: str, credentials: str = "") -> Hello:
     """The first frame of a connection that is not a control connection."""
     return Hello(
-        kind, PROTOCOL_VERSIONS, identity.cluster, identity.member, identity.epoch, credentials, 0, identity.release
+        kind, _spoken(kind), identity.cluster, identity.member, identity.epoch, credentials, 0, identity.release
     )
 
 
@@ -142,14 +152,19 @@ def choose_version(hello: Hello, identity: Identity) -> int:
     # A client is told whom it reached; it need not know the cluster's name beforehand.
     if hello.cluster != identity.cluster and (hello.cluster or hello.kind != "client"):
         raise PeerError(f"this is a member of cluster {identity.cluster!r}, not of {hello.cluster[:100]!r}")
-    common = set(hello.versions) & set(PROTOCOL_VERSIONS)
+    spoken = _spoken(hello.kind)
+    common = set(hello.versions) & set(spoken)
     if not common:
         raise VersionError(
             f"{hello.member[:100]} speaks protocol versions {_listed(hello.versions)} and"
-            f" {identity.member} {_listed(PROTOCOL_VERSIONS)}",
+            f" {identity.member} {_listed(spoken)}",
             suggestion="update the older of the two",
         )
     return max(common)
+
+
+def _spoken(kind: str) -> tuple[int, ...]:
+    return CONTROL_VERSIONS if kind == "control" else PROTOCOL_VERSIONS
 
 
 def _listed(versions: Sequence[int]) -> str:
@@ -205,7 +220,7 @@ class Session:
         """The first frame of a link that this side dials."""
         return Hello(
             kind="control",
-            versions=PROTOCOL_VERSIONS,
+            versions=CONTROL_VERSIONS,
             cluster=self.identity.cluster,
             member=self.identity.member,
             epoch=self.identity.epoch,

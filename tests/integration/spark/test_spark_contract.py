@@ -104,7 +104,7 @@ def test_order_by_may_read_an_edge_twice(engine: Engine) -> None:
             intake = Intake(1, engine.retries_tasks)
             sink = site.sink(query, intake, lanes)
             schemas: list[Any] = []
-            job = Job("sorted", "SELECT n FROM e ORDER BY n DESC", {}, {"e": edge}, {}, sink)
+            job = Job("sorted", "SELECT n FROM e ORDER BY n DESC", {}, {"e": edge}, {}, sink, order="lanes")
             result = await site.run(job, schemas.append)
             schema = decode_schema(schemas[0].arrow)
             found = []
@@ -319,7 +319,7 @@ def test_a_limit_stops_reading_an_edge_that_never_ends(engine: Engine) -> None:
             _, table = await driving
             assert table.num_rows == 5
             # A worker that waits for its edge does not see that Spark has enough: the member tells it.
-            site.port.close_edges(query, [edge])
+            site.port.close_edge(query, edge.edge)
             await until(lambda: site.port.connections(query) == 0)
 
     asyncio.run(run())

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
 import skerry
+from skerry.cli.main import MEMBER_PACKAGES
 
 CLI = Path(skerry.__file__).with_name("cli")
 TALKING = ("attach", "cancel", "explain", "prompt", "ps", "sql", "submit")
 FLOORS = ("catalog", "member", "plan", "spark", "sql", "exchange")
-PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "yaml")
 
 
 def imported(module: str) -> set[str]:
@@ -45,7 +47,9 @@ def reached(module: str) -> dict[str, set[str]]:
 def test_talking_takes_little(command: str) -> None:
     floors = {f"skerry.{floor}" for floor in FLOORS}
     for module, names in reached(command).items():
-        heavy = {name for name in names if name.split(".")[0] in PACKAGES or ".".join(name.split(".")[:2]) in floors}
+        heavy = {
+            name for name in names if name.split(".")[0] in MEMBER_PACKAGES or ".".join(name.split(".")[:2]) in floors
+        }
         assert not heavy, f"skerry {command} reaches cli/{module}.py"
 
 
@@ -55,14 +59,20 @@ def test_no_module_of_the_commands_leads_back_to_itself(module: str) -> None:
     assert not any(module in reached(each) for each in leads_to)
 
 
+def test_the_packages_of_a_member_are_those_of_its_extra() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = {re.match(r"[\w-]+", each)[0].lower() for each in project["optional-dependencies"]["member"]}  # type: ignore[index]
+    assert {"yaml" if name == "pyyaml" else name for name in named} == set(MEMBER_PACKAGES)
+
+
 @pytest.mark.parametrize("command", ["check", "demo", "up"])
 def test_without_the_members_packages_one_line_says_so(command: str, tmp_path: Path) -> None:
     """A process that finds no package but those of the client."""
     code = (
         "import importlib.util, sys\n"
-        f"for name in {PACKAGES!r}: sys.modules[name] = None\n"
+        f"for name in {MEMBER_PACKAGES!r}: sys.modules[name] = None\n"
         "real = importlib.util.find_spec\n"
-        f"importlib.util.find_spec = lambda name, *more: None if name in {PACKAGES!r} else real(name, *more)\n"
+        f"importlib.util.find_spec = lambda name, *more: None if name in {MEMBER_PACKAGES!r} else real(name, *more)\n"
         "from skerry.cli.main import main\n"
         "main()\n"
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
 from skerry.cli.logs import HELD_LINES, Held, Phase, Record, is_shown, line_text, read_line, set_up_log
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, UTC)
 
 
 @pytest.fixture
@@ -30,8 +33,8 @@ def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.Capture
     (line,) = written.readouterr().err.splitlines()
     record = read_line(line.encode())
     assert isinstance(record, Record)
-    assert (record.level, record.logger) == (logging.ERROR, "skerry.member")
-    assert record.message.startswith("query oslo/1 failed\nTraceback")
+    assert (record.level, record.text) == ("error", "query oslo/1 failed")
+    assert record.lines.startswith("query oslo/1 failed\nTraceback")
 
 
 def test_text_is_for_people_and_debug_says_more(written: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +49,7 @@ def test_what_a_member_did_not_log_is_taken_as_it_is(raw: bytes) -> None:
 
 
 def test_every_line_names_its_member() -> None:
-    lines = line_text("oslo", 6, Record(0.25, logging.WARNING, "skerry.wire", "a\nb")).split("\n")
+    lines = line_text("oslo", 6, Record(NOW, "warning", "a\nb")).split("\n")
     assert lines[0].startswith("oslo    ")
     assert lines[0].endswith(".250 WARNING a")
     assert lines[1] == "oslo    b"
@@ -59,7 +62,7 @@ def test_every_line_names_its_member() -> None:
 )
 def test_members_that_start_and_stop_together_say_less(phase: Phase, least: int) -> None:
     for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
-        assert is_shown(Record(0.0, level, "skerry.wire", "a"), phase) == (level >= least)
+        assert is_shown(Record(NOW, logging.getLevelName(level).lower(), "a"), phase) == (level >= least)
     assert is_shown("from its JVM", phase) == (phase is Phase.UP)
 
 
@@ -67,7 +70,7 @@ def test_what_was_not_shown_is_kept_for_a_while() -> None:
     held = Held()
     for number in range(2 * HELD_LINES):
         held.keep("oslo", f"line {number}")
-    held.keep("bergen", Record(0.0, logging.INFO, "skerry.wire", "listening"))
+    held.keep("bergen", Record(NOW, "info", "listening"))
     assert held.last("oslo", 2) == f"line {2 * HELD_LINES - 2}\nline {2 * HELD_LINES - 1}"
     assert held.last("oslo", 1000).count("\n") == HELD_LINES - 1
     assert (held.last("bergen", 2), held.last("tromso", 2)) == ("listening", "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import logging
+from datetime import UTC, datetime
 
 import pytest
 from rich.console import Console
@@ -73,7 +73,8 @@ class Terminals:
         monkeypatch.setattr(screen_module, "Console", lambda stderr=False: consoles[stderr])
 
 
-INFO, WARNING = (Record(0.0, level, "skerry.wire", text) for level, text in ((20, "listening"), (30, "is odd")))
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+INFO, WARNING = Record(NOW, "info", "listening"), Record(NOW, "warning", "is odd")
 
 
 def test_on_a_terminal_the_log_stands_above_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +130,7 @@ def test_members_that_are_stopped_lose_each_other_in_silence(monkeypatch: pytest
     screen = Screen(tuple(CONFIG.members))
     screen.stopping()
     screen.take("oslo", WARNING)
-    screen.take("oslo", Record(0.0, logging.ERROR, "skerry.member", "does not end"))
+    screen.take("oslo", Record(NOW, "error", "does not end"))
     assert terminals.err.getvalue().splitlines()[0] == "stopping"
     assert "is odd" not in terminals.err.getvalue()
     assert "does not end" in terminals.err.getvalue()

@@ -23,9 +23,9 @@ from skerry.cli.main import COMMANDS, main
 from skerry.cli.prompt import Prompt, history_path
 from skerry.cli.runner import Runner
 from skerry.model.limits import DEFAULT_PORT
-from skerry.wire.client_messages import ClientClose, ClientExecute, ClientStatus
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientResult, ClientStatus
 from skerry.wire.messages import Failure
-from tests.unit.client.scripted_member import WAIT_S, Answers, ScriptedMember, member_with
+from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with
 
 CITIES = pa.table({"city": ["Bergen", None], "people": [291940, 5]})
 ANSWERS = {
@@ -204,11 +204,29 @@ def test_the_prompt_connects_again_when_its_member_came_back(capsys: pytest.Capt
     with member_with(Answers(ANSWERS)) as member:
         runner = Runner(member.url, "table", None)
         first = runner.connection()
+        first.schema_name = "bergen"  # as USE does
+        assert runner.place() == "oslo/bergen"
         first._links.close()  # as if the member had gone
+        assert runner.place() == ""
         runner.run("SHOW TABLES")
         assert runner.connection() is not first
+        assert member.of(ClientExecute)[0].schema_name == "bergen"
         runner.close()
     assert "cities" in capsys.readouterr().out
+
+
+class Warns(Answers):
+    """Answers everything with a warning."""
+
+    def _execute(self, peer: Peer, message: ClientExecute) -> None:
+        peer.send(ClientResult(message.request, update_count=1, warnings=('"city" is a string here',)))
+
+
+def test_warnings_are_shown_beside_the_result() -> None:
+    with member_with(Warns({})) as member:
+        result = skerry("sql", member.url, 'DELETE FROM cities WHERE city = "city"')
+    assert result.stderr == 'warning: "city" is a string here\n'
+    assert result.stdout.startswith("(1 row changed, ")
 
 
 def on_terminal(*arguments: str, pager: str, until: bytes, lines: int = 4) -> str:

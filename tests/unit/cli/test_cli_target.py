@@ -34,7 +34,7 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
         (("a.example:1/oslo",), ("a.example:1/oslo", None)),
         (("[::1]:7100",), ("[::1]:7100", None)),
         (("skerry://a:1", "SELECT 1"), ("skerry://a:1", "SELECT 1")),
-        (("a.example", "SELECT 1"), ("a.example", "SELECT 1")),
+        (("http://a", "SELECT 1"), ("http://a", "SELECT 1")),  # the client says what is wrong with it
     ],
 )
 def test_the_first_word_is_a_url_or_the_variable_is(words: tuple[str, ...], target: tuple[str, str | None]) -> None:
@@ -50,8 +50,10 @@ def test_what_a_command_needs_beside_the_url() -> None:
         read_url_and("QUERY_ID", ("skerry://a:1",))
     with pytest.raises(UsageError, match=r"'b\.example' is too much"):
         read_url(("a.example", "b.example"))
-    with pytest.raises(UsageError, match="'2' is too much"):
+    with pytest.raises(UsageError, match=r"^one STATEMENT is enough: put quotes around it, or leave out '2'"):
         read_url_and_maybe("STATEMENT", ("skerry://a", "SELECT", "2"))
+    with pytest.raises(UsageError, match=r"^'SELECT' is no URL .*, and one STATEMENT is enough: put quotes"):
+        read_url_and_maybe("STATEMENT", ("SELECT", "2"))
 
 
 @pytest.mark.usefixtures("unknown")

@@ -47,7 +47,7 @@ def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, capl
         async with world(tmp_path) as w:
             w.spark.unread = SiteError("table t: no such thing")
             for _ in range(3):  # its own member and the others ask, and ask again
-                assert await w.tables.all() == ((), {"t": "table t: no such thing"})
+                assert await w.tables.all() == ((), {"t": "no such thing"})
             assert lines() == ["table t: no such thing"]
             w.spark.unread = SiteError("table t: another thing")
             await w.tables.named(["t"])

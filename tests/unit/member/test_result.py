@@ -116,7 +116,7 @@ def test_a_second_spool_of_one_sender_is_not_taken(tmp_path: Path) -> None:
 def test_waits_until_the_last_sender_has_finished_and_is_woken_by_it(tmp_path: Path, keys: tuple[SortKey, ...]) -> None:
     wakeups = Wakeups()
     result = Result(Rows(1, SENDERS, Finish(keys)), LIMITS, wakeups)
-    slow = spool_of(tmp_path, ends_ined=False)
+    slow = spool_of(tmp_path, finished=False)
     result.attach("bergen", spool_of(tmp_path, [(1, "a")]), lambda _: None)
     result.attach("tromso", slow, lambda _: None)
     result.schema_known(SCHEMA)
