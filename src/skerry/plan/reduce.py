@@ -15,15 +15,13 @@ from skerry.plan.condition import Condition
 from skerry.plan.estimate import held_row_bytes, row_bytes
 from skerry.plan.fragments import Fragments
 from skerry.plan.known import groups_key
-from skerry.plan.mention import Mention, Node
+from skerry.plan.mention import Mention, Node, distinct_rows, sent_rows, signature, width_of
 from skerry.plan.partials import cast
 from skerry.plan.placeholders import hint_broadcasts, replace_tables
 from skerry.plan.remembered import sent_keys
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Input, Joined
-from skerry.plan.rules.semijoin import distinct_rows, sent_rows, width_of
 from skerry.plan.source import Source
-from skerry.sql.statement import render
 from skerry.sql.types import decimal_of
 from skerry.sql.walk import find_all
 from skerry.sql.width import only_copies
@@ -36,23 +34,6 @@ def columns_of(mention: Mention, names: Sequence[str]) -> tuple[Column, ...]:
     """In the table's order."""
     wanted = {name.lower() for name in names}
     return tuple(column for column in mention.scan.table.columns if column.name.lower() in wanted)
-
-
-def signature(node: Node) -> str:
-    """Equal for mentions of which the same rows travel."""
-    mention = node.mention
-    filters = [mention.name if each.subquery else each.text for each in mention.conditions]
-    below = sorted(f"{pairs}={signature(child)}" for pairs, child in node.children)
-    below += sorted(f"{pair} in the range of {signature(other)}" for pair, other in node.ranges)
-    table = mention.scan.table
-    if mention.is_set:
-        filters.append("set")
-    filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
-    if mention.block is not None and not mention.block.is_stable:
-        filters.append(mention.name)  # another one's rows may be others, however alike they are
-    if mention.block is not None:
-        return f"({mention.block.text})[{' AND '.join(filters)}]({', '.join(below)})"
-    return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
 
 
 def read_sources(
