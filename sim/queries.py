@@ -102,6 +102,8 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
             EdgeLeaf(f"e{edge}", edge, COLUMNS, tuple(m for m, e in zip(scanning, edges, strict=True) if e == edge))
             for edge in sorted(set(edges))
         )
+        if shape == "pass" and number % 3 == 0:
+            leaves += (maker.ahead(leaves, root, scanning[0]),)
         sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
         maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
         finish = Finish(9, (root,))
@@ -153,6 +155,15 @@ class _Maker:
         self.fragments[-1] = msgspec.structs.replace(self.fragments[-1], sql=sql)
         self.lanes |= {number * 100 + lane: batches * rows for lane in range(lanes)}
         return edge
+
+    def ahead(self, leaves: tuple[EdgeLeaf, ...], root: str, beside: str) -> EdgeLeaf:
+        """What the root waits for, as for rows that its keys reduce: another fragment there reads the same edges first.
+
+        It has enough long before they end; what is made of its rows beside is none.
+        """
+        self.add(root, "limit=2", leaves, Output(3, beside))
+        self.add(beside, "limit=0", (EdgeLeaf("e3", 3, COLUMNS, (root,)),), Output(4, root))
+        return EdgeLeaf("e4", 4, COLUMNS, (beside,))
 
 
 def _broken(plan: Plan, random: Random) -> Plan:
