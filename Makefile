@@ -54,10 +54,11 @@ test-slow: MARKS := -m "slow and not spark and not sail"
 test-sail test-sites test-processes test-slow:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 
-lint: setup ## ruff and mypy --strict
+lint: setup ## ruff, mypy --strict, and that folders import only those below them
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: setup ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix
@@ -85,12 +86,14 @@ fuzz: setup ## search for bytes that crash the decoders: make fuzz SECONDS=600
 	@test -d fuzz/.tools || $(BIN)/python -m pip install --quiet --require-hashes --target fuzz/.tools -r fuzz/requirements.txt
 	@$(BIN)/python -m fuzz --seconds $(SECONDS_) $(ARGS)
 
-docs: setup ## check that the documents' links, paths and decisions are true to the tree
+docs: setup ## print the tables of states into docs/protocol.md; check that links, paths and decisions are true to the tree
+	$(BIN)/python scripts/transitions.py
 	$(PYTEST) tests/unit/test_project.py $(ARGS)
 
 lock: ## write requirements/*.txt anew from pyproject.toml (needs uv)
 	uv pip compile $(LOCK) --all-extras pyproject.toml -o requirements/all.txt
 	uv pip compile $(LOCK) --group build -o requirements/build.txt
+	uv pip compile $(LOCK) --group compat --no-deps -o requirements/compat.txt
 LOCK := --quiet --upgrade --generate-hashes --universal --python-version 3.11 --fork-strategy fewest --no-emit-index-url --no-header
 
 clean: ## remove everything that can be made again

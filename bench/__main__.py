@@ -9,7 +9,7 @@ import sys
 
 from bench.frame import Options, Report, publish
 
-NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "large", "wan", "planning")
+NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "client", "large", "wan", "planning")
 
 
 def main() -> int:

@@ -24,6 +24,7 @@ from bench.frame import CACHE, Bar, Options, Report, Samples, Skipped, seconds, 
 from bench.wan_table import ALL, CHEAPEST, INITIATOR, TABLES, as_markdown
 from skerry.client.dbapi import Cursor
 from skerry.member.planning import plan_statement
+from skerry.member.requests import RunStatement
 from skerry.model.ids import QueryId
 from skerry.plan.rules import NAMES
 from skerry.testing.checkers import same_table
@@ -31,7 +32,6 @@ from skerry.testing.cluster import LocalCluster
 from skerry.testing.nasty import SITES
 from skerry.testing.oracle import TPCH_TABLES, tpch_queries
 from skerry.testing.sites import TPCH_SITES, tpch_tables, write_config
-from skerry.wire.client_messages import ClientExecute
 
 SIDES: dict[str, dict[str, str]] = {
     ALL: {},
@@ -184,10 +184,10 @@ def _planning_ms(cluster: LocalCluster) -> dict[int, float]:
     member = cluster.members[SITES[0]]
     taken = {}
     for number, text in tpch_queries().items():
-        message = ClientExecute(0, QueryId(SITES[0], f"planned-{number}"), text, [], 0.0, 0, "")
+        statement = RunStatement(QueryId(SITES[0], f"planned-{number}"), text)
 
-        def plan(message: ClientExecute = message) -> None:
-            cluster.call(plan_statement(member, message))
+        def plan(statement: RunStatement = statement) -> None:
+            cluster.call(plan_statement(member.planner, statement))
 
         plan()
         taken[number] = 1000 * statistics.median(seconds(plan) for _ in range(PLANNED))

@@ -17,13 +17,13 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
+from metamorphic.reading import parse_fragment
 from skerry.exchange.aggregate import Aggregate
 from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, Input, Polled
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
-from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
 
 # By member and table.
@@ -50,7 +50,7 @@ class Runner:
         edges: dict[int, list[pa.Table]] = {}
         for fragment in plan.fragments:
             edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
-        found = _finished(plan, edges[plan.finish.edge])
+        found = _finished(plan, edges[plan.rows.edge])
         return [tuple(_comparable(value) for value in row) for row in found]
 
     def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:

@@ -65,8 +65,8 @@ class Planner:
                 found.append(f"fragment {fragment.id} is at {fragment.member}, which is no member")
         found += [f"edge {edge} has receivers {sorted(names)}" for edge, names in receivers.items() if len(names) != 1]
         made: set[int] = set()
-        read: list[int] = [plan.finish.edge]
-        if set(plan.finish.senders) != senders[plan.finish.edge] or receivers[plan.finish.edge] != {at}:
+        read: list[int] = [plan.rows.edge]
+        if set(plan.rows.senders) != senders[plan.rows.edge] or receivers[plan.rows.edge] != {at}:
             found.append("the result is not what the initiator waits for")
         for fragment in plan.fragments:
             for leaf in fragment.leaves:

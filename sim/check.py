@@ -118,7 +118,7 @@ def _left_at(name: str, site: Site) -> list[str]:
         "queries at the task port": len(member.taskport._queries),
         "queries to ask about": len(member.rounds.orphans.watched),
         "open questions": len(member.rounds.orphans._asked),
-        "queries that wait for a plan": sum(map(len, member._plan_asks._waiting.values())),
+        "queries that wait for a plan": sum(map(len, member.taking_part._plan_asks._waiting.values())),
         "Spark jobs": len(site.engine.jobs),
     }
     counts["source slots taken"] = site.engine.slots.count - site.engine.slots.free

@@ -9,7 +9,7 @@ import msgspec
 
 from sim.engine import COLUMNS, Row
 from skerry.config import FaultPolicy
-from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, SortKey
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, Rows, SortKey
 from skerry.model.ids import QueryId
 from skerry.plan.cache import fingerprint
 
@@ -106,14 +106,14 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
             leaves += (maker.ahead(leaves, root, scanning[0]),)
         sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
         maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
-        finish = Finish(9, (root,))
+        ends_in = Rows(9, (root,))
     else:
         order = {"gather": "any", "limit": "any", "driver": "any"}.get(shape, shape)
         for member in scanning:
             maker.scan(member, initiator, 9, order, through_driver)
         keys = _KEYS if shape == "merge" else ()
-        finish = Finish(9, tuple(scanning), keys, 0, limit if shape == "limit" else None)
-    plan = Plan("", tuple(maker.fragments), finish, {})
+        ends_in = Rows(9, tuple(scanning), Finish(keys, 0, limit if shape == "limit" else None))
+    plan = Plan("", tuple(maker.fragments), ends_in, {})
     if may_fail and random.random() < 0.3:
         plan = _broken(plan, random)
         fails = True

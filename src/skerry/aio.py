@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar
 import pyarrow as pa
 
 from skerry.client import dbapi
-from skerry.client.dbcursor import Parameters
+from skerry.client.arguments import Parameters
 from skerry.client.pep249 import Description, Row
 from skerry.client.prepared import PreparedStatement as SyncStatement
 from skerry.client.status import QueryStatus

@@ -1,4 +1,4 @@
-"""SQLAlchemy 2 dialect: `create_engine("skerry://host:port/schema")`, or `skerry+tls://…?authority=ca.pem`.
+"""SQLAlchemy dialect, for 1.4 and 2.x: `create_engine("skerry://host:port/schema")`, or `skerry+tls://…?authority=ca.pem`.
 
 Schemas are members: `Table("orders", …)` is the table with all its parts, `schema="oslo"` the part at one member.
 Each statement commits by itself, so commit and rollback do nothing.
@@ -9,15 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import exc, pool
 from sqlalchemy.engine import URL, Connection
 from sqlalchemy.engine.default import DefaultDialect
-from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, ReflectedColumn
 from sqlalchemy.sql import compiler, sqltypes
 from sqlalchemy.sql.compiler import GenericTypeCompiler, IdentifierPreparer, SQLCompiler
 from sqlalchemy.types import TypeEngine, UserDefinedType
+
+if TYPE_CHECKING:  # 1.4 has no types of its own
+    from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, ReflectedColumn
 
 __all__ = ["Nested", "SkerryDialect"]
 
@@ -32,7 +34,7 @@ TLS_FILES = ("authority", "certificate", "key")
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)", re.IGNORECASE)
 
 
-class Nested(UserDefinedType[Any]):
+class Nested(UserDefinedType):  # type: ignore[type-arg]  # 1.4 takes none
     """An array, map or struct: values are lists and dicts. `spark_type` is Spark's text for it."""
 
     cache_ok = True
@@ -51,7 +53,7 @@ TYPES: dict[str, type[TypeEngine[Any]]] = {
     "int": sqltypes.INTEGER,
     "bigint": sqltypes.BIGINT,
     "float": sqltypes.REAL,
-    "double": sqltypes.DOUBLE,
+    "double": getattr(sqltypes, "DOUBLE", sqltypes.FLOAT),  # 1.4 has no other
     "string": sqltypes.String,
     "binary": sqltypes.LargeBinary,
     "date": sqltypes.DATE,
@@ -143,6 +145,7 @@ class SkerryDialect(DefaultDialect):
     default_paramstyle = "qmark"
     statement_compiler = SkerryCompiler
     type_compiler_cls = SkerryTypes
+    type_compiler: Any = SkerryTypes  # 1.4's name for it, which 2.x takes as well
     preparer: type[IdentifierPreparer] = SkerryIdentifiers
     poolclass = pool.QueuePool
 
@@ -163,8 +166,11 @@ class SkerryDialect(DefaultDialect):
 
         return skerry
 
+    # 1.4's name for it; in 2.x an attribute of each dialect hides it.
+    dbapi: Any = import_dbapi
+
     def create_connect_args(self, url: URL) -> ConnectArgsType:
-        if not url.host or not url.port:
+        if not url.host:
             raise exc.ArgumentError("write skerry://host:port/schema")
         host = f"[{url.host}]" if ":" in url.host else url.host
         scheme = "skerry+tls" if url.drivername.endswith("+tls") else "skerry"
@@ -181,7 +187,8 @@ class SkerryDialect(DefaultDialect):
         files = {name: given[name] for name in TLS_FILES if name in given}
         if files:
             options["tls"] = files
-        return [f"{scheme}://{host}:{url.port}/{url.database or ''}"], options
+        place = host if url.port is None else f"{host}:{url.port}"
+        return [f"{scheme}://{place}/{url.database or ''}"], options
 
     # --- transactions, of which there are none -----------------------------------------------------
     def do_rollback(self, dbapi_connection: Any) -> None:

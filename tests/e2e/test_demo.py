@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -155,17 +156,26 @@ class TestUp:
         self, start: type[Started], file: Path, number: signal.Signals
     ) -> None:
         up = start("up", file)
-        up.wait_for("all members are ready")
-        address = yaml.safe_load(file.read_text())["members"]["kiosk"]["address"]
-        with skerry.connect(f"skerry://{address}") as connection:
+        up.wait_for("Ctrl-C stops all of them")
+        addresses = {name: each["address"] for name, each in yaml.safe_load(file.read_text())["members"].items()}
+        shown = [line.split() for line in up.output.splitlines()]
+        for name, address in addresses.items():
+            (row,) = (words for words in shown if words[:2] == [name, "ready"] and len(words) > 5)
+            assert row[-1] == f"skerry://{address}"
+        assert ["skerry", "sql", f"skerry://{addresses['oslo']}"] in shown
+        assert "WARNING" not in up.output, up.output
+        with skerry.connect(f"skerry://{addresses['kiosk']}") as connection:
             assert connection.cursor().execute("SELECT count(*) FROM orders").fetchall() == [(15000,)]
         up.process.send_signal(number)
         assert up.wait() == 0, up.output
         assert "Traceback" not in up.output
 
     def test_a_member_that_dies_ends_it(self, start: type[Started], file: Path) -> None:
-        up = start("up", file)
+        up = start("up", "--debug", file)
         up.wait_for("all members are ready")
+        for member in ("oslo ", "kiosk"):  # every line says whose it is
+            assert re.search(rf"^{member}  [0-9:.]+ INFO    \S", up.output, re.MULTILINE)
+        assert re.search(r"^(oslo |kiosk)  [0-9:.]+ DEBUG   \S", up.output, re.MULTILINE)
         (victim,) = [each for each in up.look() if command_of(each).endswith("--member kiosk --until-input-ends")]
         victim.kill()
         assert up.wait() == 1

@@ -23,6 +23,7 @@ from skerry.model.fragment import Plan
 from skerry.model.limits import Limits
 from skerry.model.table import ColumnStats, PartStats, TablePart
 from skerry.plan.cut import Site, make_plan
+from skerry.plan.egress import EgressRules
 from skerry.plan.explain import explain
 from skerry.plan.rules import Rules, read_rules
 from skerry.sql.statement import Query, analyse
@@ -109,9 +110,9 @@ def known_stats(member: str, table: str) -> PartStats | None:
 CONFIG, CATALOG = cluster()
 
 
-def site(initiator: str, rules: Rules, topology: Topology | None = None) -> Site:
+def site(initiator: str, rules: Rules, topology: Topology | None = None, egress: EgressRules | None = None) -> Site:
     data = tuple(name for name, member in CONFIG.members.items() if member.role is Role.DATA)
-    return Site(initiator, data, rules, topology)
+    return Site(initiator, data, rules, topology, egress=egress)
 
 
 def linked(links: Any, capacity: Mapping[str, int] | None = None) -> Topology:
@@ -128,8 +129,15 @@ def bound(sql: str, parameters: Any = None) -> Query:
     return query
 
 
-def planned(sql: str, at: str = "oslo", parameters: Any = None, limits: Limits = LIMITS, rules: str = "none") -> Plan:
-    return make_plan(bound(sql, parameters), CATALOG, site(at, Rules(read_rules(rules))), limits)
+def planned(
+    sql: str,
+    at: str = "oslo",
+    parameters: Any = None,
+    limits: Limits = LIMITS,
+    rules: str = "none",
+    egress: EgressRules | None = None,
+) -> Plan:
+    return make_plan(bound(sql, parameters), CATALOG, site(at, Rules(read_rules(rules)), egress=egress), limits)
 
 
 @dataclass

@@ -151,7 +151,7 @@ fragment 2 at tromso: reads table events
     SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~300 rows, 16.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
-    scan, filter, union, aggregate, sort, limit
+    scan, union, aggregate, sort, limit
     (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     because the links take ~0.0052 s, ~0.0058 s at oslo
     → edge 2 to oslo, in order, through the driver (~5 rows, 280 B)
@@ -214,7 +214,7 @@ fragment 2 at tromso: reads table logs
     SELECT level AS part_0, id > 7 AS part_1 FROM logs AS logs WHERE id > 2 GROUP BY level, id > 7
     → edge 1 to oslo (~600000 rows, 14.3 MiB)
 fragment 3 at oslo: reads table logs; edge 1 from bergen, tromso
-    scan, filter, union, aggregate, limit
+    scan, filter, union, aggregate
     (SELECT level, approx_count_distinct(id > 7), count(DISTINCT level), approx_count_distinct(DISTINCT level) FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `level` WHERE FALSE) AS logs GROUP BY ROLLUP (level) LIMIT 0) UNION ALL (SELECT part_0 AS `level`, approx_count_distinct(part_1), count(DISTINCT part_0), approx_count_distinct(DISTINCT part_0) FROM (SELECT level AS part_0, id > 7 AS part_1 FROM logs AS logs WHERE id > 2 GROUP BY level, id > 7 UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY ROLLUP (part_0) HAVING approx_count_distinct(part_0) > 0)
     because the links take ~2 s, ~2.9 s at tromso
     → edge 2 to oslo (~299999 rows, 20.6 MiB)

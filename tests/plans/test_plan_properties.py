@@ -88,7 +88,7 @@ def test_a_literal_that_looks_like_a_placeholder_stays_one() -> None:
     plain = bound("SELECT o_id FROM orders JOIN customer ON o_cust = c_id")
     nonce = xxhash.xxh3_64_hexdigest(render(plain.tree).encode())
     plan = planned(f"SELECT 'leaf_1_{nonce}' AS x FROM orders JOIN customer ON o_cust = c_id")
-    (root,) = [fragment for fragment in plan.fragments if fragment.output.edge == plan.finish.edge]
+    (root,) = [fragment for fragment in plan.fragments if fragment.output.edge == plan.rows.edge]
     assert f"'leaf_1_{nonce}'" in root.sql
     assert all(nonce not in leaf.placeholder for leaf in root.leaves)
 

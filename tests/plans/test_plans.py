@@ -57,14 +57,14 @@ def test_fragments_are_sql_that_reads_its_leaves_and_nothing_else(case: Case) ->
 def test_every_edge_has_one_receiver_and_its_senders(case: Case) -> None:
     """Several fragments of the receiver may read it, after it has been made and as it is."""
     plan = case.plan
-    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.finish.edge: (case.at, plan.finish.senders)}
+    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.rows.edge: (case.at, plan.rows.senders)}
     columns: dict[int, tuple[Column, ...]] = {}
     made: set[int] = set()
     for fragment in plan.fragments:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
                 assert leaf.edge in made
-                assert leaf.edge != plan.finish.edge
+                assert leaf.edge != plan.rows.edge
                 assert readers.setdefault(leaf.edge, (fragment.member, leaf.senders)) == (fragment.member, leaf.senders)
                 assert columns.setdefault(leaf.edge, leaf.columns) == leaf.columns
         made.add(fragment.output.edge)
@@ -103,14 +103,14 @@ def test_tables_are_read_where_they_are_under_their_own_names(case: Case) -> Non
 
 
 def sorts_alike(plan: Plan, fragment: Fragment) -> bool:
-    keys = fragment.output.keys if fragment.output.edge == plan.finish.edge else ()
+    keys = fragment.output.keys if fragment.output.edge == plan.rows.edge else ()
     return not plan.finish.keys or not keys or keys == plan.finish.keys
 
 
 @EACH
 def test_bounds_are_applied_once_and_orders_are_kept(case: Case) -> None:
     plan = case.plan
-    roots = [fragment for fragment in plan.fragments if fragment.output.edge == plan.finish.edge]
+    roots = [fragment for fragment in plan.fragments if fragment.output.edge == plan.rows.edge]
     for fragment in roots:
         tree = parsed(fragment.sql)
         has_bounds = bool(tree.args.get("limit") or tree.args.get("offset"))

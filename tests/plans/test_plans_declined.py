@@ -198,7 +198,7 @@ def test_units_are_no_columns_and_dates_are() -> None:
     for value in ("date_add(a.o_date, 3)", "date_add(DAY, 3, a.o_date)", "datediff(a.o_date, b.o_date)"):
         plan = make_plan(bound(f"SELECT {value} AS d FROM {same}"), CATALOG, site(0.001, "tromso", Rules()), LIMITS)
         assert any("a, b are joined there" in fragment.reason for fragment in plan.fragments), plan.fragments
-        (root,) = [fragment for fragment in plan.fragments if fragment.output.edge == plan.finish.edge]
+        (root,) = [fragment for fragment in plan.fragments if fragment.output.edge == plan.rows.edge]
         assert "DAY" not in value or "(DAY, 3, " in root.sql
         assert "o_date" in root.sql
         assert " a.o_date" not in root.sql.replace("(", " ")

@@ -303,7 +303,7 @@ def test_every_rule_has_its_module_and_plans_that_it_makes(name: str) -> None:
 def joins_on(plan: Plan) -> bool:
     """Does a fragment beside the root read what was joined before?"""
     return any(
-        re.search(r"leaf_\w+ AS joined_", fragment.sql) and fragment.output.edge != plan.finish.edge
+        re.search(r"leaf_\w+ AS joined_", fragment.sql) and fragment.output.edge != plan.rows.edge
         for fragment in plan.fragments
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
+from metamorphic.reading import parse_fragment
 from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
-from skerry.plan.reading import parse_fragment
 from skerry.plan.rules import NAMES, NO_RULES, Rules
 from skerry.sql.functions import call_name
 from tests.plans.plan_cases import CATALOG, LIMITS, bound

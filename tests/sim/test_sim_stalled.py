@@ -12,7 +12,7 @@ from sim.network import Weather
 from sim.queries import Query, Reader
 from skerry.member.answers import ran_as
 from skerry.member.initiator import Initiated
-from skerry.model.fragment import Finish, Fragment, Output, Plan
+from skerry.model.fragment import Fragment, Output, Plan, Rows
 from skerry.model.ids import QueryId
 from skerry.model.limits import MIB, Limits
 from skerry.plan.cache import fingerprint
@@ -29,7 +29,7 @@ def ran_with(credits_bytes: int) -> Actual:
     cluster = Cluster(1, 2, [], Limits(first_credits_bytes=credits_bytes, batch_rows=4), weather, temper)
     output = Output(9, "oslo", "any", (), False)
     made = (Fragment(1, "bergen", f"make=1 lanes=1 batches={BATCHES} rows=4", (), output),)
-    plan = Plan("", made, Finish(9, ("bergen",)), {})
+    plan = Plan("", made, Rows(9, ("bergen",)), {})
     plan = msgspec.structs.replace(plan, plan_id=fingerprint(plan))
     query = Query(QueryId("oslo", "q0"), plan, {100: BATCHES * 4}, "scan", Reader(), 0.0, rows=[])
     asked: list[Initiated] = []

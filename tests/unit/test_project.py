@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from scripts.transitions import DOCUMENT, TABLES, names_in, printed
+
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -51,7 +53,7 @@ def test_lock_holds_every_direct_dependency() -> None:
 
 
 def test_sqlglot_is_the_release_whose_rendering_was_proven() -> None:
-    assert f"sqlglot=={importlib.metadata.version('sqlglot')}" in PROJECT["project"]["dependencies"]
+    assert f"sqlglot=={importlib.metadata.version('sqlglot')}" in PROJECT["project"]["optional-dependencies"]["member"]
 
 
 def test_every_exception_from_the_pure_core_rule_is_still_needed() -> None:
@@ -78,6 +80,12 @@ def test_architecture_walks_through_every_folder() -> None:
     text = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
     folders = [path.parent.name for path in sorted(ROOT.glob("src/skerry/*/__init__.py"))]
     assert [folder for folder in folders if f"{folder}/" not in text] == []
+
+
+def test_the_protocol_shows_every_table_of_states_as_the_code_has_it() -> None:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    assert sorted(names_in(text)) == sorted(TABLES)
+    assert printed(text) == text, "print the tables anew: make docs"
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

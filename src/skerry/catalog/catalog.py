@@ -87,9 +87,7 @@ class Catalog:
         (table,) = parts
         if default_schema:
             # A mistyped schema must not silently mean the rows of all sites.
-            if default_schema.lower() not in self._members:
-                known = [member.name for member in self._members.values()]
-                raise UserError(f"no schema {default_schema}{did_you_mean(default_schema, known)}")
+            self.schema(default_schema)
             if self._has(default_schema, table):
                 return self._part_ref(default_schema, table)
         return self._logical_ref(table) if self._holders(table) else None
@@ -127,19 +125,29 @@ class Catalog:
         part = site.parts.get(table.lower()) if site is not None else None
         return part.columns if part is not None else None
 
-    def describe(self, ref: TableRef) -> tuple[tuple[str, str], ...]:
-        """Rows (col_name, data_type)."""
-        return tuple((column.name, column.type) for column in ref.columns)
+    def schemas(self) -> tuple[str, ...]:
+        """Every member that has tables, in the order of the configuration."""
+        return tuple(member.name for name, member in self._members.items() if self._tables[name])
 
-    def show_tables(self) -> tuple[TableLine, ...]:
-        """Every logical table, by name; sums are None where a part is not known."""
-        tables = {table for member in self._members for table in self._tables[member]}
-        return tuple(self._line(table) for table in sorted(tables))
+    def schema(self, name: str) -> str:
+        """The member's own spelling; UserError for a name that is none."""
+        known = self._members.get(name.lower())
+        if known is None:
+            members = [member.name for member in self._members.values()]
+            raise UserError(f"no schema {name[:100]}{did_you_mean(name, members)}")
+        return known.name
 
-    def _line(self, table: str) -> TableLine:
-        holders = self._holders(table)
+    def show_tables(self, schema: str | None = None) -> tuple[TableLine, ...]:
+        """Every logical table by name, or the parts at one member; sums are None where a part is not known."""
+        within = list(self._members) if schema is None else [self.schema(schema).lower()]
+        tables = {table for member in within for table in self._tables[member]}
+        return tuple(self._line(table, None if schema is None else within[0]) for table in sorted(tables))
+
+    def _line(self, table: str, member: str | None) -> TableLine:
+        holders = self._holders(table) if member is None else [member]
         try:
-            parts, problem = self.parts(self._logical_ref(table)), ""
+            ref = self._logical_ref(table) if member is None else self._part_ref(member, table)
+            parts, problem = self.parts(ref), ""
         except SiteError as error:
             parts, problem = (), error.message
         rows = [part.rows for part in parts]

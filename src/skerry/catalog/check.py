@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from skerry.catalog.footers import Footers
-from skerry.catalog.listing import ListingError, list_table
+from skerry.catalog.agreement import disagreement, is_merged
+from skerry.catalog.footers import Footers, columns_of
+from skerry.catalog.headers import header_difference
+from skerry.catalog.listing import ListingError, list_table, unread_by_sail
 from skerry.config.yaml_nodes import Notes
 from skerry.model.columns import difference
 from skerry.model.config import Config, TableConfig
@@ -14,7 +16,7 @@ from skerry.model.table import Column
 
 
 def check_files(config: Config, notes: Notes, members: Collection[str] | None = None) -> None:
-    """Notes tables without files, unreadable Parquet, and parts of one table with different columns.
+    """Notes tables without files, files that the member cannot read, and parts of one table with different columns.
 
     `members` names those whose files are on this machine; None: all.
     """
@@ -24,7 +26,7 @@ def check_files(config: Config, notes: Notes, members: Collection[str] | None = 
         if members is not None and member.name not in members:
             continue
         for table in member.tables.values():
-            columns = _columns(config, table, footers, notes)
+            columns = _columns(config, table, footers, notes, is_sail=member.spark is not None and member.spark.sail)
             if not columns:
                 continue
             known_member, known = first.setdefault(table.name.lower(), (member.name, columns))
@@ -34,15 +36,23 @@ def check_files(config: Config, notes: Notes, members: Collection[str] | None = 
                 notes.note(f"{table.key}.{'columns' if table.columns else 'path'}", text)
 
 
-def _columns(config: Config, table: TableConfig, footers: Footers, notes: Notes) -> tuple[Column, ...]:
+def _columns(
+    config: Config, table: TableConfig, footers: Footers, notes: Notes, *, is_sail: bool
+) -> tuple[Column, ...]:
     """The columns as far as they can be known without Spark; () when they cannot."""
     try:
         listing = list_table(config.data_root, table, config.limits.table_files)
-        footer = footers.of(listing) if table.format == "parquet" else None
+        read = footers.each(listing.files, listing.stamps) if table.format == "parquet" else []
+        wrong = (
+            unread_by_sail(listing.root, listing.files) if is_sail else "",
+            disagreement(table, listing, read, is_sail) if read else header_difference(table, listing),
+        )
     except ListingError as error:
         notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))
         return table.columns
     except SiteError as error:
         notes.note(f"{table.key}.path", error.message)
         return table.columns
-    return table.columns or (footer.columns if footer else ())
+    for how in filter(None, wrong):
+        notes.note(f"{table.key}.path", how)
+    return table.columns or (() if is_merged(table) else columns_of(listing, read))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skerry.catalog.listing import Listing
+from skerry.catalog.listing import Listing, partitions
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
 from skerry.model.table import Column
@@ -18,12 +19,20 @@ from skerry.model.table import Column
 FOOTERS_MAX = Limits().footers
 
 
+# Files of one table mostly have the same columns, and then they share them.
+_SHAPES = 1000
+
+
 class Footer(msgspec.Struct, frozen=True):
-    """`size_bytes` is uncompressed: what a scan gives, not what the disk holds. A column's type is "" when unsure."""
+    """`size_bytes` is uncompressed: what a scan gives, not what the disk holds. A column's type is "" when unsure.
+
+    `schema`: the same columns, as Arrow sees them; one object for all files that have the same.
+    """
 
     rows: int
     size_bytes: int
     columns: tuple[Column, ...]
+    schema: Any = None
 
 
 class Footers:
@@ -34,12 +43,16 @@ class Footers:
 
     def of(self, listing: Listing) -> Footer:
         """The whole table: sums, and the columns of its first file followed by those of its directories."""
-        footers = [self._read(file, *stamp) for file, stamp in zip(listing.files, listing.stamps, strict=True)]
+        footers = self.each(listing.files, listing.stamps)
         return Footer(
             rows=sum(footer.rows for footer in footers),
             size_bytes=sum(footer.size_bytes for footer in footers),
-            columns=_with_partitions(footers[0].columns, listing) if footers else (),
+            columns=columns_of(listing, footers),
         )
+
+    def each(self, files: Sequence[str], stamps: Sequence[tuple[int, int]]) -> list[Footer]:
+        """Those of the files, in their order; SiteError when one cannot be read."""
+        return [self._read(file, *stamp) for file, stamp in zip(files, stamps, strict=True)]
 
     def reads(self) -> int:
         """How many files were opened so far."""
@@ -49,20 +62,20 @@ class Footers:
 def _read(file: str, size_bytes: int, mtime_ns: int) -> Footer:
     try:
         metadata = pq.read_metadata(file)
-        columns = _columns(metadata.schema)
+        schema, columns = _columns(metadata.schema)
     except FileNotFoundError:
         raise SiteError(f"file {os.path.basename(file)} is gone") from None
     except (pa.ArrowException, OSError) as error:
         raise SiteError(f"file {os.path.basename(file)} is not Parquet: {_first_sentence(error)}") from None
     groups = range(metadata.num_row_groups)
-    return Footer(metadata.num_rows, sum(metadata.row_group(i).total_byte_size for i in groups), columns)
+    return Footer(metadata.num_rows, sum(metadata.row_group(i).total_byte_size for i in groups), columns, schema)
 
 
 _SHARED = Footers()
 
 
-def count_rows(files: tuple[str, ...]) -> int:
-    """The rows of Parquet files as they are now, from footers that all members of this process share."""
+def footers_now(files: Sequence[str]) -> list[Footer]:
+    """The footers of Parquet files as they are now; all members of this process share them."""
     stamps = []
     for file in files:
         try:
@@ -70,26 +83,31 @@ def count_rows(files: tuple[str, ...]) -> int:
         except FileNotFoundError:
             raise SiteError(f"file {os.path.basename(file)} is gone") from None
         stamps.append((status.st_size, status.st_mtime_ns))
-    return _SHARED.of(Listing(files, 0, 0, "/", tuple(stamps))).rows
+    return _SHARED.each(files, stamps)
 
 
 def _first_sentence(error: BaseException) -> str:
     return str(error).split("\n")[0].split(". ")[0].rstrip(".")
 
 
-def _with_partitions(columns: tuple[Column, ...], listing: Listing) -> tuple[Column, ...]:
-    """Spark appends a column for each key=value directory, and finds its type out itself."""
-    steps = os.path.relpath(os.path.dirname(listing.files[0]), listing.root).split("/")
+def columns_of(listing: Listing, footers: Sequence[Footer]) -> tuple[Column, ...]:
+    """Those of the first file. Spark appends a column for each key=value directory, and finds its type out itself."""
+    columns = footers[0].columns if footers else ()
     known = {column.name.lower() for column in columns}
-    keys = [step.partition("=")[0] for step in steps if "=" in step]
+    keys = [step.partition("=")[0] for step in partitions(listing.root, listing.files[0])] if footers else []
     return columns + tuple(Column(key, "") for key in keys if key.lower() not in known)
 
 
-def _columns(schema: Any) -> tuple[Column, ...]:
+def _columns(schema: Any) -> tuple[pa.Schema, tuple[Column, ...]]:
     # INT96 looks like a timestamp without zone to Arrow, and is one with zone to Spark.
     int96 = {schema.column(i).path for i in range(len(schema)) if schema.column(i).physical_type == "INT96"}
-    arrow = schema.to_arrow_schema()
-    return tuple(Column(each.name, "timestamp" if each.name in int96 else spark_type(each.type)) for each in arrow)
+    return _shared_columns(schema.to_arrow_schema().remove_metadata(), frozenset(int96))
+
+
+@lru_cache(maxsize=_SHAPES)
+def _shared_columns(arrow: pa.Schema, int96: frozenset[str]) -> tuple[pa.Schema, tuple[Column, ...]]:
+    columns = (Column(each.name, "timestamp" if each.name in int96 else spark_type(each.type)) for each in arrow)
+    return arrow, tuple(columns)
 
 
 SIMPLE: dict[Any, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import xxhash
@@ -74,6 +74,20 @@ def _version(base: str, files: tuple[str, ...], stamps: tuple[tuple[int, int], .
         # A path has no NUL, so no two listings give the same bytes.
         digest.update(os.fsencode(os.path.relpath(file, base)) + b"\0%d %d\n" % (size, mtime_ns))
     return digest.intdigest() & VERSION_MASK
+
+
+def partitions(root: str, file: str) -> tuple[str, ...]:
+    """The directories between `root` and the file that name a column's value: `country=no`."""
+    steps = os.path.dirname(file.removeprefix(root)).split("/")
+    return tuple(step for step in steps if "=" in step)
+
+
+def unread_by_sail(root: str, files: Iterable[str]) -> str:
+    """Why Sail cannot read these files, and what to do; "" if it can."""
+    for file in files:
+        for step in partitions(root, file):
+            return f"Sail makes no columns of directories such as {step}; use Apache Spark at this member"
+    return ""
 
 
 def is_hidden(name: str) -> bool:

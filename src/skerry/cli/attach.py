@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
-from skerry.cli.sql import Runner, format_option, told
+from skerry.cli.runner import Runner, format_option, told
+from skerry.cli.target import Words, read_url_and, target_argument
 
 
 @click.command("attach")
-@click.argument("url")
-@click.argument("query_id")
+@target_argument("[URL] QUERY_ID")
 @format_option
-def attach(url: str, query_id: str, output_format: str) -> None:
+def attach(words: Words, output_format: str) -> None:
     """Wait for the query QUERY_ID and show its rows; they can be had once."""
+    url, query_id = read_url_and("QUERY_ID", words)
     runner = Runner(url, output_format, None)
     with told(runner):
         runner.attach(query_id)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
-from skerry.cli.sql import Runner, told
+from skerry.cli.runner import Runner, told
+from skerry.cli.target import Words, read_url_and, target_argument
 from skerry.client.pep249 import ProgrammingError
 
 
 @click.command("cancel")
-@click.argument("url")
-@click.argument("query_id")
-def cancel(url: str, query_id: str) -> None:
-    """End the query QUERY_ID (as `skerry ps URL` shows it) at every site."""
+@target_argument("[URL] QUERY_ID")
+def cancel(words: Words) -> None:
+    """End the query QUERY_ID (as `skerry ps` shows it) at every site."""
+    url, query_id = read_url_and("QUERY_ID", words)
     runner = Runner(url, "table", None)
     with told(runner):
         connection = runner.connection()

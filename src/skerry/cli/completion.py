@@ -16,7 +16,7 @@ KEYWORDS = tuple(
     VALUES OVER PARTITION WINDOW ROWS RANGE LATERAL VIEW EXPLODE ASC DESC NULLS FIRST LAST INTERVAL DATE TIMESTAMP
     SHOW TABLES DESCRIBE EXPLAIN count sum avg min max coalesce""".split()
 )
-COMMANDS = ("\\d", "\\timing", "\\q", "help", "quit")
+COMMANDS = ("\\d", "\\x", "\\format", "\\timing", "\\q", "\\?", "help", "quit")
 _WORD = re.compile(r"[A-Za-z0-9_.`\\]*$")
 _FRESH_S = 60.0
 

@@ -22,9 +22,12 @@ from rich.table import Table
 
 from skerry.cli.processes import Members
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import TableWriter, summary
+from skerry.cli.render import summary
+from skerry.cli.screen import Screen, member_lines
+from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection, QueryStatus, connect
 from skerry.client.pep249 import Error
+from skerry.config import load
 from skerry.model.errors import SkerryError
 
 SCALE = "0.1"
@@ -176,10 +179,13 @@ def claimed_ports(count: int) -> Iterator[list[int]]:
         yield ports
 
 
-def _run(config: Path, url: str, keep: bool, console: Console) -> None:
-    console.print(f"starting {len(SITES)} members (logs: {config.parent}/<member>.log)", highlight=False)
-    with Members(config, tuple(SITES), log_dir=config.parent, keep=keep) as members:
-        members.wait_ready(console)
+def _run(file: Path, url: str, keep: bool, console: Console) -> None:
+    console.print(f"starting {len(SITES)} members (logs: {file.parent}/<member>.log)", highlight=False)
+    screen = Screen(tuple(SITES), out=console)
+    with Members(file, load(file), screen, log_dir=file.parent, keep=keep) as members:
+        members.wait_ready()
+        for line in member_lines(members.seen()):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
         with connect(url) as connection:
             show_query(connection, url, console)
         if keep:

@@ -15,13 +15,16 @@ from typing import Any
 
 import msgspec
 
-from skerry.plan.explain import size_text
+from skerry.model.amounts import size_text
 
 BOX, CARD_GAP, PAD, LINE, TITLE = 400, 10, 14, 17, 34
 MARGIN, BETWEEN, ABOVE, ROW_GAP = 190, 290, 64, 48
+HEADLINE = 22  # from line to line
 _PORT = 11  # between the ends of two lines at one place
 _LANE = 20  # between lines that pass above members
-_CHARS = 58  # of small text in a card
+# Characters of a line: small text in a card, a card's head, a member's name beside its role.
+_CHARS, _HEAD_CHARS, _NAME_CHARS = 58, 50, 28
+_TITLE_PX = 10.5  # of a character, about as wide as they come
 _REASON_LINES = 2
 _STYLE = """
 text { font-family: "DejaVu Sans", Helvetica, Arial, sans-serif; font-size: 12px; fill: #1d2733 }
@@ -120,7 +123,9 @@ def draw(plan: Mapping[str, Any]) -> str:
     boxes = _boxes(plan)
     hops = [hop for fragment in plan["fragments"] for hop in _hops(fragment)]
     hops += [(sender, receiver) for sender, receiver, _ in _links(plan)]
-    width, height = _place(list(boxes.values()), sum(_is_far(boxes, *hop) for hop in hops))
+    headline = textwrap.wrap(_headline(plan), int((_width(boxes.values()) - 48) / _TITLE_PX), break_on_hyphens=False)
+    above = ABOVE + HEADLINE * (len(headline) - 1) + _LANE * sum(_is_far(boxes, *hop) for hop in hops)
+    width, height = _place(list(boxes.values()), above)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}">',
@@ -128,7 +133,7 @@ def draw(plan: Mapping[str, Any]) -> str:
         '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="11" markerHeight="11" '
         'markerUnits="userSpaceOnUse" orient="auto"><path d="M0 0 L10 5 L0 10 z" fill="#1f6fc0"/></marker></defs>',
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="#ffffff"/>',
-        _text(24, 36, "title", _headline(plan)),
+        *(_text(24, 36 + HEADLINE * number, "title", line) for number, line in enumerate(headline)),
     ]
     labels = _Labels(boxes.values())
     lanes = _Lanes(boxes)
@@ -161,7 +166,7 @@ def _boxes(plan: Mapping[str, Any]) -> dict[str, _Box]:
         boxes[fragment["member"]].cards.append(_card(fragment))
     finish = plan["finish"]
     steps = ", ".join(finish["operators"])
-    boxes[initiator].cards.append(_Card("finish", [("head", f"result: {steps} edge {finish['edge']}")]))
+    boxes[initiator].cards.append(_Card("finish", _head(f"result: {steps} edge {finish['edge']}")))
     _find_layers(plan, boxes)
     return boxes
 
@@ -188,9 +193,13 @@ def _find_layers(plan: Mapping[str, Any], boxes: Mapping[str, _Box]) -> None:
     initiator.layer = max(initiator.layer, max(others) + 1) if others else 0
 
 
+def _head(text: str) -> list[tuple[str, str]]:
+    return [("head", line) for line in textwrap.wrap(text, _HEAD_CHARS, subsequent_indent="  ")]
+
+
 def _card(fragment: Mapping[str, Any]) -> _Card:
     reads = [f"table {each['table']}" if "table" in each else f"edge {each['edge']}" for each in fragment["reads"]]
-    lines = [("head", f"fragment {fragment['id']}: {', '.join(fragment['operators'])}")]
+    lines = _head(f"fragment {fragment['id']}: {', '.join(fragment['operators'])}")
     lines.append(("small", textwrap.shorten(f"reads {', '.join(reads) or 'nothing'}", _CHARS, placeholder=" …")))
     if "reason" in fragment:
         wrapped = textwrap.wrap(f"because {fragment['reason']}", _CHARS)
@@ -208,9 +217,12 @@ def _card(fragment: Mapping[str, Any]) -> _Card:
     return _Card(f"fragment {fragment['id']}", lines)
 
 
-def _place(boxes: list[_Box], lanes: int) -> tuple[float, float]:
-    """Columns, each in the middle of the height that the tallest takes; so many lines may pass above them."""
-    above = ABOVE + lanes * _LANE
+def _width(boxes: Iterable[_Box]) -> float:
+    return MARGIN + len({box.layer for box in boxes}) * (BOX + BETWEEN) - BETWEEN + 30
+
+
+def _place(boxes: list[_Box], above: float) -> tuple[float, float]:
+    """Columns, each in the middle of the height that the tallest takes; above them is room for titles and lines."""
     columns = [[box for box in boxes if box.layer == layer] for layer in sorted({box.layer for box in boxes})]
     heights = [sum(box.height for box in column) + ROW_GAP * (len(column) - 1) for column in columns]
     tallest = max(heights)
@@ -219,14 +231,14 @@ def _place(boxes: list[_Box], lanes: int) -> tuple[float, float]:
         for box in column:
             box.place(MARGIN + number * (BOX + BETWEEN), y)
             y += box.height + ROW_GAP
-    return MARGIN + len(columns) * (BOX + BETWEEN) - BETWEEN + 30, above + tallest + 40
+    return _width(boxes), above + tallest + 40
 
 
 def _box(box: _Box) -> str:
     kind = "member initiator" if box.is_initiator else "member"
     found = [
         f'<rect class="{kind}" x="{box.x}" y="{box.y:.1f}" width="{BOX}" height="{box.height:.1f}" rx="10"/>',
-        _text(box.x + PAD, box.y + 22, "title", box.name),
+        _text(box.x + PAD, box.y + 22, "title", _cut(box.name, _NAME_CHARS)),
         _text(box.x + BOX - PAD, box.y + 22, "small", "initiator" if box.is_initiator else box.role, "end"),
     ]
     for card in box.cards:
@@ -239,6 +251,10 @@ def _box(box: _Box) -> str:
             for number, (kind, text) in enumerate(card.lines)
         ]
     return "\n".join(found)
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"
 
 
 def _text(x: float, y: float, kind: str, text: str, anchor: str = "start") -> str:

@@ -8,13 +8,12 @@ from pathlib import Path
 import click
 
 from skerry.cli.drawing import draw
-from skerry.cli.sql import Runner, told
-from skerry.plan.rules import NAMES, STRATEGIES
+from skerry.cli.runner import Runner, told
+from skerry.cli.target import Words, read_url_and, target_argument
 
 
 @click.command("explain")
-@click.argument("url")
-@click.argument("sql")
+@target_argument("[URL] SQL")
 @click.option("--analyze", is_flag=True, help="Run the query, throw its rows away, and tell what each part did.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON (docs/sql.md).")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw members, links and plan to a file.")
@@ -22,21 +21,25 @@ from skerry.plan.rules import NAMES, STRATEGIES
     "--rules",
     default="all",
     show_default=True,
-    help=f"The planner's rules: all, none, all but some (-semijoin,-blocks), some alone. There are {', '.join(NAMES)}.",
+    help="The planner's rules: all, none, all but some (-semijoin,-blocks), some alone. The answer to any other word "
+    "lists them.",
 )
 @click.option(
     "--strategy",
-    type=click.Choice(STRATEGIES),
+    metavar="cost|bottom-up",
     default="cost",
     show_default=True,
     help="Operators run where the links cost least, or where the rows that they need meet first.",
 )
-def explain(url: str, sql: str, analyze: bool, as_json: bool, svg: Path | None, rules: str, strategy: str) -> None:
+def explain(words: Words, analyze: bool, as_json: bool, svg: Path | None, rules: str, strategy: str) -> None:
     """Show the plan of a query at the member at URL: which site does what, why, and what goes over which link.
+
+    Without URL, SKERRY_URL is asked.
 
     \b
     skerry explain --analyze --svg plan.svg skerry://localhost:7101 "SELECT count(*) FROM orders"
     """
+    url, sql = read_url_and("SQL", words)
     statement = "EXPLAIN " + ("ANALYZE " if analyze else "") + ("FORMAT JSON " if as_json or svg else "") + sql
     asked = {"rules": (rules, "all"), "strategy": (strategy, "cost")}
     planning = {name: given for name, (given, usual) in asked.items() if given != usual}
@@ -50,4 +53,4 @@ def explain(url: str, sql: str, analyze: bool, as_json: bool, svg: Path | None, 
                 raise click.ClickException(f"{svg}: {error.strerror}") from None
             click.echo(f"{svg} is drawn", err=True)
         if svg is None or as_json:
-            click.echo("\n".join(lines))
+            runner.show_plan(lines)

@@ -26,6 +26,10 @@ COMMANDS = {
 }
 
 
+# These run members, or read their configuration; the others only talk to one (docs/client.md).
+NEEDING_MEMBER = ("check", "demo", "up")
+MEMBER_PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
+
 BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE
 
 
@@ -38,6 +42,8 @@ class LazyGroup(click.Group):
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
         if name not in self.list_commands(context):
             return None
+        if name in NEEDING_MEMBER and not all(map(importlib.util.find_spec, MEMBER_PACKAGES)):
+            raise click.ClickException(f'skerry {name} needs the member\'s packages: pip install "skerry[member]"')
         module = importlib.import_module(f"skerry.cli.{name}")
         command = getattr(module, name, None) or getattr(module, "command", None)
         if not isinstance(command, click.Command):

@@ -6,36 +6,43 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 import click
-from rich.console import Console
-from rich.live import Live
-from rich.spinner import Spinner
-from rich.table import Table
-from rich.text import Text
+
+from skerry.cli.logs import Line, read_line
+from skerry.cli.screen import Screen, Seen, engine_of
+from skerry.model.config import Config, MemberConfig
 
 _READY = "is ready at"
 _START_S = 300.0  # three Sparks at once on a small, busy machine take minutes
 _STOP_S = 180.0  # a member whose Spark is still starting stops when that is done; one that is killed leaves files
 _READ_S = 10.0  # for the last words of a process that has ended
+_LAST_LINES = 15  # of a member that ended instead of starting
+
+OnLine = Callable[[str, Line], None]
 
 
 class MemberProcess:
     """One `skerry up FILE --member NAME`. Its log goes to `log_path`, or line by line to `on_line`."""
 
     def __init__(
-        self, config: Path, name: str, *, log_path: Path | None, on_line: Callable[[str], None] | None, keep: bool
+        self, file: Path, member: MemberConfig, *, log_path: Path | None, on_line: OnLine, keep: bool, is_debug: bool
     ) -> None:
-        self.name = name
+        self.name = member.name
         self.log_path = log_path
         self.started_at = time.monotonic()
         self.ready_after_s: float | None = None
+        self._member = member
         self._on_line = on_line
-        command = [sys.executable, "-m", "skerry.cli", "up", str(config), "--member", name]
+        self._ended_after_s: float | None = None
+        command = [sys.executable, "-m", "skerry.cli", "up", str(file)]
+        command += ["--debug"] if is_debug else []
+        command += ["--json-log"] if log_path is None else []
+        command += ["--member", self.name]
         # A member that nobody keeps ends when its standard input closes: no starter's death leaves one behind.
         command += [] if keep else ["--until-input-ends"]
         log: IO[bytes] | int = log_path.open("ab") if log_path is not None else subprocess.PIPE
@@ -57,10 +64,17 @@ class MemberProcess:
     def has_ended(self) -> bool:
         return self.process.poll() is not None
 
-    def state(self) -> str:
+    def seen(self) -> Seen:
+        """As it is now."""
+        now_s = time.monotonic() - self.started_at
         if self.has_ended:
-            return f"ended with status {self.process.returncode}"
-        return "ready" if self.ready_after_s is not None else "starting Spark"
+            self._ended_after_s = self._ended_after_s or now_s
+            state, seconds = "ended", self._ended_after_s
+        elif self.ready_after_s is not None:
+            state, seconds = "ready", self.ready_after_s
+        else:
+            state, seconds = "starting", now_s
+        return Seen(self.name, state, engine_of(self._member), seconds, self._member.url)
 
     def stop(self) -> None:
         if not self.has_ended:
@@ -79,22 +93,20 @@ class MemberProcess:
             self.kill()
         self.let_go()
 
+    def read_to_end(self) -> None:
+        """It has ended: its last words are there when this returns."""
+        for reader in self._readers:
+            reader.join(_READ_S)
+
     def let_go(self) -> None:
         """Close what ties this process to the member."""
-        for reader in self._readers:
-            if self.has_ended:
-                reader.join(_READ_S)
         if self.has_ended:
+            self.read_to_end()
             for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
                 if stream is not None:
                     stream.close()
         if not isinstance(self._log, int):
             self._log.close()
-
-    def last_lines(self, count: int) -> str:
-        if self.log_path is None:
-            return ""
-        return "\n".join(self.log_path.read_text(errors="replace").splitlines()[-count:])
 
     def _read_ready(self) -> None:
         assert self.process.stdout is not None
@@ -105,8 +117,7 @@ class MemberProcess:
     def _read_log(self) -> None:
         assert self.process.stderr is not None
         for raw in self.process.stderr:
-            if self._on_line is not None:
-                self._on_line(f"{self.name:<10} {raw.decode(errors='replace').rstrip()}")
+            self._on_line(self.name, read_line(raw))
 
 
 class Members:
@@ -114,28 +125,37 @@ class Members:
 
     def __init__(
         self,
-        config: Path,
-        names: Sequence[str],
+        file: Path,
+        config: Config,
+        screen: Screen,
         *,
         log_dir: Path | None = None,
-        on_line: Callable[[str], None] | None = None,
         keep: bool = False,
+        is_debug: bool = False,
     ) -> None:
+        self._file = file
         self._config = config
-        self._names = names
+        self._screen = screen
         self._log_dir = log_dir
-        self._on_line = on_line
         self.keep = keep
+        self._is_debug = is_debug
         self.processes: list[MemberProcess] = []
 
     def __enter__(self) -> Self:
         try:
-            for name in self._names:
-                log_path = self._log_dir / f"{name}.log" if self._log_dir is not None else None
+            for member in self._config.members.values():
+                log_path = self._log_dir / f"{member.name}.log" if self._log_dir is not None else None
                 if log_path is not None:
                     log_path.write_bytes(b"")
                 self.processes.append(
-                    MemberProcess(self._config, name, log_path=log_path, on_line=self._on_line, keep=self.keep)
+                    MemberProcess(
+                        self._file,
+                        member,
+                        log_path=log_path,
+                        on_line=self._screen.take,
+                        keep=self.keep,
+                        is_debug=self._is_debug,
+                    )
                 )
         except BaseException:
             self.stop()
@@ -151,21 +171,29 @@ class Members:
             for process in self.processes:
                 process.let_go()
 
-    def wait_ready(self, console: Console) -> None:
+    def seen(self) -> list[Seen]:
+        return [process.seen() for process in self.processes]
+
+    def wait_ready(self) -> None:
         """Show how they start; a member that ends instead is an error with the end of its log."""
         deadline = time.monotonic() + _START_S
-        with Live(self._table(), console=console, refresh_per_second=8, transient=False) as live:
+        with self._screen.starting():
             while not all(process.ready_after_s is not None for process in self.processes):
-                dead = next((process for process in self.processes if process.has_ended), None)
-                if dead is not None:
-                    live.update(self._table())
-                    raise click.ClickException(f"member {dead.name} {dead.state()}\n{dead.last_lines(15)}")
+                self._screen.show(self.seen())
+                self.refuse_ended()
                 if time.monotonic() > deadline:
                     raise click.ClickException(f"the members did not start within {_START_S:.0f} s")
                 time.sleep(0.1)
-                live.update(self._table())
-        if not console.is_terminal:
-            console.print()  # Live leaves its last line open there
+            self._screen.show(self.seen())
+
+    def refuse_ended(self) -> None:
+        """ClickException if one of them runs no more."""
+        dead = next((process for process in self.processes if process.has_ended), None)
+        if dead is not None:
+            dead.read_to_end()
+            said = self._last_words(dead)
+            ended = f"member {dead.name} ended with status {dead.process.returncode}; stopping the others"
+            raise click.ClickException(f"{ended}\n{said}".rstrip())
 
     def stop(self) -> None:
         for process in self.processes:
@@ -178,12 +206,7 @@ class Members:
                 process.kill()
             raise
 
-    def _table(self) -> Table:
-        table = Table.grid(padding=(0, 2))
-        for process in self.processes:
-            now = process.ready_after_s or time.monotonic() - process.started_at
-            mark = Text("✓", "green") if process.ready_after_s is not None else Spinner("dots")
-            if process.has_ended:
-                mark = Text("✗", "red")
-            table.add_row("", mark, process.name, process.state(), f"{now:.1f} s")
-        return table
+    def _last_words(self, process: MemberProcess) -> str:
+        if process.log_path is None:
+            return self._screen.last_words(process.name, _LAST_LINES)
+        return "\n".join(process.log_path.read_text(errors="replace").splitlines()[-_LAST_LINES:])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -12,18 +14,33 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from skerry.cli.completion import Names, SqlCompleter
-from skerry.cli.sql import Runner, show_error
+from skerry.cli.runner import Runner, show_error
 from skerry.cli.statements import split
+from skerry.cli.writers import EXPANDED, FORMATS
 from skerry.client.dbapi import connect
 from skerry.client.pep249 import Error, ProgrammingError
 
 HELP = """\
 Type SQL and end it with a semicolon; it may take several lines.
-  \\d          the tables             \\timing   show times, or do not
-  \\d TABLE    a table's columns      \\q        leave (or Ctrl-D)
+  \\d             the tables
+  \\d TABLE       a table's columns
+  \\x [auto]      one value a line: on, off; auto: where rows are wider than the screen
+  \\format NAME   table, vertical, markdown, csv, json, jsonl
+  \\timing        show times, or do not
+  \\? or help     this
+  \\q or Ctrl-D   leave
+A result that does not fit the screen is shown by less, or by your PAGER: arrows scroll, q goes back.
 Tab completes tables, columns and words; the arrows bring back what you typed before.
 Ctrl-C ends the running query, or drops what you typed."""
+EXPANDED_TEXTS = {
+    "on": "Each value has a line of its own.",
+    "off": "Rows are tables.",
+    "auto": "Rows that are wider than the screen have a line for each value.",
+}
 WORDS = ("help", "quit", "exit")
+# Parts of a name are words, or stand in backquotes. Nothing else gets into the statement.
+_PART = r"(?:\w+|`(?:[^`]|``)+`)"
+_TABLE = re.compile(rf"{_PART}(?:\.{_PART})*")
 
 
 def is_complete(text: str) -> bool:
@@ -37,13 +54,16 @@ def is_complete(text: str) -> bool:
 
 def describe_statement(table: str) -> str:
     """`DESCRIBE table`, from what was typed after \\d."""
-    from sqlglot import exp  # only needed here, and slow to load
-    from sqlglot.errors import SqlglotError
+    if not _TABLE.fullmatch(table):
+        raise ProgrammingError(f"\\d takes a table's name, not {table}")
+    return f"DESCRIBE {table}"
 
-    try:
-        return exp.Describe(this=exp.to_table(table, dialect="spark")).sql("spark")
-    except SqlglotError:
-        raise ProgrammingError(f"\\d takes a table's name, not {table}") from None
+
+def one_of(command: str, word: str, known: Sequence[str]) -> str:
+    """The word, if the command takes it."""
+    if word.lower() not in known:
+        raise ProgrammingError(f"{command} takes {', '.join(known[:-1])} or {known[-1]}, not {word}")
+    return word.lower()
 
 
 def history_path() -> Path:
@@ -56,6 +76,7 @@ class Prompt:
 
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
+        runner.is_prompt = True
         names = Names(lambda: _tables(runner.url))
         names.tables()  # asked for now, to be there at the first Tab
         self._session: PromptSession[str] = PromptSession(
@@ -70,17 +91,19 @@ class Prompt:
         )
 
     def run(self) -> None:
-        member = self._runner.connection().member
-        click.echo(f"Connected to {member}. Type help for help.")
+        connection = self._runner.connection()
+        click.echo(f"Connected to {connection.member}. Type help for help.")
+        place = self._runner.place()
         while True:
             try:
-                text = self._session.prompt(f"{member}> ").strip()
+                text = self._session.prompt(f"{place}> ").strip()
             except KeyboardInterrupt:
                 continue
             except EOFError:
                 return
             if not self.handle(text):
                 return
+            place = self._runner.place() or place
 
     def handle(self, text: str) -> bool:
         """Do what was typed; False to leave. Errors are shown, and the prompt goes on."""
@@ -101,9 +124,19 @@ class Prompt:
                 return False
             case ("help" | "\\?" | "\\h", ""):
                 click.echo(HELP)
-            case ("\\timing", ""):
-                self._runner.timing = not self._runner.timing
+            case ("\\timing", word):
+                wanted = one_of("\\timing", word, ("on", "off")) if word else "off" if self._runner.timing else "on"
+                self._runner.timing = wanted == "on"
                 click.echo(f"Times are {'shown' if self._runner.timing else 'not shown'}.")
+            case ("\\x", word):
+                view = self._runner.view
+                usual = "off" if view.expanded == "on" else "on"
+                view.expanded = one_of("\\x", word, EXPANDED) if word else usual
+                click.echo(EXPANDED_TEXTS[view.expanded])
+            case ("\\format", word):
+                if word:
+                    self._runner.view.output_format = one_of("\\format", word, FORMATS)
+                click.echo(f"The format is {self._runner.view.output_format}.")
             case ("\\d", ""):
                 self._runner.run("SHOW TABLES")
             case ("\\d", table):

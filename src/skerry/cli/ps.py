@@ -7,8 +7,9 @@ import sys
 import click
 from rich.filesize import decimal as decimal_size
 
-from skerry.cli.render import TableWriter
-from skerry.cli.sql import Runner, show_error, told
+from skerry.cli.runner import Runner, show_error, told
+from skerry.cli.target import Words, read_url, target_argument
+from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
 from skerry.wire.client_messages import QueryInfo
@@ -21,17 +22,17 @@ _RECENT = 10
 
 
 @click.command("ps")
-@click.argument("url")
+@target_argument("[URL]")
 @click.option("--all", "shows_all", is_flag=True, help="All that ended and are remembered, not only the latest.")
-def ps(url: str, shows_all: bool) -> None:
+def ps(words: Words, shows_all: bool) -> None:
     """List the queries of all members that run, and the latest that ended, asked at the member at URL.
 
-    `skerry cancel URL ID` ends one.
+    `skerry cancel URL ID` ends one. Without URL, SKERRY_URL is asked.
 
     \b
     skerry ps skerry://localhost:7101
     """
-    runner = Runner(url, "table", None)
+    runner = Runner(read_url(words), "table", None)
     with told(runner):
         known = _queries(runner.connection())
         ended = [info for info in known if info.state not in _LIVE]

@@ -20,6 +20,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+_WORD = re.compile(r"\w+")
 _BRACKET = re.compile(r"/\*|\*/")
 
 
@@ -41,6 +42,21 @@ def split(text: str) -> tuple[list[str], str]:
         elif not token["comment"] and not token[0].isspace():
             has_sql = True
     return statements, text[begin:].strip() if has_sql else ""
+
+
+def first_word(statement: str) -> str:
+    """In capitals, whatever comments stand before it."""
+    at = 0
+    while at < len(statement):
+        token = _TOKEN.match(statement, at)
+        assert token is not None
+        at = token.end()
+        if token["bracketed"]:
+            at = _after_bracketed(statement, at)
+        elif not token["comment"] and not token[0].isspace():
+            word = _WORD.search(statement, token.start())
+            return word[0].upper() if word is not None else ""
+    return ""
 
 
 def _after_bracketed(text: str, at: int) -> int:

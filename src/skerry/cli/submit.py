@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
-from skerry.cli.sql import Runner, told
+from skerry.cli.runner import Runner, told
+from skerry.cli.target import Words, read_url_and, target_argument
 
 
 @click.command("submit")
-@click.argument("url")
-@click.argument("statement")
+@target_argument("[URL] STATEMENT")
 @click.option(
     "--lease",
     "lease_s",
@@ -20,13 +20,16 @@ from skerry.cli.sql import Runner, told
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it after that."
 )
-def submit(url: str, statement: str, lease_s: float | None, timeout_s: float | None) -> None:
+def submit(words: Words, lease_s: float | None, timeout_s: float | None) -> None:
     """Start STATEMENT at the member at URL, print its id and return; `skerry attach URL ID` shows its rows.
+
+    Without URL, SKERRY_URL is asked.
 
     \b
     id=$(skerry submit skerry://localhost:7101 "SELECT count(*) FROM lineitem")
     skerry attach skerry://localhost:7101 $id
     """
+    url, statement = read_url_and("STATEMENT", words)
     runner = Runner(url, "table", None)
     with told(runner):
         cursor = runner.connection().cursor()

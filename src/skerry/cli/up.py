@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
-import threading
+import time
 from pathlib import Path
 from types import FrameType
 
 import click
-from rich.console import Console
 
-from skerry.config import load
+from skerry.cli.logs import set_up_log
+from skerry.cli.processes import Members
+from skerry.cli.screen import Screen
+from skerry.config import Config, load
 from skerry.model.errors import SkerryError
+
+_LOOK_S = 0.5
 
 
 @click.command("up")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", default="skerry.yaml", type=click.Path(dir_okay=False, path_type=Path))
 @click.option("--member", "name", metavar="NAME", help="Run this member only, in this process.")
 @click.option("--until-input-ends", is_flag=True, hidden=True, help="Stop when standard input is closed.")
-@click.option("--debug", is_flag=True, help="Log more.")
-def up(file: Path, name: str | None, until_input_ends: bool, debug: bool) -> None:
-    """Start the members of FILE (a skerry.yaml) and run them until Ctrl-C or SIGTERM.
+@click.option("--json-log", is_flag=True, hidden=True, help="Log JSON lines, for whoever started this process.")
+@click.option("--debug", is_flag=True, help="Log more, also while members start.")
+def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, debug: bool) -> None:
+    """Start the members of FILE (default: skerry.yaml) and run them until Ctrl-C or SIGTERM.
 
     Without --member every member of the file is started on this machine, each as a process with its own Spark.
+    Shows how they start, and at the end where to connect. Then their log follows.
     """
     try:
         config = load(str(file))
         if name is None:
-            _run_all(file, tuple(config.members))
+            _run_all(file, config, debug)
             return
         name = config.member(name).name
-        from skerry.member.boot import run_member, set_up_log  # Spark takes a while to load
+        from skerry.member.boot import run_member  # Spark takes a while to load
 
-        set_up_log(logging.DEBUG if debug else logging.INFO)
+        set_up_log(is_debug=debug, is_json=json_log)
         run_member(config, name, until_input_ends=until_input_ends)
     except SkerryError as error:
         click.echo(click.style("error: ", fg="red", bold=True) + error.message, err=True)
@@ -43,23 +48,21 @@ def up(file: Path, name: str | None, until_input_ends: bool, debug: bool) -> Non
         sys.exit(1)
 
 
-def _run_all(file: Path, names: tuple[str, ...]) -> None:
-    from skerry.cli.processes import Members
-
-    stopping = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopping.set()
-
-    with Members(file, names, on_line=lambda line: click.echo(line, err=True)) as members:
+def _run_all(file: Path, config: Config, is_debug: bool) -> None:
+    screen = Screen(tuple(config.members), shows_all=is_debug)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with Members(file, config, screen, is_debug=is_debug) as members:
         try:
-            members.wait_ready(Console())
-            signal.signal(signal.SIGTERM, stop)
-            click.echo("all members are ready; Ctrl-C stops them")
-            while not stopping.wait(0.5):
-                for process in members.processes:
-                    if process.has_ended:
-                        raise click.ClickException(f"member {process.name} {process.state()}; stopping the others")
+            members.wait_ready()
+            screen.ready(config, members.seen())
+            while True:
+                time.sleep(_LOOK_S)
+                members.refuse_ended()
         except KeyboardInterrupt:
-            pass
-        click.echo("stopping", err=True)
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is being done
+        finally:
+            screen.stopping()
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

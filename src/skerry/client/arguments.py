@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import msgspec
 
 from skerry.client.pep249 import InterfaceError
 from skerry.model.limits import KIB
+from skerry.wire.messages import Value
+from skerry.wire.values import to_value
+
+Parameters = Sequence[Any] | Mapping[str, Any]
 
 # What a message has beside its statement and parameters, and more.
 _REST_BYTES = 4 * KIB
@@ -32,6 +36,20 @@ def statement_text(operation: Any, values: Any, bytes_max: int) -> str:
     if size_bytes > bytes_max - _REST_BYTES:
         raise InterfaceError(f"the statement and its parameters have {size_bytes} bytes, a member takes {bytes_max}")
     return operation
+
+
+def values(parameters: Parameters | None) -> list[Value] | dict[str, Value]:
+    """The values of parameters as they are sent."""
+    if parameters is None:
+        return []
+    if isinstance(parameters, Mapping):
+        for name in parameters:
+            if not text(name, "a parameter's name").isprintable():
+                raise InterfaceError(f"a parameter's name has letters, digits and underscores, unlike {name!r}")
+        return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
+    if isinstance(parameters, str | bytes | Set) or not isinstance(parameters, Iterable):
+        raise InterfaceError(f"parameters are a sequence or a mapping, not one {type(parameters).__name__}")
+    return [to_value(value, f"parameter {index + 1}") for index, value in enumerate(parameters)]
 
 
 def seconds(value: Any, name: str, *, may_be_0: bool = False) -> float:

@@ -14,6 +14,7 @@ import msgspec
 
 from skerry.model.errors import Cancelled, PeerError, SkerryError, UserError
 from skerry.model.ids import QueryId
+from skerry.model.transitions import Machine
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
@@ -38,12 +39,12 @@ class Phase(enum.Enum):
 
 
 class Event(enum.Enum):
-    EXECUTED = "executed"  # the request was made
-    PAGED = "paged"  # a page came, and more will
-    DETACHED = "detached"  # the query runs without us
-    COMPLETED = "completed"  # the last page or an update count came
-    BROKE = "broke"  # the query failed, was cancelled, or its member is gone
-    CLOSED = "closed"  # nobody wants more of it
+    EXECUTED = "execute or attach was asked"
+    PAGED = "a page came, and more will"
+    DETACHED = "the query runs without us"
+    COMPLETED = "the last page or an update count came"
+    BROKE = "it failed, was cancelled, or its member is gone"
+    CLOSED = "nobody wants more of it"
 
 
 NEXT: dict[tuple[Phase, Event], Phase] = {
@@ -67,7 +68,6 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
 # Only in these does the member hold something for us, so only from these is it told to close.
 LIVE = (Phase.EXECUTING, Phase.OPEN)
 
-STORY_EVENTS = 20
 DETACH = "detach"  # the option of an execute whose query runs without its client
 
 
@@ -107,9 +107,10 @@ class CursorCore:
     def __init__(self, query: QueryId, numbers: Iterator[int], *, resumes: bool = False) -> None:
         self.query = query
         self.resumes = resumes
-        self.phase = Phase.NEW
         self.schema: Schema | None = None
         self.update_count = -1
+        self.warnings: tuple[str, ...] = ()
+        self.used_schema: str | None = None  # by USE
         self.rows_received = 0
         self.error: SkerryError | None = None
         self._numbers = numbers
@@ -124,10 +125,14 @@ class CursorCore:
         self._executed: ClientExecute | None = None  # until it is known that the member has it
         self._is_repeated = False  # it was sent twice
         self._refused: SkerryError | None = None  # the attach that was answered with an error
-        self._story: deque[str] = deque(maxlen=STORY_EVENTS)
+        self._life = Machine("cursor", query, NEXT, Phase.NEW)
 
     def __repr__(self) -> str:
-        return f"<cursor {self.query} {self.phase.value}: {', '.join(self._story) or 'nothing yet'}>"
+        return str(self._life)
+
+    @property
+    def phase(self) -> Phase:
+        return self._life.phase
 
     @property
     def ready(self) -> bool:
@@ -156,7 +161,7 @@ class CursorCore:
         options: dict[str, str] | None = None,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
-        self._step(Event.EXECUTED, "execute")
+        self._life.move(Event.EXECUTED, "execute")
         self._size = size
         self._executed = ClientExecute(
             self._ask_pages(Ask.EXECUTE, 1),
@@ -174,7 +179,7 @@ class CursorCore:
 
     def attach(self, size: PageSize) -> ClientAttach:
         """Begin with a query that runs already, at its first page."""
-        self._step(Event.EXECUTED, "attach")
+        self._life.move(Event.EXECUTED, "attach")
         self._is_attached = True
         self._size = size
         return self._attach()
@@ -226,7 +231,7 @@ class CursorCore:
         if not self.resumes:
             self.fail(error)
         elif self.phase in LIVE:
-            self._story.append("connection lost")
+            self._life.note("connection lost")
             self._is_lost = True
             self._refused = None
             self._asked.clear()
@@ -236,7 +241,7 @@ class CursorCore:
         """There is a connection again: the request that goes on where the pages ended."""
         if self.phase not in LIVE or not self._is_lost:
             return None
-        self._story.append("connected again")
+        self._life.note("connected again")
         self._is_lost = False
         # Who wants a query to run without him does not attach to it.
         return self._execute_again(self._executed) if self._executed and self._is_detached else self._attach()
@@ -257,13 +262,13 @@ class CursorCore:
     def close(self) -> ClientClose | None:
         """The end; the request to send, if the member still holds the query for us."""
         is_live = self.phase in LIVE
-        self._step(Event.CLOSED, "close")
+        self._life.move(Event.CLOSED, "close")
         self._pages.clear()
         self._asked.clear()
         return ClientClose(next(self._numbers), self.query) if is_live else None
 
     def _break(self, error: SkerryError) -> None:
-        self._step(Event.BROKE, f"failed: {error}")
+        self._life.move(Event.BROKE, f"failed: {error}")
         self.error = error
         self._asked.clear()
 
@@ -299,20 +304,21 @@ class CursorCore:
         return msgspec.structs.replace(execute, request=self._ask_pages(Ask.EXECUTE, 1))
 
     def _detached(self) -> None:
-        self._step(Event.DETACHED, "detached")
+        self._life.move(Event.DETACHED, "detached")
         self._asked.clear()
 
     def _receive_result(self, answer: ClientResult, asked: _Asked) -> None:
         if asked.kind is Ask.FETCH:
             number = asked.next_number
             raise PeerError(f"query {self.query}: page {number} was asked for, a whole result was answered")
+        self.warnings, self.used_schema = answer.warnings, answer.schema_name
         if answer.schema is not None:
             if self.schema is not None and self.schema != answer.schema:
                 raise PeerError(f"query {self.query}: its columns changed while it was read")
             self._receive_page(answer.page, asked)
             self.schema = answer.schema
         elif answer.update_count >= 0 and answer.page is None and self.phase is Phase.EXECUTING:
-            self._step(Event.COMPLETED, f"{answer.update_count} rows changed")
+            self._life.move(Event.COMPLETED, f"{answer.update_count} rows changed")
             self.update_count = answer.update_count
             self._asked.clear()
         elif self._is_detached and answer.page is None:
@@ -329,15 +335,9 @@ class CursorCore:
         if page is None or page.number != number or asked.next_number != number:
             what = "nothing" if page is None else f"page {page.number}"
             raise PeerError(f"query {self.query}: page {number} comes next, {what} was answered")
-        self._step(Event.COMPLETED if page.is_last else Event.PAGED, f"page {number}: {page.rows} rows")
+        self._life.move(Event.COMPLETED if page.is_last else Event.PAGED, f"page {number}: {page.rows} rows")
         self._received_upto += 1
         self.rows_received += page.rows
         self._pages.append(page)
         asked.next_number += 1
         self._asked = {} if page.is_last else {key: each for key, each in self._asked.items() if not each.is_over}
-
-    def _step(self, event: Event, line: str) -> None:
-        phase = NEXT.get((self.phase, event))
-        assert phase is not None, f"{self!r} cannot be {event.value}"
-        self._story.append(line)
-        self.phase = phase

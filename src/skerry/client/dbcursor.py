@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
 from skerry.client import arguments
-from skerry.client.arguments import planning_options, seconds, statement_text
+from skerry.client.arguments import Parameters, planning_options, seconds, statement_text
 from skerry.client.connection import MemberLink
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
-from skerry.client.links import only_reads
-from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, translate
+from skerry.client.links import Links, only_reads
+from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, Warning, translate
+from skerry.client.polars_driver import tell_polars
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
 from skerry.model.errors import PeerError, SiteError, SkerryError
@@ -23,18 +24,27 @@ from skerry.model.limits import Limits
 from skerry.wire.client_messages import Page
 from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Value
-from skerry.wire.values import to_value
 
-if TYPE_CHECKING:
-    from skerry.client.dbapi import Connection
 
-Parameters = Sequence[Any] | Mapping[str, Any]
+class Owner(Protocol):
+    """What a cursor needs of the connection that it belongs to."""
+
+    _links: Links
+    schema_name: str
+    fault_policy: str | None
+    resume_s: float
+    retry: str
+
+    @property
+    def closed(self) -> bool: ...
+    def status(self, query_id: QueryId | str) -> QueryStatus: ...
+    def _check(self) -> None: ...
 
 
 class Cursor:
     """One statement at a time, used by one thread; `cancel`, `status` and `progress` may be used by others."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Owner) -> None:
         self.connection = connection
         self._arraysize = 1
         self.lastrowid = None  # rows have no ids
@@ -45,6 +55,7 @@ class Cursor:
         self._buffer = RowBuffer()
         self._rows_given = 0
         self._count = -1
+        self.messages: list[tuple[type[Warning], Warning]] = []  # PEP 249: of the last statement
         self._closed = False
         limits = self._link.limits
         self._size = PageSize(limits.page_rows, limits.page_bytes)
@@ -100,6 +111,7 @@ class Cursor:
         With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
         `Connection.attach(cursor.query_id)`. `planning` has options for the planner: `{"rules": "-semijoin"}`.
         """
+        tell_polars()  # here: whoever loads polars does so at any time before it reads
         options = planning_options(planning) | ({DETACH: "1"} if detach else {})
         if lease_s is not None:
             if not detach:
@@ -260,7 +272,7 @@ class Cursor:
     ) -> None:
         self._check()
         self._drop_result()
-        values, timeout_s = _values(parameters), seconds(timeout_s, "timeout_s")
+        values, timeout_s = arguments.values(parameters), seconds(timeout_s, "timeout_s")
         self._link = self.connection._links.home
         operation = statement_text(operation, values, self._link.limits.frame_bytes_from_client)
         while True:
@@ -271,7 +283,7 @@ class Cursor:
                 # Before the first page, and not because of what the member answered: it is gone.
                 if self.connection.retry != "reads" or self._link.error is None or self.connection.closed:
                     raise
-                if DETACH in options or not only_reads(operation, self._link.limits.sql_depth):
+                if DETACH in options or not only_reads(operation):
                     raise
                 self._link = self.connection._links.move(self._link)
 
@@ -309,6 +321,9 @@ class Cursor:
             if len(self._schema) != len(self.description):
                 raise PeerError(f"query {core.query}: {len(self.description)} columns, {len(self._schema)} in Arrow")
         self._count = core.update_count
+        self.messages = [(Warning, Warning(text)) for text in core.warnings]
+        if core.used_schema is not None:
+            self.connection.schema_name = core.used_schema
 
     def _take(self, rows_max: int, ahead: int) -> list[Row]:
         self._check_rows()
@@ -357,6 +372,7 @@ class Cursor:
         self._schema = None
         self._rows_given = 0
         self._count = -1
+        self.messages = []
         if self._core is not None and not self.connection.closed:
             self._link.close_cursor(self._core)
 
@@ -372,19 +388,6 @@ class Cursor:
         if self._schema is None:
             raise InterfaceError("there are no rows to fetch: execute a query first")
         return self._schema
-
-
-def _values(parameters: Parameters | None) -> list[Value] | dict[str, Value]:
-    if parameters is None:
-        return []
-    if isinstance(parameters, Mapping):
-        for name in parameters:
-            if not arguments.text(name, "a parameter's name").isprintable():
-                raise InterfaceError(f"a parameter's name has letters, digits and underscores, unlike {name!r}")
-        return {name: to_value(value, f"parameter :{name}") for name, value in parameters.items()}
-    if isinstance(parameters, str | bytes | Set) or not isinstance(parameters, Iterable):
-        raise InterfaceError(f"parameters are a sequence or a mapping, not one {type(parameters).__name__}")
-    return [to_value(value, f"parameter {index + 1}") for index, value in enumerate(parameters)]
 
 
 def _decode(page: Page, schema: pa.Schema, limits: Limits) -> list[pa.RecordBatch]:

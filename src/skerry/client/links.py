@@ -10,7 +10,6 @@ from skerry.client.connection import MemberLink
 from skerry.client.url import Target, parse_url
 from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
-from skerry.sql.lexer import tokens_of
 from skerry.wire.client_messages import ClientMembers, ClientMembersReply, MemberState
 
 # What a statement that only reads begins with, and the words that none of them has outside quotes.
@@ -109,13 +108,14 @@ class Links:
         return kept
 
 
-def only_reads(sql: str, depth: int) -> bool:
+def only_reads(sql: str) -> bool:
     """Whether a statement surely changes nothing; when in doubt it is taken for one that does."""
+    from skerry.model.lexemes import lexemes  # slow to load, and only needed when a member has died
+
     try:
-        tokens = tokens_of(sql, depth)
+        words = [sql[each.start : each.upto].upper() for each in lexemes(sql)]
     except SkerryError:
         return False
-    words = [sql[token.start : token.end + 1].upper() for token in tokens]
     return bool(words) and words[0] in READS and not CHANGES.intersection(words)
 
 

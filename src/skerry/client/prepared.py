@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from skerry.client.arguments import Parameters
+from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
+from skerry.model.comparable import may_compare, said
 from skerry.model.errors import SqlError
-from skerry.sql.expected import may_compare, said
 from skerry.wire.client_messages import Parameter
 
-if TYPE_CHECKING:
-    from skerry.client.dbapi import Connection
-    from skerry.client.dbcursor import Cursor, Parameters
+
+class CursorMaker(Protocol):
+    """The connection that a statement was prepared for."""
+
+    def cursor(self) -> Cursor: ...
 
 
 class PreparedStatement:
     """`parameters` are the `?` in order, or each `:name` once, with the type that is expected where it is known."""
 
-    def __init__(self, connection: Connection, sql: str, parameters: Sequence[Parameter]) -> None:
+    def __init__(self, connection: CursorMaker, sql: str, parameters: Sequence[Parameter]) -> None:
         self.connection = connection
         self.sql = sql
         self.parameters = tuple(parameters)

@@ -1,4 +1,4 @@
-"""Where to connect: `skerry://host:port[/schema]`, or `skerry+tls://…?authority=…` with TLS."""
+"""Where to connect: `skerry://host[:port][/schema]`, or `skerry+tls://…?authority=…` with TLS."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from skerry.model.config import TlsFiles
 from skerry.model.errors import UserError
+from skerry.model.limits import DEFAULT_PORT
 
 SCHEME = "skerry"
 SCHEME_TLS = "skerry+tls"
@@ -29,7 +30,7 @@ class Target:
 
 
 def parse_url(text: str) -> Target:
-    """The target a URL names; `host:port` alone will do too."""
+    """The target a URL names; `host:port` alone will do too. Without a port it is `DEFAULT_PORT`."""
     url = text if "://" in text else f"{SCHEME}://{text}"
     try:
         parts = urlsplit(url)
@@ -40,8 +41,6 @@ def parse_url(text: str) -> Target:
         raise UserError(f"{text!r} is no Skerry URL: the scheme is {SCHEME}:// (write {FORM})")
     if not parts.hostname:
         raise UserError(f"{text!r} is no Skerry URL: it names no host (write {FORM})")
-    if port is None:
-        raise UserError(f"{text!r} is no Skerry URL: it names no port (write {FORM})")
     if "@" in parts.netloc:
         raise UserError(f"a Skerry URL holds no user or password (write {FORM})")
     is_tls = parts.scheme == SCHEME_TLS
@@ -50,7 +49,8 @@ def parse_url(text: str) -> Target:
     schema_name = unquote(parts.path.strip("/"))
     if "/" in schema_name:
         raise UserError(f"{text!r} is no Skerry URL: {schema_name!r} is not one schema (write {FORM})")
-    return Target(parts.hostname, port, schema_name, _files(text, parts.query) if is_tls else None)
+    files = _files(text, parts.query) if is_tls else None
+    return Target(parts.hostname, DEFAULT_PORT if port is None else port, schema_name, files)
 
 
 def tls_files(given: Mapping[str, str]) -> TlsFiles:

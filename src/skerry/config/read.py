@@ -90,7 +90,7 @@ def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Confi
 
 def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
-    written_root = top.text("data_root", _path, ".")
+    written_root = top.text("data_root", rules.local_path, ".")
     data_root = os.path.realpath(os.path.join(base_dir, written_root))
     shared = _Shared(data_root, written_root, os.fspath(base_dir), *_protection(top, os.fspath(base_dir)))
     members = {
@@ -99,7 +99,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         if _good_key(item, name, rules.plain_name)
     }
     _check_members(members, root, top)
-    state = top.text("state", _path, "")
+    state = top.text("state", rules.local_path, "")
     links_item = top.get("links")
     links = _links(links_item.elements(), members) if links_item else ()
     return Config(
@@ -111,12 +111,6 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
     )
-
-
-def _path(text: str) -> str:
-    if not text.strip():
-        raise Refused("is empty")
-    return text
 
 
 def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:
@@ -151,7 +145,6 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
     spark_item = fields.get("spark")
     spark = _spark(spark_item) if spark_item else SparkConfig(master="local[*]")
     tls, insecure = _protection(fields, shared.base_dir)
-    data_root, written_root = shared.data_root, shared.written_root
     return MemberConfig(
         name=name,
         address=fields.text("address", rules.address, ""),
@@ -159,12 +152,12 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, data_root, written_root)
+            table: _table(name, table, each, shared, rules.sail_format if spark.sail else rules.format_name)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
         sinks={
-            sink: _sink(name, sink, each, data_root)
+            sink: _sink(name, sink, each, shared.data_root)
             for sink, each in fields.entries("sinks", same_in_any_case=True)
             if _good_key(each, sink, rules.plain_name)
         },
@@ -181,7 +174,8 @@ def _protection(fields: Fields, base_dir: str) -> tuple[TlsFiles | None, bool]:
     tls = None
     if item is not None:
         files = item.fields(TLS, required=TLS[:3])
-        paths = {key: os.path.join(base_dir, text) if (text := files.text(key, _path, "")) else "" for key in TLS[:3]}
+        texts = {key: files.text(key, rules.local_path, "") for key in TLS[:3]}
+        paths = {key: os.path.join(base_dir, text) if text else "" for key, text in texts.items()}
         clients = files.get("client_certificates")
         tls = TlsFiles(**paths, client_certificates=clients.flag() if clients else False)
     return tls, insecure.flag() if insecure else False
@@ -206,17 +200,17 @@ def _spark(item: Item) -> SparkConfig:
     )
 
 
-def _table(member: str, name: str, item: Item, data_root: str, written_root: str) -> TableConfig:
+def _table(member: str, name: str, item: Item, shared: _Shared, format_rule: Callable[[str], str]) -> TableConfig:
     fields = item.fields(TABLE, required=("format", "path"))
-    path = fields.text("path", rules.path_inside(data_root, globs=True), "")
+    path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
     return TableConfig(
         member=member,
         name=name,
-        format=fields.text("format", rules.format_name, ""),
+        format=fields.text("format", format_rule, ""),
         path=path,
         options=_options(fields),
         columns=_columns(fields),
-        shown_path=os.path.normpath(os.path.join(written_root, path)),
+        shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
     )
 

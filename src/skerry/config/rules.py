@@ -11,11 +11,13 @@ from skerry.config.yaml_nodes import Refused, shown
 from skerry.model.columns import NAMES, NESTED, BadType, normal_type
 from skerry.model.config import FaultPolicy, Leaves, Role
 from skerry.model.errors import UserError
+from skerry.model.limits import DEFAULT_PORT
 from skerry.model.nearest import did_you_mean
 
 NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text")
 FORMATS_NOT_YET = ("avro", "binaryfile", "delta", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
+FORMATS_NOT_SAIL = ("orc",)
 CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"
@@ -98,9 +100,11 @@ def cluster_name(text: str) -> str:
 
 
 def address(text: str) -> str:
-    host, colon, port = text.rpartition(":")
-    if not colon or not host:
-        raise Refused(f"{shown(text)} is not an address; write host:port")
+    """`host:port`; the port is the usual one where it is left out."""
+    has_port = ":" in text and not text.endswith("]")
+    host, _, port = text.rpartition(":") if has_port else (text, "", str(DEFAULT_PORT))
+    if not host:
+        raise Refused(f"{shown(text) or 'an empty text'} is not an address; write host:port")
     if not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         raise Refused(f"{shown(text)} is not an address; the port must be 1 to 65535")
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
@@ -170,6 +174,14 @@ def fault_policy(text: str) -> FaultPolicy:
         return FaultPolicy.named(text)
     except UserError as error:
         raise Refused(error.message) from None
+
+
+def sail_format(text: str) -> str:
+    """A format that Sail reads too."""
+    name = format_name(text)
+    if name in FORMATS_NOT_SAIL:
+        raise Refused(f"Sail cannot read {name.upper()}; use Apache Spark at this member, or another format")
+    return name
 
 
 def format_name(text: str) -> str:
@@ -243,14 +255,20 @@ def has_glob(text: str) -> bool:
     return any(c in text for c in "*?[")
 
 
+def local_path(text: str) -> str:
+    """A path as it stands, but no URL: `s3a://bucket` would be a folder of that name."""
+    if not text.strip():
+        raise Refused("is empty")
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        raise Refused(f"{shown(text)} is not a path on the member's own disk")
+    return text
+
+
 def path_inside(root: str, *, globs: bool) -> Callable[[str], str]:
     """A rule: a path whose real place is inside `root`, also where symlinks lead."""
 
     def rule(text: str) -> str:
-        if not text.strip():
-            raise Refused("is empty")
-        if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
-            raise Refused(f"{shown(text)} is not a path on the member's own disk")
+        local_path(text)
         if has_glob(text) and not globs:
             raise Refused(f"{shown(text)} has a wildcard; name one directory")
         if not is_inside(root, fixed_prefix(text)) or (has_glob(text) and ".." in text.split("/")):

@@ -1,44 +1,49 @@
-"""Statements the initiator answers by itself: SHOW TABLES, DESCRIBE, EXPLAIN."""
+"""Statements the initiator answers by itself: SHOW, DESCRIBE, USE, EXPLAIN."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 
 from skerry.member.initiator import Initiated
-from skerry.member.planning import Explained
-from skerry.model.table import Column
+from skerry.member.planning import Explained, Planner
+from skerry.member.requests import Answer
+from skerry.model.config import Config
+from skerry.model.errors import InternalError
+from skerry.model.table import Column, TablePart
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
-from skerry.sql.statement import DescribeTable, ShowTables
+from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.wire.client_messages import Page
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.messages import Schema
 
-if TYPE_CHECKING:
-    from skerry.member.server import Member
+DEFAULT_SCHEMA = "default"  # no member is called so: all tables, with all their parts
 
 
-class Answer(msgspec.Struct, frozen=True):
-    schema: Schema
-    page: Page
-
-
-def answer_statement(member: Member, statement: Explained | ShowTables | DescribeTable) -> Answer:
+def answer_statement(planner: Planner, statement: Explained | Command) -> Answer:
     match statement:
         case Explained(plan, is_json, refused, ran):
             plan = with_reasons(plan)
             if not is_json:
-                return _answer({"plan": explain(plan, member.name, member.topology, ran, refused)})
-            found = describe(plan, member.name, member.topology, ran, refused)
+                return _answer({"plan": explain(plan, planner.name, planner.topology, ran, refused)})
+            found = describe(plan, planner.name, planner.topology, ran, refused)
             return _answer({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
-        case ShowTables():
-            lines = [line for line in member.catalog.show_tables() if _matches(line.table, statement.pattern)]
+        case ShowSchemas(pattern):
+            return _answer({"namespace": [name for name in planner.catalog.schemas() if _matches(name, pattern)]})
+        case UseSchema(schema):
+            name = "" if schema.lower() == DEFAULT_SCHEMA else planner.catalog.schema(schema)
+            used = _answer({"namespace": [name or DEFAULT_SCHEMA]})
+            return msgspec.structs.replace(used, schema_name=name)
+        case ShowColumns(ref):
+            return _answer({"col_name": [column.name for column in ref.columns]})
+        case ShowTables(pattern, schema):
+            within = None if schema is None or schema.lower() == DEFAULT_SCHEMA else schema
+            lines = [line for line in planner.catalog.show_tables(within) if _matches(line.table, pattern)]
             return _answer(
                 {
                     "table": [line.table for line in lines],
@@ -49,9 +54,30 @@ def answer_statement(member: Member, statement: Explained | ShowTables | Describ
                     "problem": [line.problem or None for line in lines],
                 }
             )
-        case DescribeTable():
-            rows = member.catalog.describe(statement.ref)
+        case DescribeTable(ref, is_extended):
+            rows = [(column.name, column.type) for column in ref.columns]
+            rows += describe_parts(planner.catalog.parts(ref), planner.config) if is_extended else []
             return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
+        case AnalyzeTable():
+            raise InternalError("ANALYZE TABLE is planned like a query")
+
+
+def describe_parts(parts: Sequence[TablePart], config: Config) -> list[tuple[str, str]]:
+    """What DESCRIBE EXTENDED says below the columns: where each part is, how large, and what is known of its values."""
+    lines = [("", ""), ("# Parts", "")]
+    for part in parts:
+        table = next(each for name, each in config.members[part.member].tables.items() if name == part.table)
+        rows = "unknown" if part.rows is None else str(part.rows)
+        lines += [
+            (f"{part.member}.{part.table}", ""),
+            ("  format", table.format),
+            ("  path", table.shown_path or table.path),
+            ("  rows", rows),
+            ("  bytes", str(part.size_bytes)),
+            ("  leaves", table.leaves.value),
+            ("  statistics", part.stats.source if part.stats is not None else "none yet"),
+        ]
+    return lines
 
 
 def ran_as(initiated: Initiated, seconds: float) -> Actual:

@@ -1,4 +1,4 @@
-"""Start a member as a process: its Spark, its loop, its signals, its log."""
+"""Start a member as a process: its Spark, its loop, its signals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 
@@ -47,16 +46,6 @@ def engine_for(member: MemberConfig, limits: Limits) -> Engine:
             limits=limits,
         )
     )
-
-
-def set_up_log(level: int = logging.INFO) -> None:
-    """One line each, to standard error."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)-7s %(name)s %(message)s"))
-    root = logging.getLogger("skerry")
-    root.handlers[:] = [handler]
-    root.setLevel(level)
-    root.propagate = False
 
 
 def _wait_for_end(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
@@ -108,8 +97,8 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
                 # in which nobody is served.
                 gc.collect()
                 gc.freeze()
-                # Whoever started this process waits for this line.
-                print(f"skerry: {member.name} is ready at {member_config.address}", flush=True)
+                # Whoever started this process waits for this line. Files of TLS may be elsewhere at clients.
+                print(f"skerry: {member.name} is ready at {member_config.url.partition('?')[0]}", flush=True)
                 await stopping.wait()
         finally:
             await member.stop()

@@ -1,21 +1,22 @@
-"""Shell of client connections: frames in and out, heartbeats, and what happens when a client goes away."""
+"""Shell of the native door: clients' connections, their frames and heartbeats, and what happens when one goes away."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
-from typing import TYPE_CHECKING
 
-from skerry.member.requests import KINDS, Requests
+from skerry.member.native import DOOR, Native, Reply, Request
+from skerry.member.service import Service
+from skerry.model.caller import Caller
 from skerry.model.errors import InternalError, Overloaded, PeerError, UserError
+from skerry.model.limits import Limits
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import Goodbye, Hello, Message, Ping, Pong
 from skerry.wire.tcp import Connection
+from skerry.wire.tls import subject_of
 from skerry.wire.values import failure_of
-
-if TYPE_CHECKING:
-    from skerry.member.server import Member
 
 log = logging.getLogger("skerry.client")
 
@@ -23,14 +24,19 @@ log = logging.getLogger("skerry.client")
 class Clients:
     """All client connections of one member. Each request is a task of its own; answers carry its number."""
 
-    def __init__(self, member: Member, requests: Requests) -> None:
+    def __init__(self, service: Service, member: str, limits: Limits) -> None:
+        self._service = service
+        self._native = Native(service, member)
         self._member = member
-        self._requests = requests
+        self._limits = limits
         self._connections: set[Connection] = set()
+        self._sessions = itertools.count(1)
 
     async def serve(self, connection: Connection, _hello: Hello) -> None:
         """Reading never waits for writing: a request that takes long does not hold up the next."""
         self._connections.add(connection)
+        session = f"{DOOR} {next(self._sessions)}"
+        caller = Caller(subject_of(connection.certificate), DOOR, connection.peer_name, session)
         requests: set[asyncio.Task[None]] = set()
         heartbeat = asyncio.ensure_future(self._keep_alive(connection))
         is_goodbye = False
@@ -44,11 +50,11 @@ class Clients:
                     if isinstance(message, Ping):
                         connection.send(Pong(0))
                     continue
-                if len(requests) >= self._member.limits.client_requests:
+                if len(requests) >= self._limits.client_requests:
                     raise Overloaded(f"{len(requests)} requests wait on this connection (limits.client_requests)")
-                if isinstance(message, ClientClose):  # at once: a Goodbye behind it ends what has not begun
-                    self._requests.close_by_client(message.query)
-                task = asyncio.ensure_future(self._answer(connection, message))
+                # A close at once: a Goodbye behind it ends what has not begun.
+                closed = self._native.close(caller, message) if isinstance(message, ClientClose) else None
+                task = asyncio.ensure_future(self._answer(connection, caller, message, closed))
                 requests.add(task)
                 task.add_done_callback(requests.discard)
         except ConnectionLost:
@@ -56,7 +62,7 @@ class Clients:
         finally:
             heartbeat.cancel()
             self._connections.discard(connection)
-            self._requests.gone(connection, is_goodbye=is_goodbye)
+            self._service.gone(caller, is_goodbye=is_goodbye)
             for task in requests:
                 task.cancel()
 
@@ -65,7 +71,7 @@ class Clients:
 
         A client that still reads what waits for it lives, though its Pong stands behind all that.
         """
-        limits, silent = self._member.limits, 0
+        limits, silent = self._limits, 0
         heard, read, waiting = 0, 0, 0
         while not connection.is_closed:
             before = (heard, read)
@@ -84,53 +90,56 @@ class Clients:
         for connection in list(self._connections):
             connection.close()
 
-    async def _answer(self, connection: Connection, message: Message) -> None:
-        if type(message) not in KINDS:
+    async def _answer(
+        self, connection: Connection, caller: Caller, message: Message, reply: Reply | None = None
+    ) -> None:
+        """`reply`: what was answered already, and has to be told."""
+        if not isinstance(message, Request):
             connection.refuse(PeerError(f"a client does not send {type(message).__name__}"))
             return
         try:
             if isinstance(message, ClientFetch):
-                await self._send_pages(connection, message)
+                await self._send_pages(connection, caller, message)
             else:
-                await self._reply(connection, message, await self._requests.answer(connection, message))
+                await self._reply(connection, message, reply or await self._native.answer(caller, message))
         except (ConnectionLost, OSError):
             pass  # serve() sees the end as well, and cleans up
         except Exception as error:
             # Silence would leave the client waiting for its answer.
             log.exception("%s: unexpected error", type(message).__name__)
-            connection.refuse(InternalError(f"{type(error).__name__}: {error}", member=self._member.name))
+            connection.refuse(InternalError(f"{type(error).__name__}: {error}", member=self._member))
 
-    async def _send_pages(self, connection: Connection, fetch: ClientFetch) -> None:
+    async def _send_pages(self, connection: Connection, caller: Caller, fetch: ClientFetch) -> None:
         """One page, or a window of them: the client's credit is how many it asks for."""
-        self._requests.arrived(fetch.query, fetch.page_number)
-        most = self._member.limits.window_pages
+        self._service.arrived(caller, fetch.query, fetch.page_number)
+        most = self._limits.window_pages
         if fetch.pages > most:  # fewer than it asked for would leave it waiting
-            error = failure_of(UserError(f"at most {most} pages may be asked for at once (limits.window_pages)"))
-            await self._reply(connection, fetch, ClientPage(fetch.request, error=error))
+            error = UserError(f"at most {most} pages may be asked for at once (limits.window_pages)")
+            await self._reply(connection, fetch, ClientPage(fetch.request, error=failure_of(error)))
             return
         for number in range(fetch.page_number, fetch.page_number + fetch.pages):
-            answer = await self._requests.fetch(fetch, number)
+            answer = await self._native.page(caller, fetch, number)
             await self._reply(connection, fetch, answer)
             if answer.page is None or answer.page.is_last:
                 break
 
-    async def _reply(self, connection: Connection, message: Message, answer: Message) -> None:
+    async def _reply(self, connection: Connection, message: Request, answer: Reply) -> None:
         connection.send_parts(self._fitting(message, answer))
         await connection.drain()
 
-    def _fitting(self, message: Message, answer: Message) -> list[Buffer]:
+    def _fitting(self, message: Request, answer: Reply) -> list[Buffer]:
         """The answer as a frame. One row may be larger than any: its client would drop the connection for it."""
         parts = encode_message(answer)
-        size, most = size_of(parts), self._member.limits.frame_bytes
+        size, most = size_of(parts), self._limits.frame_bytes
         if size <= most or not isinstance(message, ClientExecute | ClientFetch | ClientAttach):
             return parts
         error = Overloaded(
             f"a page of {size} bytes is over the limit of a frame, {most} bytes (limits.frame_bytes)",
-            member=self._member.name,
+            member=self._member,
             suggestion="are there single values of such a size? ask for less of them",
         )
-        self._requests.close(message.query, error)
-        failure = failure_of(error)
+        self._service.give_up(message.query, error)
+        failure = self._native.failure(error)
         is_fetch = isinstance(message, ClientFetch)
         reply = ClientPage(message.request, error=failure) if is_fetch else ClientResult(message.request, error=failure)
         return encode_message(reply)

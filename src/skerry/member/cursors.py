@@ -39,7 +39,7 @@ class _Open(msgspec.Struct):
 
 
 class Cursors:
-    """An owner is any hashable that stands for the client's connection."""
+    """An owner is whatever stands for one session of a client; no two sessions are equal."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -99,7 +99,7 @@ class Cursors:
 
     def of(self, owner: object) -> list[QueryId]:
         """The cursors of a connection."""
-        return [query for query, found in self._open.items() if found.owner is owner]
+        return [query for query, found in self._open.items() if found.owner == owner]
 
     def gone(self, owner: object, now: float, *, is_goodbye: bool) -> list[QueryId]:
         """A connection has ended. Returns the cursors that end with it; the others wait for somebody to attach."""

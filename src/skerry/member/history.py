@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Container
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container
 
 import msgspec
 
 from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
-from skerry.model.errors import SkerryError
+from skerry.member.requests import Answer, Status
+from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import ClientExecute, ClientResult, ClientStatusReply, QueryInfo
+from skerry.wire.client_messages import QueryInfo
 from skerry.wire.messages import LinkBytes, Memory
-from skerry.wire.values import failure_of
-
-if TYPE_CHECKING:
-    from skerry.member.server import Member
 
 _SQL_SHOWN = 500  # characters of a statement in a list of queries
 
@@ -27,17 +23,18 @@ _SQL_SHOWN = 500  # characters of a statement in a list of queries
 class ClientCursor:
     """An open cursor; `initiated` is None while the statement is planned, and for one that needs no Spark."""
 
-    def __init__(self, message: ClientExecute, client: str, options: Options) -> None:
-        self.sql = message.sql[:_SQL_SHOWN]
+    def __init__(self, sql: str, client: str, options: Options) -> None:
+        self.sql = sql[:_SQL_SHOWN]
         self.client = client
         self.options = options
         self.started_at = clock.now()
         self.initiated: Initiated | None = None
         self.plan = ""
         # What a detached statement was answered with, for whoever attaches.
-        self.answer: ClientResult | None = None
+        self.answer: Answer | None = None
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
+        self.is_closed = False
 
     @property
     def is_given(self) -> bool:
@@ -61,7 +58,7 @@ class ClientCursor:
 
 
 class _Ended(msgspec.Struct):
-    status: ClientStatusReply
+    status: Status
     info: QueryInfo
     reason: str
 
@@ -69,14 +66,22 @@ class _Ended(msgspec.Struct):
 class History:
     """Queries of one initiator, the latest that ended included."""
 
-    def __init__(self, member: Member) -> None:
-        self._member = member
+    def __init__(self, name: str, most: int, memory_of: Callable[[QueryId, str], Memory | None]) -> None:
+        """Of member `name`, which remembers `most` queries. `memory_of`: what a query holds at a member."""
+        self._name = name
+        self._most = most
+        self._memory_of = memory_of
         self._ended: OrderedDict[QueryId, _Ended] = OrderedDict()
 
     def record(self, query: QueryId, cursor: ClientCursor, state: str, reason: str = "") -> None:
         """A cursor is over; its query may still owe receipts. `reason`: why, if its rows were not all given."""
-        self._ended[query] = _Ended(self.status(cursor, state), self.info(query, cursor, state), reason)
-        while len(self._ended) > self._member.limits.history_queries:
+        status = self.status(cursor, state)
+        if (error := status.error) is not None:
+            # As it was raised it would keep its frames, and with them all that the query had.
+            bare = from_code(error.code, error.message, member=error.member, suggestion=error.suggestion)
+            status = msgspec.structs.replace(status, error=bare)
+        self._ended[query] = _Ended(status, self.info(query, cursor, state), reason)
+        while len(self._ended) > self._most:
             self._ended.popitem(last=False)
 
     def complete(self, query: QueryId, initiated: Initiated) -> None:
@@ -92,11 +97,9 @@ class History:
         )
         kept.info = msgspec.structs.replace(kept.info, state=state, seconds=seconds, links=links)
 
-    def ended(self, query: QueryId, request: int) -> ClientStatusReply:
+    def ended(self, query: QueryId) -> Status:
         kept = self._ended.get(query)
-        if kept is None:
-            return ClientStatusReply(request, "unknown", 0.0)
-        return msgspec.structs.replace(kept.status, request=request)
+        return kept.status if kept is not None else Status("unknown", 0.0)
 
     def why_ended(self, query: QueryId) -> str:
         """For who asks for rows of a cursor that is over; "" for one that is not remembered."""
@@ -108,18 +111,17 @@ class History:
     def infos(self, besides: Container[QueryId]) -> list[QueryInfo]:
         return [each.info for query, each in self._ended.items() if query not in besides]
 
-    def status(self, cursor: ClientCursor, state: str, request: int = 0) -> ClientStatusReply:
+    def status(self, cursor: ClientCursor, state: str) -> Status:
         fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())
         error = cursor.error or (cursor.initiated.core.error if cursor.initiated is not None else None)
-        return ClientStatusReply(
-            request=request,
+        return Status(
             state=state,
             seconds=clock.now() - cursor.started_at,
             fragments=fragments,
             links=links,
             plan=cursor.plan,
             memory=self._memory(cursor),
-            error=failure_of(error, self._member.name) if error is not None else None,
+            error=error,
         )
 
     def info(self, query: QueryId, cursor: ClientCursor, state: str) -> QueryInfo:
@@ -137,6 +139,6 @@ class History:
         if cursor.initiated is None:
             return ()
         said = cursor.initiated.core.memory
-        own = self._member.resources.memory(cursor.initiated.query, self._member.name)
-        is_said = any(each.member == self._member.name for each in said)
+        own = self._memory_of(cursor.initiated.query, self._name)
+        is_said = any(each.member == self._name for each in said)
         return said if own is None or is_said else (*said, own)

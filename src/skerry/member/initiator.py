@@ -12,10 +12,20 @@ from skerry.exchange.input import Signal
 from skerry.member import clock
 from skerry.member.faults import OPTION, Patience, Watch
 from skerry.member.inputs import Inputs
-from skerry.member.query import TRACE_OPTION, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
+from skerry.member.query import (
+    TRACE_OPTION,
+    Instruction,
+    Phase,
+    QueryCore,
+    QueryEnded,
+    QueryFailed,
+    RowsCounted,
+    SchemaKnown,
+    Send,
+)
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
-from skerry.model.errors import Cancelled, SkerryError, SqlError
+from skerry.model.errors import Cancelled, InternalError, SkerryError, SqlError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
@@ -27,7 +37,7 @@ log = logging.getLogger("skerry.query")
 
 
 class Initiated:
-    """One client's query. Pages are asked for by the client's connection, one at a time."""
+    """One client's query that ends in rows. Pages are asked for by the client's connection, one at a time."""
 
     def __init__(
         self,
@@ -57,16 +67,16 @@ class Initiated:
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
         self._limits = limits
-        self.result = Result(plan.finish, limits, self._wakeup)
+        self.result = Result(plan.rows, limits, self._wakeup)
         self.ended = asyncio.Event()
 
     def start(self) -> None:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
-        finish, me = self.plan.finish, self.query.initiator
+        rows, me = self.plan.rows, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
         self.result.count_in(self._inputs.budget(self.query))
-        remote = tuple(sender for sender in finish.senders if sender != me)
-        for arriving in self._inputs.expect(self.query, finish.edge, remote, is_result=True):
+        remote = tuple(sender for sender in rows.senders if sender != me)
+        for arriving in self._inputs.expect(self.query, rows.edge, remote, is_result=True):
             channel = arriving.channel
             self.result.attach(channel.channel.sender, arriving.spool, channel.consumed)
         self._do(self.core.start())
@@ -134,6 +144,8 @@ class Initiated:
                     self._send(member, message)
                 case SchemaKnown(schema):
                     self.result.schema_known(schema)
+                case RowsCounted():
+                    raise InternalError(f"query {self.query}: its cursor gets rows, not a count")
                 case QueryFailed(error):
                     if not isinstance(error, Cancelled):
                         log.warning("query %s: failed: %s", self.query, error.message)
@@ -150,6 +162,6 @@ class Initiated:
         if left:
             log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
         self.result.close()
-        self._inputs.end(self.query, {self.plan.finish.edge}, clock.now())
+        self._inputs.end(self.query, {self.plan.rows.edge}, clock.now())
         self.ended.set()
         self._on_ended(self)

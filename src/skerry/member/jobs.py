@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from skerry.exchange.entries import EncodedInput, ReadableSpool
+from skerry.exchange.entries import Feed, ReadableSpool
+from skerry.exchange.finishing import Finished
 from skerry.exchange.input import END, Signal
 from skerry.exchange.lanes import Lanes
-from skerry.exchange.merge import Merge
-from skerry.exchange.reader import SpoolInput
-from skerry.exchange.spool import Body, Entry, Spool
+from skerry.exchange.spool import Entry, Spool
 from skerry.member.inputs import Arriving
-from skerry.model.fragment import Output
+from skerry.model.fragment import Finish, Output
 from skerry.model.limits import MIB, Limits
-from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
+from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
 from skerry.wire.messages import Schema
 
 # One task reads what is small: a task costs more than it saves below this.
@@ -58,21 +57,15 @@ async def merge_lanes(lanes: list[Spool], output: Output, schema: Schema, run: S
     lanes = [lane for lane in lanes if lane.length]
     if output.order != "merge" or len(lanes) < 2:
         return Lanes(lanes)
+    feeds = [Feed(lane, lambda _consumed: None) for lane in lanes]
     arrow = decode_schema(schema.arrow)
-
-    def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:
-        return decode_batch(body, schema, limits.frame_bytes * 4)
-
-    inputs = [SpoolInput(lane, arrow, decode, release=True) for lane in lanes]
-    size_bytes = min(limits.batch_bytes, limits.piece_bytes)
-    merge = Merge(inputs, output.keys, arrow, limits.batch_rows, size_bytes, run.budget.change_state)
-    merged = EncodedInput(merge, encode_batch, decoded_bytes)
+    merged = Finished(Finish(output.keys), feeds, arrow, limits, run.budget.change_state)
     try:
         while not isinstance(entry := merged.poll(), Signal):
             run.append(entry)
             await asyncio.sleep(0)
     finally:
-        merge.close()
+        merged.close()
     assert entry is END, "lanes are complete before they are merged"
     run.finish()
     return run

@@ -216,6 +216,9 @@ class Participant:
             parameters={name: from_value(value) for name, value in execute.parameters.items()},
             sink=sink,
             is_narrow=fragment.is_narrow,
+            order=fragment.output.order,
+            keys=fragment.output.keys,
+            operator_depth=fragment.operator_depth,
         )
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
@@ -234,7 +237,7 @@ class Participant:
             return store
         assert self.core.plan is not None
         # An edge that Spark reads never makes its senders wait, wherever it goes (D7).
-        is_result = fragment.output.edge == self.core.plan.finish.edge
+        is_result = self.core.plan.is_result(fragment.output)
         return DirectStore(self._spool(fragment, "rows", gives_way=is_result), waits=is_result)
 
     def _schema_known(self, running: Running, schema: Schema) -> None:

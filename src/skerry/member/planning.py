@@ -6,32 +6,35 @@ import asyncio
 import datetime
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from skerry.catalog.catalog import Catalog
-from skerry.config import Role
+from skerry.catalog.topology import Topology
+from skerry.config import Config, Role
 from skerry.member.clientoptions import plan_rules
-from skerry.model.errors import ConfigError, SiteError, SqlError, UserError
+from skerry.member.peertables import PeerTables
+from skerry.member.requests import PrepareStatement, RunStatement
+from skerry.member.resources import Workers
+from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import LeftOut, Plan
+from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.plan.analyze import analyze_plan
-from skerry.plan.cut import Site, make_plan
-from skerry.plan.egress import check_egress
+from skerry.plan.cut import Site
+from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.explain import Actual
-from skerry.plan.rules import Rules
+from skerry.plan.lawful import plan_query
+from skerry.plan.observed import Observed
+from skerry.sql.commands import AnalyzeTable, Command
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
-from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, Query, ShowTables, Statement, analyse
-from skerry.wire.client_messages import ClientExecute, ClientPrepare, Parameter
+from skerry.sql.statement import Explain, Query, Statement, analyse
+from skerry.wire.client_messages import Parameter
 from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
-
-if TYPE_CHECKING:
-    from skerry.member.server import Member
-
 
 log = logging.getLogger("skerry.query")
 
@@ -39,19 +42,31 @@ log = logging.getLogger("skerry.query")
 _PRUNED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
-M = TypeVar("M", ClientExecute, ClientPrepare)
+M = TypeVar("M", RunStatement, PrepareStatement)
 T = TypeVar("T")
 
 
-# Rules that let values of a table leave that would stay without them.
-_KEYS_TRAVEL = frozenset(
-    ("semijoin", "ranges", "subqueries", "answers", "lookups", "blocks", "joined", "subtrees", "apart", "topn")
-)
+class Planner(msgspec.Struct, frozen=True):
+    """What an initiator plans with."""
+
+    name: str
+    config: Config
+    catalog: Catalog
+    topology: Topology
+    egress: EgressRules
+    observed: Observed
+    workers: Workers
+    peer_tables: PeerTables
+
+    @property
+    def limits(self) -> Limits:
+        return self.config.limits
 
 
 class Planned(msgspec.Struct, frozen=True):
     plan: Plan
     parameters: dict[str, Value]
+    warnings: tuple[str, ...] = ()
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -84,14 +99,12 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(
-    member: Member, message: ClientExecute
-) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+async def plan_statement(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(member, _plan, message)
+        planned = await _with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
-        ask = member.peer_tables.files_version
+        ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
         pairs = list(zip(left_out, versions, strict=True))
         changed = tuple(dict.fromkeys(each.member for each, version in pairs if version != each.files_version))
@@ -100,20 +113,20 @@ async def plan_statement(
         log.info("query %s: the files of %s may be others now; planning again", message.query, ", ".join(changed))
         if None in versions:
             break
-        await member.peer_tables.refresh(changed)
-    return await _with_fresh_tables(member, _plan_all_parts, message)
+        await planner.peer_tables.refresh(changed)
+    return await _with_fresh_tables(planner, _plan_all_parts, message)
 
 
-async def prepare_statement(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
+async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
-    return await _with_fresh_tables(member, _prepare, message)
+    return await _with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], message: M) -> T:
+async def _with_fresh_tables(planner: Planner, work: Callable[[Planner, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         try:
-            return await member.workers.run(work, member, message)
+            return await planner.workers.run(work, planner, message)
         except RecursionError:
             # A row of a thousand UNIONs is a deep tree too.
             raise SqlError(_TOO_DEEP, suggestion="ask in several statements") from None
@@ -122,73 +135,71 @@ async def _with_fresh_tables(member: Member, work: Callable[[Member, M], T], mes
             if not error.member or error.member in asked:
                 raise
             asked.add(error.member)
-            await member.peer_tables.refresh((error.member,))
+            await planner.peer_tables.refresh((error.member,))
         except SqlError:
             # A column may have come with a new file.
             if asked:
                 raise
-            asked.update(_reachable(member))
-            await member.peer_tables.refresh(tuple(asked))
+            asked.update(_reachable(planner))
+            await planner.peer_tables.refresh(tuple(asked))
 
 
-def _left_out(planned: Planned | Tried | Explained | ShowTables | DescribeTable) -> tuple[LeftOut, ...]:
+def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, ...]:
     match planned:
         case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
             return plan.left_out
     return ()
 
 
-def _plan_all_parts(member: Member, message: ClientExecute) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+def _plan_all_parts(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
-    return _plan(member, message, without=frozenset(("prune",)))
+    return _plan(planner, message, prunes=False)
 
 
-def _reachable(member: Member) -> tuple[str, ...]:
-    names = (name for name, each in member.config.members.items() if each.tables)
-    return tuple(name for name in names if name == member.name or member.peers.state(name) == "up") or (member.name,)
+def _reachable(planner: Planner) -> tuple[str, ...]:
+    names = (name for name, each in planner.config.members.items() if each.tables)
+    return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
-def _plan(
-    member: Member, message: ClientExecute, without: frozenset[str] = frozenset()
-) -> Planned | Tried | Explained | ShowTables | DescribeTable:
+def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Planned | Tried | Explained | Command:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
     else:
         given = [from_value(value) for value in message.parameters]
-    catalog = _SchemaCatalog(member.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, member.limits)
+    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits)
     if message.expected == "count":
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
-            plan, refused = _lawful(member, statement, message, without)
-            if refused is not None:
-                raise refused
-            return Planned(plan, _values(statement))
+            found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+            if found.refused is not None:
+                raise found.refused
+            return Planned(found.plan, _values(statement), statement.warnings)
         case Explain():
-            return _explain(member, statement, message, without)
+            return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
-            plan = analyze_plan(member.catalog.parts(ref), columns, member.name)
-            check_egress(plan, member.egress, member.catalog.columns_of)
+            plan = analyze_plan(planner.catalog.parts(ref), columns, planner.name, planner.egress)
+            check_egress(plan, planner.egress)
             return Planned(plan, {})
     return statement
 
 
-def _explain(member: Member, statement: Explain, message: ClientExecute, without: frozenset[str]) -> Explained | Tried:
-    plan, refused = _lawful(member, statement.query, message, without)
-    if refused is not None:
+def _explain(planner: Planner, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
+    found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    if found.refused is not None:
         if statement.analyze:
-            raise refused
-        return Explained(plan, statement.is_json, refused.message)
+            raise found.refused
+        return Explained(found.plan, statement.is_json, found.refused.message)
     if statement.analyze:
-        return Tried(Planned(plan, _values(statement.query)), statement.is_json)
-    return Explained(plan, statement.is_json)
+        return Tried(Planned(found.plan, _values(statement.query)), statement.is_json)
+    return Explained(found.plan, statement.is_json)
 
 
-def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(member.catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, member.limits)
+def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
+    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, planner.limits)
     if isinstance(statement, Explain):
         statement = statement.query
     if not isinstance(statement, Query):
@@ -198,64 +209,10 @@ def _prepare(member: Member, message: ClientPrepare) -> tuple[Parameter, ...]:
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _lawful(
-    member: Member, query: Query, message: ClientExecute, without: frozenset[str]
-) -> tuple[Plan, UserError | None]:
-    """A plan that breaks no egress rule; else the one that would be made, and what it breaks.
-
-    The planner does not look at the rules. Where its plan breaks one, another may not: with groups from every part
-    whatever they cost, with its root at a table that must not leave, without queries that are answered at other
-    members, without keys that go ahead, without any rule, or with its root at the initiator, where rows of the
-    initiator's own tables stay.
-    """
+def _site(planner: Planner, message: RunStatement) -> Site:
+    data_members = tuple(name for name, each in planner.config.members.items() if each.role is Role.DATA)
     rules = plan_rules(message.options)
-    if _names_marked(member, query):
-        # Groups that the client did not ask for may be one row each: what it sees as rows is not let out as groups.
-        without |= {"grouped"}
-    rules = msgspec.structs.replace(rules, on=rules.on - without)
-    plan = _cut(member, query, rules)
-    refused = _broken(plan, member)
-    if refused is None:
-        return plan, None
-    at_root = msgspec.structs.replace(rules, on=rules.on - {"apart"})
-    fewer = msgspec.structs.replace(rules, on=rules.on - _KEYS_TRAVEL)
-    plain = msgspec.structs.replace(rules, on=frozenset())
-    grouped = msgspec.structs.replace(fewer, aggregates_always=True)
-    marked = dict.fromkeys(each.member for each in plan.fragments if each.member.lower() in member.egress.marked)
-    at_tables = [msgspec.structs.replace(grouped, root_at=name) for name in marked]
-    for others in (at_root, fewer, grouped, *at_tables, plain, msgspec.structs.replace(plain, root="initiator")):
-        try:
-            lawful = _cut(member, query, others)
-        except ConfigError:
-            continue  # no link leads to where this plan would have its root
-        if _broken(lawful, member) is None:
-            return lawful, None
-    return plan, refused
-
-
-def _names_marked(member: Member, query: Query) -> bool:
-    """Does the query read a table that may not leave its site freely?"""
-    marks = member.egress.marks
-    return bool(marks) and any(
-        (part.member.lower(), part.table.lower()) in marks
-        for scan in query.tables
-        for part in member.catalog.parts(scan.table)
-    )
-
-
-def _broken(plan: Plan, member: Member) -> UserError | None:
-    try:
-        check_egress(plan, member.egress, member.catalog.columns_of)
-    except UserError as error:
-        return error
-    return None
-
-
-def _cut(member: Member, query: Query, rules: Rules) -> Plan:
-    data_members = tuple(name for name, each in member.config.members.items() if each.role is Role.DATA)
-    site = Site(member.name, data_members, rules, member.topology, member.observed)
-    plan = make_plan(query, member.catalog, site, member.limits)
-    return member.observed.estimate(plan, member.catalog.files_version)
+    return Site(planner.name, data_members, rules, planner.topology, planner.observed, planner.egress)
 
 
 def _values(query: Query) -> dict[str, Value]:

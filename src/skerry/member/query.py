@@ -7,10 +7,12 @@ from collections.abc import Mapping
 
 import msgspec
 
+from skerry.member.ending import Awaited
 from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.transitions import Machine, staying
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -42,19 +44,50 @@ class Phase(enum.Enum):
     ENDED = "ended"
 
 
+class Event(enum.Enum):
+    PLAN_ASKED = "PlanRequest came"
+    STARTED = "Started came"
+    DONE = "FragmentDone came"
+    PROGRESSED = "Progress came"
+    LET_GO = "a Receipt came"
+    PEER_LOST = "a participant is lost"
+    COMPLETED = "the result is complete"
+    FAILED = "it failed, was cancelled or ran out of time"
+    ALL_LET_GO = "no receipt is outstanding"
+    WAITED_OUT = "receipts took longer than stop_s"
+
+
+NEXT: dict[tuple[Phase, Event], Phase] = {
+    # What participants say comes at any time, also late; a plan is given for a query that is over, too.
+    **staying(Phase, Event.PLAN_ASKED, Event.STARTED, Event.DONE, Event.PROGRESSED, Event.LET_GO, Event.PEER_LOST),
+    (Phase.RUNNING, Event.COMPLETED): Phase.ENDING,
+    (Phase.RUNNING, Event.FAILED): Phase.ENDING,
+    # The first end counts.
+    **staying((Phase.ENDING, Phase.ENDED), Event.COMPLETED, Event.FAILED),
+    (Phase.ENDING, Event.ALL_LET_GO): Phase.ENDED,
+    (Phase.ENDING, Event.WAITED_OUT): Phase.ENDED,
+}
+
+
 class Send(msgspec.Struct, frozen=True):
     member: str
     message: Message
 
 
 class SchemaKnown(msgspec.Struct, frozen=True):
-    """The root's columns: the client can be answered."""
+    """The result's columns: the client can be answered."""
 
     schema: Schema
 
 
+class RowsCounted(msgspec.Struct, frozen=True):
+    """The query ends in a number, and this is it."""
+
+    rows: int
+
+
 class QueryFailed(msgspec.Struct, frozen=True):
-    """The client gets this error; the result spools are worthless."""
+    """The client gets this error; what came of the result is worthless."""
 
     error: SkerryError
 
@@ -69,7 +102,7 @@ class QueryEnded(msgspec.Struct, frozen=True):
     left: tuple[str, ...] = ()
 
 
-Instruction = Send | SchemaKnown | QueryFailed | QueryEnded
+Instruction = Send | SchemaKnown | RowsCounted | QueryFailed | QueryEnded
 
 
 class QueryCore:
@@ -93,7 +126,6 @@ class QueryCore:
         """
         self.query = query
         self.plan = plan
-        self.phase = Phase.RUNNING
         self.error: SkerryError | None = None
         self.started_at = now
         self.ended_at: float | None = None
@@ -106,16 +138,18 @@ class QueryCore:
         self._budgets = budgets or {}
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
-        self._schemas: dict[int, Schema | None] = {  # of the fragments whose rows are the result
-            fragment.id: None for fragment in plan.fragments if fragment.output.edge == plan.finish.edge
-        }
+        self._awaited = Awaited(plan)
         self._fragments = {
             fragment.id: FragmentProgress(fragment.id, fragment.member, "waiting", 0, 0) for fragment in plan.fragments
         }
         self._links: dict[tuple[str, str], LinkBytes] = {}
         self._memory: dict[str, Memory] = {}
         self._left: list[str] = []
-        self.story: list[str] = []
+        self._life = Machine("query", query, NEXT, Phase.RUNNING)
+
+    @property
+    def phase(self) -> Phase:
+        return self._life.phase
 
     @property
     def deadline(self) -> float:
@@ -128,7 +162,7 @@ class QueryCore:
         return tuple(sorted(self._owing))
 
     def start(self) -> list[Instruction]:
-        self.story.append(f"execute at {', '.join(self.participants)}")
+        self._life.note(f"execute at {', '.join(self.participants)}")
         return [
             Send(
                 member,
@@ -155,45 +189,49 @@ class QueryCore:
         if sender not in self.participants:
             raise PeerError(f"{type(message).__name__} from {sender}, which takes no part in query {self.query}")
         match message:
-            case PlanRequest():  # also when this query is over: others at that member may wait for the same plan
+            case PlanRequest():
+                # Also when this query is over: others at that member may wait for the same plan.
+                self._life.move(Event.PLAN_ASKED)
                 return [Send(sender, PlanReply(self.query, message.request_id, message.plan_id, self._asked(message)))]
             case Started():
+                self._life.move(Event.STARTED)
                 return self._started(sender, message, now)
             case FragmentDone():
-                self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
-                self._tell(message)
+                self._life.move(Event.DONE)
+                return self._done(sender, message, now)
             case Progress():
+                self._life.move(Event.PROGRESSED)
                 self._progress(sender, message)
                 return self._spent(now)
             case Receipt():
+                self._life.move(Event.LET_GO)
                 self._left += [f"{sender}: {what}" for what in message.left]
                 return self._receipt(sender, now)
             case Cancel():
                 return self.cancel(error_of(message.error), now)
-        return []
+            case other:
+                raise PeerError(f"{type(other).__name__} from {sender} says nothing about query {self.query}")
 
     def result_complete(self, now: float) -> list[Instruction]:
-        """The last row has been taken: let go of whatever participants still hold."""
-        if self.phase is not Phase.RUNNING:
-            return []
-        self.story.append("complete")
-        return self._end(COMPLETE, now)
+        """All that the query ends in is there: let go of whatever participants still hold."""
+        return self._end(COMPLETE, now) if self._life.move(Event.COMPLETED) else []
 
     def cancel(self, error: SkerryError, now: float) -> list[Instruction]:
         """The first error counts; every participant is told once (two-step cancel)."""
-        if self.phase is not Phase.RUNNING:
+        if not self._life.move(Event.FAILED):
             return []
+        self._life.note(error.message)
         self.error = error
-        self.story.append(f"cancel: {error.message}")
         return [QueryFailed(error), *self._end(failure_of(error, self.query.initiator), now)]
 
     def peer_lost(self, member: str, error: SiteError, now: float) -> list[Instruction]:
+        self._life.move(Event.PEER_LOST)
         if member not in self._owing:
             return []
         self._owing.discard(member)
         if self.phase is Phase.RUNNING:
             return self.cancel(error, now)
-        return self._ended(now) if self.phase is Phase.ENDING and not self._owing else []
+        return self._maybe_ended(now)
 
     def tick(self, now: float) -> list[Instruction]:
         if now < self._deadline:
@@ -201,7 +239,7 @@ class QueryCore:
         if self.phase is Phase.RUNNING:
             return self.cancel(TimedOut(f"query {self.query} ran longer than its {self._timeout_s:g} s"), now)
         if self.phase is Phase.ENDING:
-            return self._ended(now)
+            return self._ended(Event.WAITED_OUT, now)
         return []
 
     def progress(self) -> tuple[tuple[FragmentProgress, ...], tuple[LinkBytes, ...]]:
@@ -217,27 +255,22 @@ class QueryCore:
         return self.plan.to_run() if request.plan_id == self.plan.plan_id else None
 
     def _started(self, sender: str, message: Started, now: float) -> list[Instruction]:
-        """The columns are known when all who send the result have told theirs, and they agree.
-
-        Batches pass on as bytes, so another type would be read as something else. Sites with different Sparks may
-        give an expression different types.
-        """
         known = self._note(sender, message.fragment, "running", 0, 0)
-        if known is None or self.phase is not Phase.RUNNING or self._schemas.get(known.id, message.schema) is not None:
+        if known is None or self.phase is not Phase.RUNNING:
             return []
-        for other, schema in self._schemas.items():
-            if schema is not None and (how := _difference(schema, message.schema)):
-                there = next(fragment.member for fragment in self.plan.fragments if fragment.id == other)
-                return self.cancel(
-                    SiteError(
-                        f"sites {there} and {sender} give the result different columns: {how}",
-                        member=sender,
-                        suggestion="cast it to the type you want",
-                    ),
-                    now,
-                )
-        self._schemas[known.id] = message.schema
-        return [SchemaKnown(message.schema)] if all(self._schemas.values()) else []
+        try:
+            schema = self._awaited.started(known.id, message.schema)
+        except SiteError as error:
+            return self.cancel(error, now)
+        return [SchemaKnown(schema)] if schema is not None else []
+
+    def _done(self, sender: str, message: FragmentDone, now: float) -> list[Instruction]:
+        known = self._note(sender, message.fragment, "done", message.rows, message.size_bytes)
+        self._tell(message)
+        if known is None or self.phase is not Phase.RUNNING:
+            return []
+        count = self._awaited.done(known.id, message.rows)
+        return [RowsCounted(count), *self.result_complete(now)] if count is not None else []
 
     def _receipt(self, sender: str, now: float) -> list[Instruction]:
         self._owing.discard(sender)
@@ -248,7 +281,7 @@ class QueryCore:
             if undone:
                 # It let go on its own, without a Cancel that would say why: its rows will never come.
                 return self.cancel(SiteError(f"site {sender} gave up the query", member=sender), now)
-        return self._ended(now) if self.phase is Phase.ENDING and not self._owing else []
+        return self._maybe_ended(now)
 
     def _note(self, sender: str, fragment: int, state: str, rows: int, size_bytes: int) -> Fragment | None:
         """The fragment, if it is the sender's; what is done stays so."""
@@ -284,14 +317,16 @@ class QueryCore:
         return []
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:
-        self.phase = Phase.ENDING
         self._deadline = now + self._limits.stop_s
-        if not self._owing:
-            return self._ended(now)
-        return [Send(member, Cancel(self.query, self.query.initiator, why)) for member in sorted(self._owing)]
+        cancels = [Send(member, Cancel(self.query, self.query.initiator, why)) for member in sorted(self._owing)]
+        return [*cancels, *self._maybe_ended(now)]
 
-    def _ended(self, now: float) -> list[Instruction]:
-        self.phase = Phase.ENDED
+    def _maybe_ended(self, now: float) -> list[Instruction]:
+        is_last = self.phase is Phase.ENDING and not self._owing
+        return self._ended(Event.ALL_LET_GO, now) if is_last else []
+
+    def _ended(self, event: Event, now: float) -> list[Instruction]:
+        self._life.move(event)
         self.ended_at = now
         return [QueryEnded(tuple(sorted(self._owing)), tuple(self._left))]
 
@@ -302,11 +337,3 @@ class QueryCore:
         assert (self.error is None) or self.phase is not Phase.RUNNING
         assert (self.ended_at is not None) == (self.phase is Phase.ENDED)
         assert {each.fragment for each in self._fragments.values()} == {f.id for f in self.plan.fragments}
-
-
-def _difference(one: Schema, other: Schema) -> str:
-    """How the types of two results differ, in words; "" when they agree."""
-    if len(one.columns) != len(other.columns):
-        return f"{len(one.columns)} and {len(other.columns)} of them"
-    pairs = zip(one.columns, other.columns, strict=True)
-    return next((f"{a.name} is {a.type} and {b.type}" for a, b in pairs if a.type != b.type), "")

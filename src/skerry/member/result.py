@@ -6,34 +6,29 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from skerry.exchange.aggregate import Aggregate
-from skerry.exchange.entries import EncodedInput, EntryInput, Feed, ReadableSpool, SpoolEntries
-from skerry.exchange.gather import Gather
-from skerry.exchange.input import WAIT, Input, Signal
-from skerry.exchange.limit import Limit
-from skerry.exchange.merge import Merge
-from skerry.exchange.reader import SpoolInput
-from skerry.exchange.spool import Body, Budget, Entry
+from skerry.exchange.entries import Feed, ReadableSpool
+from skerry.exchange.finishing import Finished, finished_schema
+from skerry.exchange.input import WAIT, Signal
+from skerry.exchange.spool import Budget, Entry
 from skerry.member.pages import Pages
 from skerry.model.errors import SkerryError
-from skerry.model.fragment import Finish
+from skerry.model.fragment import Rows
 from skerry.model.limits import Limits
-from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema
+from skerry.wire.codec import decode_schema
 from skerry.wire.messages import Schema
 
 
 class Result:
     """Rows of one query, from one spool a sender. Rows can be taken once every sender and the schema are known."""
 
-    def __init__(self, finish: Finish, limits: Limits, wakeup: Callable[[], None]) -> None:
-        self._finish = finish
+    def __init__(self, rows: Rows, limits: Limits, wakeup: Callable[[], None]) -> None:
+        self._rows = rows
         self._limits = limits
         self._wakeup = wakeup
         self._feeds: dict[str, Feed] = {}
-        self._entries: EntryInput | None = None
+        self._finished: Finished | None = None
         self._error: SkerryError | None = None
         self._arriving: pa.Schema | None = None
-        self._holding: list[Merge | Aggregate] = []
         self._budget: Budget | None = None
         self.schema: Schema | None = None
         self.pages = Pages(self)
@@ -46,8 +41,8 @@ class Result:
     def close(self) -> None:
         """The query is over: nothing of this counts any more, and no more rows are made."""
         self.pages.close()
-        for each in self._holding:
-            each.close()
+        if self._finished is not None:
+            self._finished.close()
         self._budget = None
 
     def attach(self, sender: str, spool: ReadableSpool, on_consumed: Callable[[int], None]) -> None:
@@ -58,13 +53,9 @@ class Result:
             self._wakeup()
 
     def schema_known(self, schema: Schema) -> None:
-        """What the senders send; of partial aggregates the client sees the first columns only."""
+        """What the senders send; the client sees what becomes of it."""
         self._arriving = decode_schema(schema.arrow)
-        if self._finish.aggregate:
-            shown = [step.index for step in self._finish.aggregate]
-            arrow = pa.schema([self._arriving.field(index) for index in shown])
-            schema = Schema(tuple(schema.columns[index] for index in shown), encode_schema(arrow))
-        self.schema = schema
+        self.schema = finished_schema(self._rows.finish, schema)
         self._wakeup()
 
     def fail(self, error: SkerryError) -> None:
@@ -79,39 +70,13 @@ class Result:
     def poll(self) -> Entry | Signal:
         if self._error is not None:
             raise self._error
-        if self._entries is None:
-            if self._arriving is None or set(self._feeds) != set(self._finish.senders):
+        if self._finished is None:
+            if self._arriving is None or set(self._feeds) != set(self._rows.senders):
                 return WAIT
-            self._entries = self._build(self._arriving)
-        return self._entries.poll()
+            feeds = [self._feeds[sender] for sender in self._rows.senders]
+            self._finished = Finished(self._rows.finish, feeds, self._arriving, self._limits, self._count_state)
+        return self._finished.poll()
 
     def _count_state(self, change_bytes: int) -> None:
         if self._budget is not None:
             self._budget.change_state(change_bytes)
-
-    def _build(self, schema: pa.Schema) -> EntryInput:
-        finish = self._finish
-        feeds = [self._feeds[sender] for sender in finish.senders]
-        if not (finish.keys or finish.offset or finish.aggregate) and finish.limit is None:
-            return SpoolEntries(feeds)  # nothing to do with the rows: they pass as they are
-
-        def decode(body: Body, schema: pa.Schema) -> pa.RecordBatch:
-            return decode_batch(body, schema, self._limits.frame_bytes * 4)
-
-        inputs: list[Input] = [
-            SpoolInput(feed.spool, schema, decode, release=True, on_consumed=feed.on_consumed) for feed in feeds
-        ]
-        rows: Input
-        if finish.keys:
-            limits = self._limits
-            size_bytes = min(limits.batch_bytes, limits.piece_bytes)
-            rows = merge = Merge(inputs, finish.keys, schema, limits.batch_rows, size_bytes, self._count_state)
-            self._holding.append(merge)
-        else:
-            rows = Gather(inputs)
-        if finish.aggregate:
-            rows = aggregate = Aggregate(rows, finish.keys, finish.aggregate, schema, self._count_state)
-            self._holding.append(aggregate)
-        if finish.offset or finish.limit is not None:
-            rows = Limit(rows, finish.offset, finish.limit)
-        return EncodedInput(rows, encode_batch, decoded_bytes)

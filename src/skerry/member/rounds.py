@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping
 
 from skerry.member import clock
+from skerry.member.initiator import Initiated
+from skerry.member.inputs import Inputs
 from skerry.member.orphans import Orphans
 from skerry.member.participant import Participant
 from skerry.model.errors import SiteError
 from skerry.model.ids import QueryId
-from skerry.wire.messages import Check
-
-if TYPE_CHECKING:
-    from skerry.member.server import Member
+from skerry.wire.messages import Check, Message
+from skerry.wire.peers import Peers
 
 log = logging.getLogger("skerry.member")
 
@@ -23,11 +23,29 @@ _PROGRESS_EVERY_S = 0.25
 
 
 class Rounds:
-    """`start` begins them; they go on until `stop`."""
+    """`start` begins them; they go on until `stop`. Each calls `on_tick` at its end."""
 
-    def __init__(self, member: Member) -> None:
-        self._member = member
-        self.orphans = Orphans(member.limits.orphan_check_s)
+    def __init__(
+        self,
+        name: str,
+        members: Collection[str],
+        orphans: Orphans,
+        initiated: Mapping[QueryId, Initiated],
+        participants: Mapping[QueryId, Participant],
+        inputs: Inputs,
+        peers: Peers,
+        send: Callable[[str, Message], None],
+        on_tick: Callable[[float], None],
+    ) -> None:
+        self.orphans = orphans
+        self._name = name
+        self._members = members
+        self._initiated = initiated
+        self._participants = participants
+        self._inputs = inputs
+        self._peers = peers
+        self._send = send
+        self._on_tick = on_tick
         self._ticking: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -41,49 +59,41 @@ class Rounds:
 
     def _send_progress(self, participant: Participant) -> None:
         """Not while its initiator is away: what is queued for a peer is bounded, and only the latest counts."""
-        member = self._member
         initiator = participant.query.initiator
-        if initiator == member.name or member.peers.state(initiator) == "up":
-            member.send(initiator, participant.progress())
+        if initiator == self._name or self._peers.state(initiator) == "up":
+            self._send(initiator, participant.progress())
 
     def look_at_links(self, now: float) -> None:
         """Each query decides by its fault policy how long a peer may be away; a session outlasts the longest."""
-        member = self._member
         waits_s: dict[str, float] = {}
-        for initiated in list(member.initiated.values()):
+        for initiated in list(self._initiated.values()):
             for peer in initiated.core.owing:
-                if peer != member.name and (reason := initiated.watch.look(peer, member.peers.link(peer), now)):
-                    initiated.peer_lost(peer, SiteError(f"site {peer} is down: {reason}", member=member.name))
+                if peer != self._name and (reason := initiated.watch.look(peer, self._peers.link(peer), now)):
+                    initiated.peer_lost(peer, SiteError(f"site {peer} is down: {reason}", member=self._name))
                 waits_s[peer] = max(waits_s.get(peer, 0.0), initiated.watch.patience.wait_s)
-        for participant in list(member.participants.values()):
+        for participant in list(self._participants.values()):
             peer = participant.query.initiator
-            if peer != member.name and (reason := participant.watch.look(peer, member.peers.link(peer), now)):
+            if peer != self._name and (reason := participant.watch.look(peer, self._peers.link(peer), now)):
                 # Told, too: the session may be linked again, and the initiator not have noticed that it was not.
-                participant.fail(SiteError(f"site {peer} is down: {reason}", member=member.name))
+                participant.fail(SiteError(f"site {peer} is down: {reason}", member=self._name))
             waits_s[peer] = max(waits_s.get(peer, 0.0), participant.watch.patience.wait_s)
-        member.peers.be_patient(waits_s)
-
-    def suspect(self, query: QueryId) -> None:
-        """Rows came for a query that nobody began here: ask its initiator after a while."""
-        self.orphans.watch(query, clock.now())
+        self._peers.be_patient(waits_s)
 
     def orphaned(self, query: QueryId) -> None:
-        member = self._member
-        participant = member.participants.get(query)
+        participant = self._participants.get(query)
         if participant is not None:
             participant.do(participant.core.cancelled("the initiator does not know the query"))
-        elif query in member.inputs.pending:
+        elif query in self._inputs.pending:
             self.forget(query)
 
     def forget(self, query: QueryId) -> None:
         self.orphans.forget(query)
-        self._member.inputs.forget(query, clock.now())
+        self._inputs.forget(query, clock.now())
 
     def _check_orphans(self, now: float) -> None:
-        member = self._member
         for initiator, queries in self.orphans.due(now).items():
-            if initiator in member.config.members:
-                member.send(initiator, Check(queries))
+            if initiator in self._members:
+                self._send(initiator, Check(queries))
             else:
                 for query in queries:
                     self.forget(query)
@@ -94,17 +104,16 @@ class Rounds:
             try:
                 self.tick(clock.now())
             except Exception:
-                log.exception("member %s: tick failed", self._member.name)
+                log.exception("member %s: tick failed", self._name)
 
     def tick(self, now: float) -> None:
-        member = self._member
-        for initiated in list(member.initiated.values()):
+        for initiated in list(self._initiated.values()):
             initiated.tick(now)
-        for participant in list(member.participants.values()):
+        for participant in list(self._participants.values()):
             participant.do(participant.core.tick(now))
             participant.check_stalled()
             self._send_progress(participant)
         self.look_at_links(now)
-        member.inputs.expire(now)
+        self._inputs.expire(now)
         self._check_orphans(now)
-        member.requests.tick(now)
+        self._on_tick(now)

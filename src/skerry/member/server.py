@@ -17,25 +17,27 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
+from skerry.member.history import History
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.keeping import Keeping
 from skerry.member.lull import Lull
+from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
-from skerry.member.participant import Participant
 from skerry.member.peertables import PeerTables
-from skerry.member.planasks import PlanAsks
+from skerry.member.planning import Planner
 from skerry.member.query import Phase
-from skerry.member.requests import Requests
 from skerry.member.resources import Resources, Workers
 from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
+from skerry.member.runs import Runs
+from skerry.member.service import Service
 from skerry.member.tables import LocalTables
+from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
-from skerry.model.errors import PeerError, SiteError, SkerryError
+from skerry.model.errors import SiteError, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
-from skerry.model.points import reach
 from skerry.model.version import __version__
 from skerry.plan.cache import PlanCache
 from skerry.plan.egress import egress_rules
@@ -100,19 +102,28 @@ class Member:
         )
         self.resources = Resources(self.limits, self._directory.path)
         self.topology = Topology(config)
-        self.egress = egress_rules(config, self.topology)
         files = config.member(self.name).tls
         self.tls = Tls(files) if files is not None else None
         addresses = config.addresses()
         self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
-        self.rounds = Rounds(self)
-        self.inputs = Inputs(self.name, self.limits, self.topology, self.resources, self.rounds.suspect)
+        orphans = Orphans(self.limits.orphan_check_s)
+        self.inputs = Inputs(
+            self.name,
+            self.limits,
+            self.topology,
+            self.resources,
+            # Rows came for a query that nobody began here: its initiator is asked after a while.
+            lambda query: orphans.watch(query, clock.now()),
+        )
         self.plans = PlanCache(self.limits)
         self.taskport = TaskPort(self.limits)
         self._task_listener: Listener | None = None
         self.data_ports: DataPorts | None = None
         self.initiated: dict[QueryId, Initiated] = {}
-        self.participants: dict[QueryId, Participant] = {}
+        self.taking_part = TakingPart(
+            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part
+        )
+        self.participants = self.taking_part.participants
         self.peers = Peers(
             self.identity,
             {peer: address for peer, address in addresses.items() if peer != self.name},
@@ -120,16 +131,43 @@ class Member:
             on_message=self._receive,
             on_peer_lost=self._peer_lost,
             on_peer_up=self._peer_up,
-            on_peer_back=self._peer_back,
+            on_peer_back=self.taking_part.peer_back,
             random=self.random,
             tls=self.tls,
         )
-        self.peer_tables = PeerTables(self)
-        self.requests = Requests(self)
-        self.clients = Clients(self, self.requests)
+        self.peer_tables = PeerTables(self.name, config, self.catalog, self.tables, self.peers, self.send)
+        self.planner = Planner(
+            self.name,
+            config,
+            self.catalog,
+            self.topology,
+            egress_rules(config, self.topology, self.catalog.columns_of),
+            self.observed,
+            self.workers,
+            self.peer_tables,
+        )
+        self.service = Service(
+            self.planner,
+            Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended),
+            History(self.name, self.limits.history_queries, self.resources.memory),
+            self.own,
+            self._state_of,
+            self._refusal,
+        )
+        self.clients = Clients(self.service, self.name, self.limits)
+        self.rounds = Rounds(
+            self.name,
+            config.members,
+            orphans,
+            self.initiated,
+            self.participants,
+            self.inputs,
+            self.peers,
+            self.send,
+            self.service.tick,
+        )
         self._listener: Listener | None = None
         self._background: set[asyncio.Task[None]] = set()
-        self._plan_asks = PlanAsks()
         self.is_stopping = False
 
     # --- life ------------------------------------------------------------------------------------
@@ -200,6 +238,35 @@ class Member:
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
+    def _state_of(self, member: str) -> str:
+        return "up" if member == self.name else self.peers.state(member)
+
+    def _refusal(self) -> SiteError | None:
+        """Why no query may begin here now."""
+        return SiteError(f"site {self.name} is stopping", member=self.name) if self.is_stopping else None
+
+    def _refusal_of_part(self, message: Execute) -> SiteError | None:
+        """Why the member cannot take part in a query."""
+        is_able = self.engine is not None or not message.fragments
+        return self._refusal() or (None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name))
+
+    def _surroundings(self) -> Surroundings:
+        return Surroundings(
+            identity=self.identity,
+            limits=self.limits,
+            outgoing=self.outgoing,
+            engine=self.engine,
+            workers=self.workers,
+            jobs=self.jobs,
+            tables=self.tables,
+            taskport=self.taskport,
+            task_address=self.task_address,
+            inputs=self.inputs,
+            resources=self.resources,
+            send=self.send,
+            deliver=self._deliver,
+        )
+
     def _statistics_changed(self) -> None:
         if not self.is_stopping:
             self.own(self.peer_tables.tell(), "new statistics")
@@ -234,7 +301,7 @@ class Member:
             self.observed.learn(initiated.plan, sizes, self.catalog.files_version)
             if self.observed.changes != before:
                 self._keeping.sizes_changed()
-        self.requests.query_ended(initiated)
+        self.service.query_ended(initiated)
 
     # --- messages ----------------------------------------------------------------------------------
     def send(self, member: str, message: Message) -> None:
@@ -253,9 +320,9 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
-                self._execute(message)
+                self.taking_part.execute(message)
             case PlanReply():
-                self._plan_arrived(sender, message)
+                self.taking_part.plan_arrived(sender, message)
             case Cancel():
                 self._cancel(sender, message)
             case Describe():
@@ -275,64 +342,11 @@ class Member:
                 if initiated is not None:
                     initiated.receive(sender, message)
 
-    def _execute(self, message: Execute) -> None:
-        reach("execute received")
-        if message.query in self.participants:
-            return
-        if self.inputs.is_gone(message.query):
-            # Its cancel came first: the marker stands, nothing is started.
-            self.send(message.sender, Receipt(message.query, self.name))
-            return
-        self.rounds.orphans.watch(message.query, clock.now())
-        surroundings = Surroundings(
-            identity=self.identity,
-            limits=self.limits,
-            outgoing=self.outgoing,
-            engine=self.engine,
-            workers=self.workers,
-            jobs=self.jobs,
-            tables=self.tables,
-            taskport=self.taskport,
-            task_address=self.task_address,
-            inputs=self.inputs,
-            resources=self.resources,
-            send=self.send,
-            deliver=self._deliver,
-        )
-        participant = Participant(message, surroundings, self._participant_released)
-        self.participants[message.query] = participant
-        self._lull.running(len(self.participants))
-        log.info("query %s: begun here, fragments %s", message.query, ", ".join(map(str, message.fragments)))
-        if self.is_stopping or (self.engine is None and message.fragments):
-            why = "is stopping" if self.is_stopping else "has no Spark"
-            participant.fail(SiteError(f"site {self.name} {why}", member=self.name))
-            return
-        plan = self.plans.get(message.plan_id)
-        # A member that only passes rows on needs no plan.
-        is_asked = plan is None and bool(message.fragments) and self._plan_asks.wait(message.query, message.plan_id)
-        participant.do(participant.core.begin(plan, is_asked=is_asked))
-        if plan is None:
-            reach("plan requested")
-
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""
         running = (initiated.plan for initiated in self.initiated.values())
         known = next((p for p in running if p.plan_id == message.plan_id), None) or self.plans.get(message.plan_id)
         return known.to_run() if known is not None else None
-
-    def _plan_arrived(self, sender: str, message: PlanReply) -> None:
-        waiting = self._plan_asks.answered(sender, message.plan_id)
-        participants = [self.participants[query] for query in waiting if query in self.participants]
-        try:
-            if message.plan is not None:
-                self.plans.put(message.plan)
-        except PeerError as error:
-            # They wait for their plan, and no other will come.
-            for participant in participants:
-                participant.fail(error)
-            return
-        for participant in participants:
-            participant.do(participant.core.plan_arrived(message.plan))
 
     def _cancel(self, sender: str, message: Cancel) -> None:
         initiated = self.initiated.get(message.query)
@@ -356,31 +370,17 @@ class Member:
         if initiated is not None:
             initiated.deliver(channel.sender, spool)
 
-    def _participant_released(self, participant: Participant) -> None:
-        self.participants.pop(participant.query, None)
-        self._lull.running(len(self.participants))
-        self.rounds.orphans.forget(participant.query)
-        log.info("query %s: ended here", participant.query)
-
     # --- peers -------------------------------------------------------------------------------------
     def _peer_up(self, peer: str, epoch: int) -> None:
         log.info("member %s: connected to %s", self.name, peer)
         self.peer_tables.ask(peer)
 
-    def _peer_back(self, peer: str, heard_at: float) -> None:
-        for participant in list(self.participants.values()):
-            participant.peer_back(peer, heard_at)
-
     def _peer_lost(self, peer: str, error: SiteError) -> None:
-        log.warning("member %s: %s", self.name, error.message)
         self.peer_tables.lost(peer, error)
         for initiated in list(self.initiated.values()):
             initiated.peer_lost(peer, error)
-        for participant in list(self.participants.values()):
-            if participant.query.initiator == peer:
-                participant.do(participant.core.initiator_lost())
+        self.taking_part.peer_lost(peer)
         for query in self.inputs.pending:
             if query.initiator == peer:
                 self.rounds.forget(query)
         self.rounds.orphans.lost(peer)
-        self._plan_asks.lost(peer)

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 import xxhash
 
-from skerry.catalog.footers import count_rows
+from skerry.catalog.agreement import agreed_rows
+from skerry.catalog.headers import check_headers
 from skerry.catalog.listing import Listing, list_table
 from skerry.catalog.statistics import ANALYZED
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
@@ -56,6 +57,7 @@ class LocalTables:
         self._engine = engine
         self._workers = workers
         self._known: dict[str, Snapshot] = {}
+        self._broken: dict[str, str] = {}  # what the log was told last
         self._on_stats = on_stats
         self._keeping = keeping
         self._gathering = Gathering(
@@ -99,9 +101,14 @@ class LocalTables:
             match answer:
                 case Snapshot():
                     parts.append(answer.part)
+                    self._broken.pop(name, None)
                 case SkerryError():
-                    broken[name] = answer.message
-                    log.warning("table %s: %s", name, answer.message)
+                    # Who tells it says which table of which site.
+                    reason = answer.message.removeprefix(f"site {self._member.name}: ").removeprefix(f"table {name}: ")
+                    broken[name] = reason
+                    if self._broken.get(name) != reason:  # every member asks, and asks again
+                        self._broken[name] = reason
+                        log.warning("table %s: %s", name, reason)
                 case BaseException():
                     raise answer
         return tuple(parts), broken
@@ -168,14 +175,19 @@ class LocalTables:
             version=listing.version,
             columns=table.columns,
         )
+        footers_rows = None
+        await self._workers.run(check_headers, table, listing)
+        if table.format == "parquet":
+            is_sail = self._member.spark is not None and self._member.spark.sail
+            footers_rows = await self._workers.run(agreed_rows, table, listing, is_sail)
         columns = await self._workers.run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
         kept = self._keeping.table(table.name, files.version, read_as(table, files, self._member.spark))
         rows: int | None
         if kept is not None and kept.rows is not None:
             rows = kept.rows
-        elif table.format == "parquet":
-            rows = await self._workers.run(count_rows, listing.files)
+        elif footers_rows is not None:
+            rows = footers_rows
         else:
             rows = await self._workers.run(self._engine.count_rows, files)
         part = TablePart(

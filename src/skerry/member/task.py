@@ -10,6 +10,7 @@ from skerry.member.query import Send
 from skerry.model.errors import InternalError, SkerryError, TimedOut
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
+from skerry.model.transitions import Machine, staying
 from skerry.wire.messages import Cancel, Execute, FragmentDone, PlanRequest, Receipt, Schema, Started
 from skerry.wire.values import failure_of
 
@@ -19,6 +20,42 @@ class TaskPhase(enum.Enum):
     RUNNING = "running"
     STOPPING = "stopping"  # jobs, channels and files are being let go
     GONE = "gone"
+
+
+class TaskEvent(enum.Enum):
+    PLANNED = "the plan arrived, or none is needed"
+    STARTED = "a fragment's columns are known"
+    DONE = "a fragment is done"
+    TAKEN = "a fragment's rows are all taken"
+    STOPPED = "a fragment's receiver has enough"
+    RELAYED = "a channel has passed"
+    COMPLETED = "nothing is left to do"
+    FAILED = "something failed here, or time is up"
+    CANCELLED = "Cancel came, or the initiator is lost"
+    RELEASED = "all is let go of"
+
+
+_OVER = (TaskPhase.STOPPING, TaskPhase.GONE)
+_PLANNED = (TaskPhase.RUNNING, *_OVER)
+
+NEXT: dict[tuple[TaskPhase, TaskEvent], TaskPhase] = {
+    (TaskPhase.PLANNING, TaskEvent.PLANNED): TaskPhase.RUNNING,
+    # A plan that several queries waited for comes to each of them, and one may be over.
+    **staying(_PLANNED, TaskEvent.PLANNED),
+    # What fragments tell while the query is let go of is late.
+    **staying(_PLANNED, TaskEvent.STARTED, TaskEvent.DONE, TaskEvent.TAKEN, TaskEvent.STOPPED),
+    # Relays wait for no plan.
+    **staying(TaskPhase, TaskEvent.RELAYED),
+    (TaskPhase.RUNNING, TaskEvent.COMPLETED): TaskPhase.STOPPING,
+    (TaskPhase.PLANNING, TaskEvent.FAILED): TaskPhase.STOPPING,
+    (TaskPhase.RUNNING, TaskEvent.FAILED): TaskPhase.STOPPING,
+    (TaskPhase.PLANNING, TaskEvent.CANCELLED): TaskPhase.STOPPING,
+    (TaskPhase.RUNNING, TaskEvent.CANCELLED): TaskPhase.STOPPING,
+    # The first end counts.
+    **staying(_OVER, TaskEvent.FAILED, TaskEvent.CANCELLED),
+    (TaskPhase.STOPPING, TaskEvent.RELEASED): TaskPhase.GONE,
+    (TaskPhase.GONE, TaskEvent.RELEASED): TaskPhase.GONE,
+}
 
 
 class RunFragment(msgspec.Struct, frozen=True):
@@ -53,13 +90,17 @@ class TaskCore:
         self.query: QueryId = execute.query
         self.execute = execute
         self.plan: Plan | None = None
-        self.phase = TaskPhase.PLANNING
         self.deadline = now + execute.timeout_s
         self._member = member
         self._running: set[int] = set(execute.fragments)  # fragments not done
         self._sending: set[int] = set(execute.fragments)  # fragments whose rows are not all taken by the receiver
         self._relaying: set[ChannelId] = set(execute.relays)  # channels that have not all passed
         self._initiator_gone = False
+        self._life = Machine("task of query", execute.query, NEXT, TaskPhase.PLANNING)
+
+    @property
+    def phase(self) -> TaskPhase:
+        return self._life.phase
 
     def begin(self, plan: Plan | None, *, is_asked: bool = False) -> list[TaskInstruction]:
         """`plan` as the cache has it; without it the initiator is asked, unless another query has done that.
@@ -68,7 +109,7 @@ class TaskCore:
         """
         relays = [RelayChannel(channel) for channel in self.execute.relays]
         if not self.execute.fragments and relays:
-            self.phase = TaskPhase.RUNNING
+            self._life.move(TaskEvent.PLANNED)
             return [*relays]
         if plan is None and is_asked:
             return [*relays]
@@ -78,21 +119,16 @@ class TaskCore:
         return [*relays, *self.plan_arrived(plan)]
 
     def plan_arrived(self, plan: Plan | None) -> list[TaskInstruction]:
-        if self.phase is not TaskPhase.PLANNING:
+        if self.phase is TaskPhase.PLANNING and (wrong := self._mistake_in(plan)):
+            return self.failed(InternalError(f"query {self.query}: {wrong}"))
+        if plan is None or not self._life.move(TaskEvent.PLANNED):
             return []
-        if plan is None:
-            return self.failed(InternalError(f"query {self.query}: its plan is no longer known to the initiator"))
-        if plan.plan_id != self.execute.plan_id:
-            return self.failed(InternalError(f"query {self.query}: another plan arrived than the one asked for"))
-        mine = {f.id: f for f in plan.fragments if f.member == self._member}
-        unknown = [f for f in self.execute.fragments if f not in mine]
-        if unknown:
-            return self.failed(InternalError(f"query {self.query}: fragments {unknown} are not in its plan"))
         self.plan = plan
-        self.phase = TaskPhase.RUNNING
+        mine = {fragment.id: fragment for fragment in plan.fragments if fragment.member == self._member}
         return [*(RunFragment(mine[f]) for f in self.execute.fragments), *self._maybe_release()]
 
     def fragment_started(self, fragment: int, schema: Schema) -> list[TaskInstruction]:
+        self._life.move(TaskEvent.STARTED)
         if self.phase is not TaskPhase.RUNNING:
             return []
         return [Send(self.query.initiator, Started(self.query, self._member, fragment, schema))]
@@ -100,6 +136,7 @@ class TaskCore:
     def fragment_done(
         self, fragment: int, rows: int, size_bytes: int, seconds: float, jobs: tuple[int, ...] = ()
     ) -> list[TaskInstruction]:
+        self._life.move(TaskEvent.DONE)
         if self.phase is not TaskPhase.RUNNING:
             return []
         self._running.discard(fragment)
@@ -108,34 +145,33 @@ class TaskCore:
 
     def output_taken(self, fragment: int) -> list[TaskInstruction]:
         """The receiver has all rows of this fragment (or wants no more)."""
+        self._life.move(TaskEvent.TAKEN)
         self._sending.discard(fragment)
-        return self._maybe_release() if self.phase is TaskPhase.RUNNING else []
+        return self._maybe_release()
 
     def relayed(self, channel: ChannelId) -> list[TaskInstruction]:
         """The next member on its way has all rows of this channel (or wants no more)."""
+        self._life.move(TaskEvent.RELAYED)
         self._relaying.discard(channel)
-        return self._maybe_release() if self.phase is TaskPhase.RUNNING else []
+        return self._maybe_release()
 
     def output_stopped(self, fragment: int, rows: int, size_bytes: int, seconds: float) -> list[TaskInstruction]:
         """The receiver wants no more (a LIMIT is full): a fragment that still runs for it is done with."""
+        self._life.move(TaskEvent.STOPPED)
         stops = [StopFragment(fragment)] if fragment in self._running and self.phase is TaskPhase.RUNNING else []
         done = self.fragment_done(fragment, rows, size_bytes, seconds) if stops else []
         return [*stops, *done, *self.output_taken(fragment)]
 
     def failed(self, error: SkerryError) -> list[TaskInstruction]:
         """Something here went wrong: the initiator cancels the whole query, this member stops at once."""
-        if self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
+        if not self._life.move(TaskEvent.FAILED):
             return []
-        self.phase = TaskPhase.STOPPING
         cancel = Cancel(self.query, self._member, failure_of(error, self._member))
         return [Send(self.query.initiator, cancel), Release(error.message)]
 
     def cancelled(self, why: str) -> list[TaskInstruction]:
         """The initiator says that it is over."""
-        if self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
-            return []
-        self.phase = TaskPhase.STOPPING
-        return [Release(why)]
+        return [Release(why)] if self._life.move(TaskEvent.CANCELLED) else []
 
     def initiator_lost(self) -> list[TaskInstruction]:
         """Nobody is left to tell: stop on our own."""
@@ -144,24 +180,30 @@ class TaskCore:
 
     def tick(self, now: float) -> list[TaskInstruction]:
         # The initiator enforces the same timeout; this one holds when it cannot reach us.
-        if now < self.deadline + 1.0 or self.phase in (TaskPhase.STOPPING, TaskPhase.GONE):
+        if now < self.deadline + 1.0:
             return []
         return self.failed(TimedOut(f"query {self.query} ran longer than its {self.execute.timeout_s:g} s"))
 
     def released(self, left: tuple[str, ...] = ()) -> list[TaskInstruction]:
         """Nothing of the query is left here, but for what `left` names."""
-        if self.phase is TaskPhase.GONE:
-            return []
-        assert self.phase is TaskPhase.STOPPING
-        self.phase = TaskPhase.GONE
-        if self._initiator_gone:
+        if not self._life.move(TaskEvent.RELEASED) or self._initiator_gone:
             return []
         return [Send(self.query.initiator, Receipt(self.query, self._member, left))]
 
+    def _mistake_in(self, plan: Plan | None) -> str:
+        """Why the query cannot run by this plan; "" if it can."""
+        if plan is None:
+            return "its plan is no longer known to the initiator"
+        if plan.plan_id != self.execute.plan_id:
+            return "another plan arrived than the one asked for"
+        mine = {fragment.id for fragment in plan.fragments if fragment.member == self._member}
+        unknown = [fragment for fragment in self.execute.fragments if fragment not in mine]
+        return f"fragments {unknown} are not in its plan" if unknown else ""
+
     def _maybe_release(self) -> list[TaskInstruction]:
-        if self._running or self._sending or self._relaying:
+        if self.phase is not TaskPhase.RUNNING or self._running or self._sending or self._relaying:
             return []
-        self.phase = TaskPhase.STOPPING
+        self._life.move(TaskEvent.COMPLETED)
         return [Release("complete")]
 
     # --- for tests -------------------------------------------------------------------------------

@@ -140,3 +140,9 @@ def difference(here: Sequence[Column], there: Sequence[Column]) -> str:
     if list(mine) != list(theirs):
         return "the columns stand in another order"
     return ""
+
+
+def decimal_digits(text: str) -> tuple[int, int]:
+    """The digits before and after the point: (13, 2) of `decimal(15,2)`."""
+    precision, scale = (int(digits) for digits in re.findall("[0-9]+", text))
+    return precision - scale, scale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from urllib.parse import quote
 
 import msgspec
 
@@ -94,6 +95,14 @@ class MemberConfig(msgspec.Struct, frozen=True):
     tls: TlsFiles | None = None
     insecure: bool = False
     data_ports: tuple[int, int] | None = None
+
+    @property
+    def url(self) -> str:
+        """As clients write it. Those that need a certificate name their own files."""
+        if self.tls is None:
+            return f"skerry://{self.address}"
+        own = "&certificate=…&key=…" if self.tls.client_certificates else ""
+        return f"skerry+tls://{self.address}?authority={quote(self.tls.authority)}{own}"
 
 
 class Link(msgspec.Struct, frozen=True):

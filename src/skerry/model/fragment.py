@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from skerry.model.config import Leaves
+from skerry.model.errors import InternalError
 from skerry.model.table import Column
 
 
@@ -51,12 +53,32 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
     rows_max: int = 0
 
 
+class Facts(msgspec.Struct, frozen=True, array_like=True):
+    """What the maker of a fragment tells its initiator of it.
+
+    operators: the kinds of work in it, in the order in which rows meet them.
+    markers: the names of its parameters.
+    has_limit: it may have been stopped before its tables' ends.
+    scan: the conditions, as texts, of a fragment that does nothing but scan one table; None for any other.
+    done: what is done to the rows of each leaf before they are in its own (plan/egress.py); () if nobody asked.
+    """
+
+    operators: tuple[str, ...] = ()
+    markers: tuple[str, ...] = ()
+    has_limit: bool = False
+    scan: tuple[str, ...] | None = None
+    done: tuple[Leaves, ...] = ()
+
+
 class Fragment(msgspec.Struct, frozen=True, array_like=True):
-    """A part of the plan that one member runs as one Spark job.
+    """A part of the plan that one member runs as one Spark job. `plan/maker.py` makes it, of a tree.
 
     is_narrow: its rows are copies of what its tables hold, and those have been seen to be short.
     reason: why it runs at that member, for EXPLAIN.
     analyzes: the table whose statistics its one row holds, for the member to keep (see analyze.py); else "".
+    operator_depth: of the statement's tree. An engine whose stack is small refuses a statement by it: it believes its
+    peers, and one that said too little could end the process that runs the statement.
+    facts: None at other members than the initiator, and wherever the maker told none.
     """
 
     id: int
@@ -69,6 +91,8 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     is_narrow: bool = False
     reason: str = ""
     analyzes: str = ""
+    operator_depth: int = 0
+    facts: Facts | None = None
 
 
 class MergeStep(msgspec.Struct, frozen=True, array_like=True):
@@ -82,18 +106,40 @@ class MergeStep(msgspec.Struct, frozen=True, array_like=True):
     inputs: tuple[int, ...] = ()
 
 
-class Finish(msgspec.Struct, frozen=True, array_like=True):
-    """What the initiator does with the result edge: gather or merge, then offset and limit.
+class Finish(msgspec.Struct, frozen=True, array_like=True, tag="finish"):
+    """The finishing operators of a member: gather or merge, then aggregate, then offset and limit.
 
     aggregate: the rows are partial aggregates, sorted by `keys`, which are the groups; a step a column of the result.
     """
 
-    edge: int
-    senders: tuple[str, ...]
     keys: tuple[SortKey, ...] = ()
     offset: int = 0
     limit: int | None = None
     aggregate: tuple[MergeStep, ...] = ()
+
+
+class Rows(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
+    """The query ends in rows for a cursor: the initiator finishes what arrives from `senders` on `edge`."""
+
+    edge: int
+    senders: tuple[str, ...]
+    finish: Finish = Finish()
+
+
+class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
+    """The query ends in a number: of the rows that `fragments` report when they are done."""
+
+    fragments: tuple[int, ...]
+
+
+class Written(msgspec.Struct, frozen=True, array_like=True, tag="written"):
+    """The query ends in rows that `fragments` wrote to `sink`; it is over when all of them are done."""
+
+    sink: str
+    fragments: tuple[int, ...]
+
+
+Ending = Rows | Count | Written
 
 
 class LeftOut(msgspec.Struct, frozen=True, array_like=True):
@@ -106,7 +152,7 @@ class LeftOut(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Plan(msgspec.Struct, frozen=True, array_like=True):
-    """`plan_id` is a fingerprint of all that is run: not of estimates, reasons and parts that are left out.
+    """`plan_id` is a fingerprint of all that is run: not of estimates, reasons, facts and parts that are left out.
 
     `schema_info` maps `member.table` to its schema_version. `known_by`: names of what a fragment sends, under which its
     initiator remembers the size (known.py).
@@ -114,12 +160,29 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
     plan_id: str
     fragments: tuple[Fragment, ...]
-    finish: Finish
+    ends_in: Ending
     schema_info: dict[str, int]
     parameters: tuple[str, ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     known_by: dict[int, tuple[str, ...]] = {}
 
+    @property
+    def rows(self) -> Rows:
+        """Of a plan that ends in rows, as that of every SELECT does."""
+        if not isinstance(self.ends_in, Rows):
+            raise InternalError(f"plan {self.plan_id} ends in {self.ends_in}, not in rows")
+        return self.ends_in
+
+    @property
+    def finish(self) -> Finish:
+        """What the initiator does with the rows of a plan that ends in rows."""
+        return self.rows.finish
+
+    def is_result(self, output: Output) -> bool:
+        """Whether these rows are those that the query ends in."""
+        return isinstance(self.ends_in, Rows) and output.edge == self.ends_in.edge
+
     def to_run(self) -> Plan:
         """Without what is of use to its initiator alone."""
-        return msgspec.structs.replace(self, known_by={})
+        fragments = tuple(msgspec.structs.replace(each, facts=None) for each in self.fragments)
+        return msgspec.structs.replace(self, fragments=fragments, known_by={})

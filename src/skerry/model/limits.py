@@ -13,6 +13,9 @@ GIB = 1024 * MIB
 ENTRY_BYTES = 512
 
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log
+
+DEFAULT_PORT = 7100  # of a member whose URL or address names none
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 

@@ -339,10 +339,23 @@ class PeerInterrupted(Event, frozen=True):
         return f"{self.member}: {self.peer}: {self.reason}"
 
 
+class PeerAwaited(Event, frozen=True):
+    """It has not been heard of since this member started, and refuses connections: it may be starting too."""
+
+    layer = "wire"
+
+    member: str
+    peer: str
+
+    def __str__(self) -> str:
+        return f"{self.member}: {self.peer} does not listen yet"
+
+
 class PeerLost(Event, frozen=True):
     """It is waited for no longer: queries that need it end."""
 
     layer = "wire"
+    level = logging.WARNING
 
     member: str
     peer: str

@@ -16,9 +16,11 @@ import msgspec
 from sqlglot import exp
 
 from skerry.catalog.statistics import ANALYZED, bound
-from skerry.model.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.fragment import Output, Plan, Rows, TableLeaf
 from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.cache import fingerprint
+from skerry.plan.egress import EgressRules
+from skerry.plan.maker import make_fragment
 from skerry.sql.nodes import SparkType
 from skerry.sql.statement import render
 
@@ -28,38 +30,44 @@ _EDGE = 1
 _COMPARED = frozenset("boolean tinyint smallint int bigint float double string date timestamp timestamp_ntz".split())
 
 
-def analyze_plan(parts: Sequence[TablePart], columns: Sequence[str], initiator: str) -> Plan:
+def analyze_plan(
+    parts: Sequence[TablePart], columns: Sequence[str], initiator: str, egress: EgressRules | None = None
+) -> Plan:
     """One row a part: member, rows, bytes, and what was found of the columns as JSON (all of them if none is named)."""
     wanted = {name.lower() for name in columns}
     fragments = [
-        Fragment(
-            id=number,
-            member=part.member,
-            sql=analysis_of(part, [column for column in part.columns if not wanted or column.name.lower() in wanted]),
-            leaves=(TableLeaf(PLACEHOLDER, part.table),),
-            output=Output(_EDGE, initiator, through_driver=True),
-            estimated_rows=1,
+        make_fragment(
+            number,
+            part.member,
+            _analysis(part, [column for column in part.columns if not wanted or column.name.lower() in wanted]),
+            (TableLeaf(PLACEHOLDER, part.table),),
+            Output(_EDGE, initiator, through_driver=True),
+            rows=1,
             analyzes=part.table,
+            egress=egress,
         )
         for number, part in enumerate(parts, 1)
     ]
     info = {f"{part.member}.{part.table}": part.schema_version for part in parts}
-    plan = Plan("", tuple(fragments), Finish(_EDGE, tuple(part.member for part in parts)), info)
+    plan = Plan("", tuple(fragments), Rows(_EDGE, tuple(part.member for part in parts)), info)
     return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
 
 def analysis_of(part: TablePart, columns: Sequence[Column]) -> str:
     """The SELECT whose one row tells of these columns of the part; `read_found` reads the last of its four values."""
+    return render(_analysis(part, columns))
+
+
+def _analysis(part: TablePart, columns: Sequence[Column]) -> exp.Select:
     found: list[exp.Expr] = []
     for column in columns:
         found += [exp.Literal.string(column.name), _found(column)]
-    select = exp.select(
+    return exp.select(
         exp.alias_(exp.Literal.string(part.member), "member"),
         exp.alias_(_call("count", exp.Star()), "rows"),
         exp.alias_(exp.Cast(this=exp.Literal.number(part.size_bytes), to=SparkType(this="BIGINT")), "bytes"),
         exp.alias_(_call("to_json", _call("named_struct", *found)), "columns"),
     ).from_(exp.to_table(PLACEHOLDER))
-    return render(select)
 
 
 def _found(column: Column) -> exp.Expr:

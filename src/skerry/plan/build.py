@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
-from skerry.model.fragment import Finish, Leaf, LeftOut, Output, Plan, SortKey
+from skerry.model.fragment import Ending, Finish, Leaf, LeftOut, Output, Plan, Rows, SortKey
 from skerry.model.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
@@ -35,20 +35,20 @@ class Builder(Fragments):
     """Adds what a plan ends in: the rest in one Spark, or the same at every part."""
 
     def __init__(self, nonce: str, site: Site, limits: Limits, shape: Shape, mergeable: bool, is_narrow: bool) -> None:
-        super().__init__(nonce, limits)
+        super().__init__(nonce, limits, site.egress)
         self._site = site
         self._shape = shape
         self._mergeable = mergeable
         self._is_narrow = is_narrow
         self.result_key, self.is_result_seen = "", False
-        self._finish: Finish | None = None
+        self._ends_in: Ending | None = None
         self.result = Estimate(0.0, {}, 0.0)
 
     def plan(self, sources: Sequence[Source], parameters: tuple[str, ...], left_out: tuple[LeftOut, ...]) -> Plan:
-        assert self._finish is not None
+        assert self._ends_in is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
-        plan = Plan("", tuple(self.fragments), self._finish, info, parameters, left_out, self.known)
+        plan = Plan("", tuple(self.fragments), self._ends_in, info, parameters, left_out, self.known)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------
@@ -73,7 +73,7 @@ class Builder(Fragments):
         )
         rows, size_bytes = _rounded(self.result.rows), _rounded(self.result.size_bytes)
         self.add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason, (self.result_key,))
-        self._finish = Finish(edge, (member,))
+        self._ends_in = Rows(edge, (member,))
 
     # --- the same at every part, finished by the initiator -----------------------------------------
     def add_parts(
@@ -106,7 +106,7 @@ class Builder(Fragments):
             size_bytes = _rounded(count * self.result.row_bytes)
             self.add(part.member, own, tuple(leaves), output, count, size_bytes, self._is_narrow)
         senders = tuple(part.member for part in source.parts)
-        self._finish = Finish(edge, senders, keys, shape.offset, shape.limit)
+        self._ends_in = Rows(edge, senders, Finish(keys, shape.offset, shape.limit))
 
     # --- groups of every part, merged by the initiator -----------------------------------------------
     def add_merged(self, merged: InMember, cut: Source, joined: Sequence[Source]) -> None:
@@ -132,7 +132,7 @@ class Builder(Fragments):
             size_bytes = rows * merged.row_bytes
             self.add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, "", (known,))
         senders = tuple(part.member for part in cut.parts)
-        self._finish = Finish(edge, senders, merge.keys, shape.offset, shape.limit, merge.steps)
+        self._ends_in = Rows(edge, senders, Finish(merge.keys, shape.offset, shape.limit, merge.steps))
 
     # --- pieces ------------------------------------------------------------------------------------
     def _is_bounded(self, limit: int | None) -> bool:

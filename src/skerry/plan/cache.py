@@ -14,9 +14,9 @@ from skerry.model.limits import Limits
 
 def fingerprint(plan: Plan) -> str:
     """The plan_id that this plan must carry: of all that is run, whatever was guessed and said about it."""
-    run = [msgspec.structs.replace(each, estimated_rows=0, estimated_bytes=0, reason="") for each in plan.fragments]
-    # As a member that knows no other fields would encode the plan.
-    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.finish, plan.schema_info, plan.parameters)))
+    # As a member that knows no other fields would encode the plan; those that are missing follow from the text.
+    run = [(e.id, e.member, e.sql, e.leaves, e.output, 0, 0, e.is_narrow, "", e.analyzes) for e in plan.fragments]
+    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.ends_in, plan.schema_info, plan.parameters)))
 
 
 class PlanCache:

@@ -7,9 +7,17 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from skerry.plan.rules.subqueries import Subquery
 from skerry.sql.dialect import render
 from skerry.sql.push import unqualified
+from skerry.sql.scope import Source
+
+
+@dataclass(frozen=True, eq=False)
+class Subquery:
+    """A conjunct over `owner` alone; `names` are the scans that stand in its subqueries."""
+
+    owner: Source
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ Five shapes, tried in this order:
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -178,8 +179,10 @@ def _runs_at_every_part(sources: Sequence[Source], shape: Shape, mergeable: bool
 def _sources(scans: Sequence[Scan], kept: KeptParts, estimator: Estimator) -> list[Source]:
     """Scans of one table with equal filters are one source, with the columns that any of them needs."""
     grouped: dict[tuple[str, str | None, str], list[Scan]] = {}
+    counts = Counter((scan.table.name, scan.table.member) for scan in scans)
     for scan in scans:
-        wanted = " AND ".join(render(condition) for condition in scan.filters)
+        is_alone = counts[scan.table.name, scan.table.member] == 1
+        wanted = "" if is_alone else " AND ".join(render(condition) for condition in scan.filters)
         grouped.setdefault((scan.table.name, scan.table.member, wanted), []).append(scan)
     sources = []
     for same in grouped.values():

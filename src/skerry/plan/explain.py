@@ -10,15 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 import msgspec
-from sqlglot import exp
 
 from skerry.catalog.topology import Topology
+from skerry.model.amounts import counted, size_text
 from skerry.model.config import Link
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
-from skerry.plan.reading import parse_fragment
-from skerry.sql.functions import is_aggregate
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
 
 
@@ -50,20 +47,6 @@ class Actual(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def size_text(size_bytes: float) -> str:
-    """1536 → "1.5 KiB"."""
-    unit = 0
-    while size_bytes >= 1024 and unit < len(_UNITS) - 1:
-        size_bytes /= 1024
-        unit += 1
-    return f"{size_bytes:.0f} {_UNITS[unit]}" if unit == 0 else f"{size_bytes:.1f} {_UNITS[unit]}"
-
-
-def counted(rows: int) -> str:
-    """1 → "1 row"."""
-    return f"{rows} row{'' if rows == 1 else 's'}"
-
-
 # --- as dictionaries -------------------------------------------------------------------------------
 def describe(
     plan: Plan,
@@ -71,26 +54,19 @@ def describe(
     topology: Topology | None = None,
     actual: Actual | None = None,
     refused: str = "",
-    *,
-    has_operators: bool = True,
 ) -> dict[str, Any]:
-    """The plan as JSON has it (docs/sql.md). `refused`: the egress rule that it would break.
-
-    Operators are read from the text of fragments, which takes time: who needs none can go without.
-    """
+    """The plan as JSON has it (docs/sql.md). `refused`: the egress rule that it would break."""
     found: dict[str, Any] = {"plan_id": plan.plan_id, "initiator": initiator}
     if topology is not None:
         found |= _topology(topology)
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
-    for fragment, told in zip(plan.fragments, found["fragments"], strict=True):
-        told["operators"] = operators(fragment.sql) if has_operators else []
     if plan.left_out:
         found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
     steps = finish_steps(plan)
     found["finish"] = {
         "member": initiator,
-        "edge": plan.finish.edge,
-        "from": list(plan.finish.senders),
+        "edge": plan.rows.edge,
+        "from": list(plan.rows.senders),
         "operators": steps,
     }
     if actual is not None:
@@ -139,7 +115,7 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
                 sql = sql.replace(placeholder, f"edge_{edge}")
                 reads.append({"edge": edge, "from": list(senders)})
     found: dict[str, Any] = {"id": fragment.id, "member": fragment.member, "reads": reads}
-    found |= {"operators": [], "sql": sql}
+    found |= {"operators": list(fragment.facts.operators) if fragment.facts is not None else [], "sql": sql}
     if fragment.reason:
         found["reason"] = fragment.reason
     found["output"] = _output(fragment, topology)
@@ -167,26 +143,6 @@ def _output(fragment: Fragment, topology: Topology | None) -> dict[str, Any]:
     return found
 
 
-def operators(sql: str) -> list[str]:
-    """What kinds of work a fragment's text has, in the order in which rows meet them."""
-    tree = parse_fragment(sql)
-    if tree is None:
-        return ["query"]
-    selects = list(tree.find_all(exp.Select))
-    has = {
-        "scan": any(True for _ in tree.find_all(exp.Table)),
-        "filter": any(True for _ in tree.find_all(exp.Where, exp.Having)),
-        "join": any(True for _ in tree.find_all(exp.Join)),
-        "union": any(True for _ in tree.find_all(exp.SetOperation)),
-        "aggregate": any(s.args.get("group") for s in selects) or any(is_aggregate(n) for n in tree.walk()),
-        "window": any(True for _ in tree.find_all(exp.Window)),
-        "distinct": any(s.args.get("distinct") for s in selects),
-        "sort": any(True for _ in tree.find_all(exp.Order, exp.Sort)),
-        "limit": any(True for _ in tree.find_all(exp.Limit)),
-    }
-    return [name for name, is_there in has.items() if is_there] or ["values"]
-
-
 def finish_steps(plan: Plan) -> list[str]:
     finish = plan.finish
     steps = ["merge" if finish.keys else "gather"]
@@ -206,11 +162,9 @@ def explain(
     topology: Topology | None = None,
     actual: Actual | None = None,
     refused: str = "",
-    *,
-    has_operators: bool = True,
 ) -> list[str]:
     """Lines for people; fragments in the order in which their rows flow."""
-    found = describe(plan, initiator, topology, actual, refused, has_operators=has_operators)
+    found = describe(plan, initiator, topology, actual, refused)
     lines = [f"plan {plan.plan_id[:12]}, result at {initiator}"]
     for fragment in found["fragments"]:
         lines += _fragment_lines(fragment)

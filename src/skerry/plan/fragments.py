@@ -10,9 +10,10 @@ from sqlglot import exp
 from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Output
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
+from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
+from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention
-from skerry.sql.statement import render
 
 
 class _Arrives(NamedTuple):
@@ -27,11 +28,12 @@ class _Arrives(NamedTuple):
 class Fragments:
     """Collects them. `mentions`, by name, are those of the tree that is being read; `key_prefix` begins no name in it.
 
-    `known`: the names of what each fragment sends (known.py), by its id.
+    `known`: the names of what each fragment sends (known.py), by its id. `egress`: fragments tell what it asks about.
     """
 
-    def __init__(self, nonce: str, limits: Limits) -> None:
+    def __init__(self, nonce: str, limits: Limits, egress: EgressRules | None = None) -> None:
         self.limits = limits
+        self._egress = egress
         self.fragments: list[Fragment] = []
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
@@ -59,8 +61,19 @@ class Fragments:
         fragment_id = len(self.fragments) + 1
         if any(known):
             self.known[fragment_id] = tuple(filter(None, known))
-        sql = render(tree)
-        self.fragments.append(Fragment(fragment_id, member, sql, leaves, output, rows, size_bytes, is_narrow, reason))
+        made = make_fragment(
+            fragment_id,
+            member,
+            tree,
+            leaves,
+            output,
+            rows=rows,
+            size_bytes=size_bytes,
+            is_narrow=is_narrow,
+            reason=reason,
+            egress=self._egress,
+        )
+        self.fragments.append(made)
 
     def add_copies(
         self,

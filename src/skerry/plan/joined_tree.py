@@ -10,6 +10,7 @@ from skerry.model.table import Column
 from skerry.plan.condition import Condition
 from skerry.plan.mention import Mention
 from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins
+from skerry.plan.trees import conjunction, rename
 from skerry.sql.columns import is_unit
 from skerry.sql.push import split
 from skerry.sql.walk import find_all
@@ -169,28 +170,3 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
     select.set("from_", exp.From(this=first))
     select.set("joins", [*inner, *rest] or None)
     select.set("where", exp.Where(this=conjunction(where)) if where else None)
-
-
-def rename(node: exp.Column, table: str, alias: exp.Identifier, name: str) -> None:
-    """A column of the relation `table` is the column `name` of the one that `alias` says now."""
-    is_qualified = len(node.parts) > 1 and node.parts[0].name.lower() == table
-    is_same = node.parts[-1 if is_qualified else 0].name.lower() == name.lower()
-    if is_same and not is_qualified:
-        return
-    if not is_same and isinstance(node.parent, exp.Select) and node.arg_key == "expressions":
-        # The column keeps the name that the result has.
-        own = node.copy()
-        node.replace(exp.Alias(this=own, alias=exp.Identifier(this=node.name, quoted=True)))
-        node = own
-    if not is_same:
-        node.set("this", exp.Identifier(this=name, quoted=True))
-    node.set("table", alias.copy())
-
-
-def conjunction(conditions: Sequence[exp.Expr]) -> exp.Expr:
-    joined: exp.Expr | None = None
-    for each in conditions:
-        each = exp.Paren(this=each) if isinstance(each, exp.Or) and len(conditions) > 1 else each
-        joined = each if joined is None else exp.And(this=joined, expression=each)
-    assert joined is not None
-    return joined

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlglot import exp
 
 from skerry.model.table import TablePart
+from skerry.plan.block import Block
 from skerry.plan.observed import digest
-from skerry.plan.rules.blocks import Block
 from skerry.sql.dialect import render
 
 

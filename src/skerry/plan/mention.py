@@ -14,12 +14,12 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from skerry.model.table import TablePart
+from skerry.plan.block import Block
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate
 from skerry.plan.known import name_of, table_text
 from skerry.plan.observed import digest, scan_key, texts_of
 from skerry.plan.place import Cost
-from skerry.plan.rules.blocks import Block
 from skerry.sql.dialect import render
 from skerry.sql.scope import Scope, Source
 from skerry.sql.statement import Scan

@@ -18,13 +18,14 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from skerry.plan.block import Block
 from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import block_key, reads
 from skerry.plan.mention import Mention, is_key
 from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.rules.apart import Apart, moved, spread_blocks
-from skerry.plan.rules.blocks import Block, as_part, as_scan, blocks
+from skerry.plan.rules.blocks import as_part, as_scan, blocks
 from skerry.plan.rules.disjunctions import implied
 from skerry.plan.rules.equalities import infer_filters
 from skerry.plan.rules.prune import KeptParts

@@ -12,7 +12,6 @@ from sqlglot import exp
 
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
 from skerry.model.table import TablePart
-from skerry.plan.reading import parse_fragment
 from skerry.sql.dialect import render
 from skerry.sql.push import split
 from skerry.sql.walk import find_all
@@ -22,7 +21,6 @@ VersionOf = Callable[[str, str], int | None]
 _LEAST = ">"
 _COPY_TRIES = 10
 _TEXTS = "conjuncts"
-_PLAIN = frozenset(("expressions", "from_", "where", "hint"))
 
 
 class Size(msgspec.Struct, frozen=True):
@@ -46,7 +44,7 @@ class Observed:
 
     def learn(self, plan: Plan, sizes: Mapping[int, Size], version_of: VersionOf) -> None:
         """A plan ran to its end, its fragments sent so much. With a LIMIT they may have been stopped: not counted."""
-        if plan.finish.limit is not None or any("LIMIT" in fragment.sql for fragment in plan.fragments):
+        if plan.finish.limit is not None or any(_may_stop(fragment) for fragment in plan.fragments):
             return
         keys = fragment_keys(plan, version_of)
         for fragment in plan.fragments:
@@ -173,7 +171,7 @@ def _key(
     key_of: Callable[[Fragment], str],
     version_of: VersionOf,
 ) -> str:
-    if any(f":{name}" in fragment.sql for name in parameters):
+    if fragment.facts is None or not set(parameters).isdisjoint(fragment.facts.markers):
         return ""  # other values, other rows
     sql, inputs = fragment.sql, []
     for number, leaf in enumerate(fragment.leaves):
@@ -189,7 +187,10 @@ def _key(
 
 def scan_key(member: str, table: str, files_version: int, filters: Iterable[exp.Expr]) -> str:
     """The rows of one part that pass these conditions, whichever columns of them are wanted."""
-    texts = [text for condition in filters for text in texts_of(condition)]
+    return _scan_key(member, table, files_version, [text for condition in filters for text in texts_of(condition)])
+
+
+def _scan_key(member: str, table: str, files_version: int, texts: Sequence[str]) -> str:
     if any(":" in text for text in texts):  # a parameter, or a text that might be taken for one
         return ""
     return digest(["scan", member, table.lower(), str(files_version), *sorted(texts)])
@@ -197,21 +198,17 @@ def scan_key(member: str, table: str, files_version: int, filters: Iterable[exp.
 
 def _scan_key_of(fragment: Fragment, version_of: VersionOf) -> str:
     """The same for a fragment that does nothing but scan; "" for any other."""
-    match fragment.leaves:
-        case (TableLeaf(_, table),):
-            version, tree = version_of(fragment.member, table), parse_fragment(fragment.sql)
-        case _:
-            return ""
-    if version is None or not isinstance(tree, exp.Select) or not _is_scan(tree):
+    if fragment.facts is None or fragment.facts.scan is None:
         return ""
-    where = tree.args.get("where")
-    return scan_key(fragment.member, table, version, [where.this] if where is not None else [])
+    (leaf,) = fragment.leaves
+    version = version_of(fragment.member, leaf.table) if isinstance(leaf, TableLeaf) else None
+    if version is None or not isinstance(leaf, TableLeaf):
+        return ""
+    return _scan_key(fragment.member, leaf.table, version, fragment.facts.scan)
 
 
-def _is_scan(tree: exp.Select) -> bool:
-    said = {key for key, value in tree.args.items() if value not in (None, [], False)}
-    columns = all(isinstance(each.unalias(), exp.Column) for each in tree.expressions)
-    return said <= _PLAIN and columns and isinstance(tree.args["from_"].this, exp.Table)
+def _may_stop(fragment: Fragment) -> bool:
+    return fragment.facts is None or fragment.facts.has_limit
 
 
 def texts_of(condition: exp.Expr) -> list[str]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from skerry.model.amounts import size_text
 from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
-from skerry.plan.explain import size_text
 
 
 def with_reasons(plan: Plan) -> Plan:

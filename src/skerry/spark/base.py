@@ -81,10 +81,6 @@ class SessionEngine(ABC):
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         """An edge as a relation whose size Spark does not presume to know."""
 
-    def _text(self, sql: str) -> str:
-        """The statement as this Spark is to get it."""
-        return sql
-
     def _views_of(self, job: Job) -> Views:
         """The views of the session that the job runs in."""
         return self._views
@@ -194,7 +190,7 @@ class SessionEngine(ABC):
                 names[views[placeholder]] = f"edge {edge.edge}"
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
-            text = with_views(self._text(job.sql), views)
+            text = with_views(job.sql, views)
             frame = self._frame(job, text, arguments)
             schema = self._schema_of(job, text, frame)
             on_schema(schema)

@@ -12,6 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from skerry.exchange.intake import SinkRow
+from skerry.model.fragment import SortKey
 from skerry.model.ids import QueryId
 from skerry.model.table import Column
 from skerry.wire.messages import Schema
@@ -56,6 +57,8 @@ class Job(msgspec.Struct, frozen=True):
     """One fragment, ready to run. `tag` cancels it. `sink` None: the rows return through the driver.
 
     is_narrow: nobody need watch the bytes of a batch, its number of rows bounds them (see Fragment).
+    order, keys: of the rows that leave through the sink (see Output).
+    operator_depth: of the statement (see Fragment).
     """
 
     tag: str
@@ -67,6 +70,9 @@ class Job(msgspec.Struct, frozen=True):
     is_narrow: bool = False
     is_small: bool = False  # all that it reads is so little that one task does it best
     is_optional: bool = False  # no query waits for it: why it failed is its caller's to say, not a trace in the log
+    order: str = "any"
+    keys: tuple[SortKey, ...] = ()
+    operator_depth: int = 0
 
 
 class JobResult(msgspec.Struct, frozen=True):

@@ -50,8 +50,9 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "", *,
     """
     if isinstance(error, SkerryError):
         return error
-    if is_traced:
-        log.info("Spark failed", exc_info=error)  # the client gets one sentence, the member's log the trace
+    if is_traced:  # the client gets one sentence, the member's log the trace
+        # A table that cannot be read is asked for again and again, and each time its member says so in a line.
+        log.log(logging.DEBUG if what else logging.INFO, "Spark failed", exc_info=error)
     text = _text(error)
     if raised := _python_worker(error, text):
         return _from_worker(*raised, names)

@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col, lit
+from pyspark.sql.types import StructField, StructType
 
+from skerry.catalog.agreement import Group, groups_of
+from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
+from skerry.model.fragment import SortKey
+from skerry.model.table import Column
+from skerry.spark.base import numbered
 from skerry.spark.connect import ConnectEngine
-from skerry.spark.engine import Job, TableFiles
-from skerry.spark.operators import operators_in_a_row
-from skerry.spark.order import orders_result, with_total_order
+from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
-from skerry.spark.views import is_partitioned, read_table
+from skerry.spark.views import read_table
+from skerry.wire.messages import Schema
 
 # Its parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
 _OPERATORS_MAX = 300
+# Sorts of files in one table, each an operand of a UNION.
+_GROUPS_MAX = 50
+# Files of one table that are looked at one by one, to name two that differ.
+_FILES_ASKED = 200
+# Sail's words for files whose columns it cannot merge.
+_UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
 
 
 class SailEngine(ConnectEngine):
@@ -64,18 +80,24 @@ class SailEngine(ConnectEngine):
             self._server.stop()
             self._server = None
 
-    def _text(self, sql: str) -> str:
-        if operators_in_a_row(sql) > _OPERATORS_MAX:
+    def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
+        """The job's own word is taken for its depth: a peer that said less than there is would end this process."""
+        if job.operator_depth > _OPERATORS_MAX:
             raise SqlError(
                 f"more than {_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
                 suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
             )
-        return with_total_order(sql)
+        return super()._run(job, on_schema, names)
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
-        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here."""
-        if not orders_result(job.sql):
+        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here.
+
+        Lanes that are sorted runs are one here: partitions have no numbers, and the rows of all come in one stream.
+        """
+        if job.order == "any":
             return super()._deliver(job, frame, spec)
+        if job.keys:
+            frame = frame.orderBy(*map(_sorted_by, job.keys))
         return [hand_over(spec, 0, random_attempt(), _stream(frame))]
 
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
@@ -83,16 +105,93 @@ class SailEngine(ConnectEngine):
         shares = self._spark().range(0, count, 1, count)
         return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
 
+    def describe(self, table: TableFiles) -> tuple[Column, ...]:
+        try:
+            columns = super().describe(table)
+        except SiteError as error:
+            if table.format != "parquet" and _UNMERGED.search(error.message):
+                raise self._named(table) or error from None
+            raise
+        if len({column.name.lower() for column in columns}) < len(columns):
+            raise self._named(table) or SiteError(f"table {table.table}: columns whose names differ in case only")
+        return columns
+
+    def _named(self, table: TableFiles) -> SiteError | None:
+        """Two files whose columns differ, for Sail names none; None when they are not among the first ones."""
+        known: dict[str, tuple[Column, str]] = {}
+        for file in table.files[:_FILES_ASKED]:
+            shown = os.path.relpath(file, table.root)
+            for column in super().describe(msgspec.structs.replace(table, files=(file,), columns=())):
+                other, where = known.setdefault(column.name.lower(), (column, shown))
+                key = f"members.{table.member}.tables.{table.table}.columns"
+                if other.name != column.name:
+                    return SiteError(
+                        f"table {table.table}: {other.name} in {where} is {column.name} in {shown}, which Sail does "
+                        "not read as one column; write one of them anew, or use Apache Spark at this member"
+                    )
+                if other.type != column.type and not table.columns:
+                    return SiteError(
+                        f"table {table.table}: {column.name} is {other.type} in {where} and {column.type} in {shown}; "
+                        f"declare its type in {key}"
+                    )
+        return None
+
     def _read(self, table: TableFiles) -> DataFrame:
         for file in table.files:
             if not os.path.exists(file):  # Sail would read the other files and say nothing
                 raise SiteError(f"table {table.table}: {file} is gone")
-        if is_partitioned(table):
-            raise SiteError(
-                f"table {table.table}: Sail does not make columns of directories such as country=no",
-                suggestion="use Apache Spark at this site, or one directory a table",
-            )
+        if how := unread_by_sail(table.root, table.files):
+            raise SiteError(f"table {table.table}: {how}")
+        if table.format == "parquet" and table.files:
+            try:
+                groups = groups_of(table.files)
+            except SiteError as error:
+                raise SiteError(f"table {table.table}: {error.message}") from None
+            if len(groups) > 1 or not all(group.gives(column) for group in groups for column in table.columns):
+                return self._read_apart(table, groups)
+        return self._read_files(table)
+
+    def _read_files(self, table: TableFiles) -> DataFrame:
         return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
+
+    def _read_apart(self, table: TableFiles, groups: Sequence[Group]) -> DataFrame:
+        """Each group as its files have it, made into the table's columns as Apache Spark makes them."""
+        if len(groups) > _GROUPS_MAX:
+            raise SiteError(
+                f"table {table.table}: its files have columns of more than {_GROUPS_MAX} different sorts, "
+                "which Sail cannot read at once"
+            )
+        bare = msgspec.structs.replace(table, columns=())
+        frames = [self._read_files(msgspec.structs.replace(bare, files=tuple(group.files))) for group in groups]
+        wanted = struct_of(table.columns) if table.columns else _merged(groups, frames)
+        return reduce(DataFrame.unionAll, [_with_columns(frame, wanted) for frame in frames])
+
+
+def _merged(groups: Sequence[Group], frames: Sequence[DataFrame]) -> StructType:
+    """All columns, in the order and as they come first; of Apache Spark's types, if these are known."""
+    fields: dict[str, StructField] = {}
+    for group, frame in zip(groups, frames, strict=True):
+        for column in group.columns():
+            if column.name.lower() not in fields:
+                field = struct_of((column,)).fields[0] if column.type else frame.schema[column.name]
+                fields[column.name.lower()] = field
+    return StructType(list(fields.values()))
+
+
+def _with_columns(frame: DataFrame, wanted: StructType) -> DataFrame:
+    """The columns that are wanted, by name in any case; one that is not there is NULL."""
+    places = {name.lower(): f"c{index}" for index, name in enumerate(frame.columns)}
+    rows = numbered(frame)
+    values = [col(places[name]) if (name := each.name.lower()) in places else lit(None) for each in wanted.fields]
+    return rows.select(*[value.cast(f.dataType).alias(f.name) for value, f in zip(values, wanted.fields, strict=True)])
+
+
+def _sorted_by(key: SortKey) -> SparkColumn:
+    """Columns are numbered by now (`numbered`)."""
+    column = col(f"c{key.index}")
+    if key.descending:
+        return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
 
 
 def _stream(frame: Any) -> Iterator[pa.RecordBatch]:

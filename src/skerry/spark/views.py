@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
+from skerry.catalog.listing import partitions
 from skerry.model.errors import SiteError
 from skerry.spark.engine import TableFiles
 from skerry.spark.types import struct_of
@@ -127,16 +127,11 @@ def read_table(session: SparkSession, table: TableFiles, path_of: Callable[[str]
     if not table.files:
         return _empty(session, table)
     reader = session.read.format(table.format).options(**table.options)
-    if is_partitioned(table):
+    if any(partitions(table.root, file) for file in table.files):
         reader = reader.option("basePath", table.root)
     if table.columns:
         reader = reader.schema(struct_of(table.columns))
     return reader.load([path_of(file) for file in table.files])
-
-
-def is_partitioned(table: TableFiles) -> bool:
-    """Whether directories name a column's value: `country=no/part-0.parquet`."""
-    return any("=" in os.path.dirname(file.removeprefix(table.root)) for file in table.files)
 
 
 def _empty(session: SparkSession, table: TableFiles) -> DataFrame:

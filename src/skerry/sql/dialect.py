@@ -11,8 +11,8 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ErrorLevel
 
 from skerry.model.errors import SqlError
+from skerry.model.lexemes import escape
 from skerry.sql import nodes
-from skerry.sql.lexer import escape
 
 # Spark reads some letters beyond ASCII as their upper-case ASCII kin: such names are quoted.
 _WORD = re.compile(r"[A-Za-z0-9_]+")

@@ -6,16 +6,15 @@ refuses is refused, so that nothing runs for it; what depends on the rows, or on
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from sqlglot import exp
 
-from skerry.sql.impossible import BLANKS, bound_error, is_bound, is_no_date
+from skerry.model.comparable import may_compare, said
+from skerry.sql.impossible import bound_error, is_bound
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 from skerry.sql.walk import find_all
@@ -23,15 +22,6 @@ from skerry.sql.walk import find_all
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
 BOUND = "number of rows"  # the type of LIMIT's and OFFSET's markers
-
-_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double", "decimal"})
-_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
-_FAMILIES = _NUMBERS | _TIMES | {"boolean", "string", "binary"}
-
-# Generous: 'nan' and '1.5' are no bigints, but whether Spark takes them is for Spark to say.
-_NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?[df]?|0x[0-9a-f.]+(p[+-]?\d+)?[df]?|nan|inf|infinity)")
-_TRUTHS = frozenset({"t", "true", "y", "yes", "1", "f", "false", "n", "no", "0"})
-_DAYS = frozenset({"epoch", "now", "today", "tomorrow", "yesterday"})
 
 
 @dataclass(frozen=True)
@@ -75,43 +65,6 @@ def check_values(places: Mapping[str, Sequence[Place]], values: Mapping[str, Any
                 advice = " (IN takes a marker for each value)" if place.is_listed and isinstance(value, list) else ""
                 where = f"column {place.where} is {_article(place.type)}"
                 raise error_at(f"{shown}{said(value)} has a wrong type: {where}{advice}", text, place.marker)
-
-
-def said(value: Any) -> str:
-    """A value in a message."""
-    return repr(value) if len(repr(value)) <= 40 else f"a value of type {type(value).__name__}"
-
-
-def may_compare(kind: str, value: Any) -> bool:
-    """False when Spark surely refuses to compare a column of the type with the value, or to cast it."""
-    family = re.split(r"[(<]", kind, maxsplit=1)[0].strip().lower()
-    if family not in _FAMILIES or value is None:
-        return True
-    match value:
-        case str():
-            return _may_cast(family, value)
-        case bool():
-            return family in ("boolean", "string")
-        case int() | float() | Decimal():
-            return family in _NUMBERS or family == "string"
-        case dt.date():  # a datetime is one
-            return family in _TIMES or family == "string"
-        case bytes():
-            return family in ("binary", "string")
-        case list() | tuple():
-            return False
-    return True
-
-
-def _may_cast(family: str, value: str) -> bool:
-    word = value.strip(BLANKS).lower()
-    if family in _NUMBERS:
-        return _NUMBER.fullmatch(word) is not None
-    if family == "boolean":
-        return word in _TRUTHS
-    if family in _TIMES:
-        return word in _DAYS or (any(letter.isdigit() for letter in word) and not is_no_date(value))
-    return True
 
 
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Placeholder, exp.Column]]:

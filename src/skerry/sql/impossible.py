@@ -5,21 +5,17 @@ Spark refuses all of it while it parses or analyses, whatever the tables hold; w
 
 from __future__ import annotations
 
-import calendar
-import re
 from typing import Any
 
 from sqlglot import exp
 
+from skerry.model.comparable import BLANKS, DATE, is_no_date
 from skerry.model.errors import SqlError
 from skerry.sql.nodes import TypedLiteral
 from skerry.sql.position import error_at
 from skerry.sql.walk import find_all
 
-_DATE = re.compile(r"[+-]?([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?", re.DOTALL)
-_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _TIMESTAMPS = frozenset({"TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
-BLANKS = "".join(map(chr, [*range(0x21), *range(0x7F, 0xA0)]))  # what Spark trims before it casts
 
 
 def check_literals(tree: exp.Expr, text: str) -> None:
@@ -44,25 +40,13 @@ def is_bound(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def is_no_date(text: str) -> bool:
-    """Whether a text that looks like a date, alone or before a time of day, is one that no calendar has."""
-    match = _DATE.fullmatch(text.strip(BLANKS))
-    if match is None:
-        return False
-    year, month, day = (int(part or 1) for part in match.groups())
-    if not 1 <= month <= 12:
-        return True
-    days = 29 if month == 2 and calendar.isleap(year) else _DAYS[month - 1]
-    return not 1 <= day <= days
-
-
 def _check_time(node: TypedLiteral, text: str) -> None:
     kind, value = node.args["kind"].name.upper(), str(node.this.this)
     word = value.strip(BLANKS)
     if word.lower().startswith("epoch"):
         return
     if kind == "DATE":
-        wrong = _DATE.fullmatch(word) is None or is_no_date(word)
+        wrong = DATE.fullmatch(word) is None or is_no_date(word)
     elif kind in _TIMESTAMPS:
         wrong = is_no_date(word) or not any(char.isdigit() for char in word)
     else:

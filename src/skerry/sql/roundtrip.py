@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from skerry.model.position import sql_error
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
-from skerry.sql.position import sql_error
 
 _VALUES = {TokenType.STRING, TokenType.HEX_STRING, TokenType.IDENTIFIER, TokenType.NUMBER}
 _FOREVER = 1 << 30

@@ -11,22 +11,23 @@ from sqlglot.tokens import Token, TokenType
 
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
-from skerry.model.names import Catalog, TableRef, unknown_table
-from skerry.model.nearest import did_you_mean
+from skerry.model.names import Catalog, TableRef
+from skerry.model.position import sql_error
 from skerry.sql import bind, columns, expected, gate, parameters
+from skerry.sql.commands import Command, read_command
 from skerry.sql.dialect import render
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
-from skerry.sql.position import sql_error
 from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
+from skerry.sql.quoted import quoted_columns
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
 from skerry.sql.walk import find_all, nodes_of
 
-__all__ = ["AnalyzeTable", "DescribeTable", "Explain", "Query", "Scan", "ShowTables", "Statement", "analyse", "render"]
+__all__ = ["Explain", "Query", "Scan", "Statement", "analyse", "render"]
 
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
 
@@ -51,18 +52,7 @@ class Query:
     uses_now: bool = False
     expected: dict[str, str] = field(default_factory=dict)  # types of markers, where they are known
     is_named: bool = False  # the markers are :name, not ?
-
-
-@dataclass(frozen=True)
-class ShowTables:
-    """`pattern` is SQL's LIKE of Spark's SHOW: `*` for any text, `|` for or; None for all."""
-
-    pattern: str | None
-
-
-@dataclass(frozen=True)
-class DescribeTable:
-    ref: TableRef
+    warnings: tuple[str, ...] = ()  # right by Spark's rules, but perhaps not what was meant
 
 
 @dataclass(frozen=True)
@@ -72,15 +62,7 @@ class Explain:
     is_json: bool = False
 
 
-@dataclass(frozen=True)
-class AnalyzeTable:
-    """`columns` as the table spells them; all of them when empty."""
-
-    ref: TableRef
-    columns: tuple[str, ...]
-
-
-Statement = Query | ShowTables | DescribeTable | Explain | AnalyzeTable
+Statement = Query | Explain | Command
 
 
 def analyse(
@@ -115,16 +97,13 @@ def _statement(
         return _query(tokens, text, values, catalog)
     if words[0] == "EXPLAIN":
         return _explain(tokens, text, values, catalog)
-    if values:
-        raise SqlError(f"{words[0]} takes no parameters")
-    if words[:2] == ["SHOW", "TABLES"]:
-        return _show_tables(tokens[2:], text)
-    if words[0] in ("DESCRIBE", "DESC"):
-        return _describe(tokens[2:] if words[1] == "TABLE" else tokens[1:], text, catalog)
-    if words[:2] == ["ANALYZE", "TABLE"]:
-        return _analyze(tokens[2:], text, catalog)
+    command = read_command(tokens, text, catalog)
+    if command is not None:
+        if values:
+            raise SqlError(f"{words[0]} takes no parameters")
+        return command
     start = tokens[0]
-    admitted = "queries (SELECT …), SHOW TABLES, DESCRIBE, EXPLAIN and ANALYZE TABLE"
+    admitted = "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE and ANALYZE TABLE"
     raise sql_error(
         f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
         text,
@@ -147,63 +126,6 @@ def _explain(
     return Explain(_query(rest, text, values, catalog), analyze, is_json)
 
 
-def _show_tables(rest: list[Token], text: str) -> ShowTables:
-    if rest and rest[0].token_type == TokenType.LIKE:
-        rest = rest[1:]
-    if not rest:
-        return ShowTables(None)
-    if len(rest) > 1 or rest[0].token_type != TokenType.STRING:
-        raise sql_error("SHOW TABLES takes [LIKE] 'pattern' only", text, rest[0].start, rest[-1].end)
-    return ShowTables(rest[0].text)
-
-
-def _describe(rest: list[Token], text: str, catalog: Catalog) -> DescribeTable:
-    return DescribeTable(_table(rest, text, catalog, "DESCRIBE"))
-
-
-def _table(rest: list[Token], text: str, catalog: Catalog, statement: str) -> TableRef:
-    """The table that these tokens, all of them, name."""
-    parts = tuple(token.text for token in rest[::2])
-    dots = all(token.token_type == TokenType.DOT for token in rest[1::2])
-    names = all(_is_name(token) for token in rest[::2])
-    if not rest or not dots or not names or len(rest) % 2 == 0:
-        raise sql_error(f"{statement} takes a table's name", text, rest[0].start if rest else len(text.rstrip()))
-    ref = catalog.lookup(parts)
-    if ref is None:
-        raise sql_error(unknown_table(parts, catalog.names()), text, rest[0].start, rest[-1].end)
-    return ref
-
-
-def _is_name(token: Token) -> bool:
-    return token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
-
-
-def _analyze(rest: list[Token], text: str, catalog: Catalog) -> AnalyzeTable:
-    """`name [COMPUTE STATISTICS] [FOR ALL COLUMNS | FOR COLUMNS a, b]`."""
-    words = [token.text.upper() if token.token_type != TokenType.IDENTIFIER else "" for token in rest]
-    end = len(rest)
-    if "FOR" in words:
-        end = words.index("FOR")
-    asked = rest[end:]
-    if words[max(0, end - 2) : end] == ["COMPUTE", "STATISTICS"]:
-        end -= 2
-    ref = _table(rest[:end], text, catalog, "ANALYZE TABLE")
-    asked_words = words[len(rest) - len(asked) :]
-    if not asked or asked_words == ["FOR", "ALL", "COLUMNS"]:
-        return AnalyzeTable(ref, ())
-    names, commas = asked[2::2], asked[3::2]
-    is_list = len(names) == len(commas) + 1 and all(token.token_type == TokenType.COMMA for token in commas)
-    if asked_words[:2] != ["FOR", "COLUMNS"] or not is_list:
-        shown = "ANALYZE TABLE name [COMPUTE STATISTICS] [FOR ALL COLUMNS | FOR COLUMNS a, b, …]"
-        raise sql_error(f"write {shown}", text, asked[0].start, asked[-1].end)
-    spelled = {column.name.lower(): column.name for column in ref.columns}
-    for token in names:
-        if token.text.lower() not in spelled:
-            message = f"table {ref.name} has no column {token.text[:100]}{did_you_mean(token.text, spelled.values())}"
-            raise sql_error(message, text, token.start, token.end)
-    return AnalyzeTable(ref, tuple(dict.fromkeys(spelled[token.text.lower()] for token in names)))
-
-
 def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
     tree = parse_query(tokens, text)
     gate.check_gate(tree, text)
@@ -223,6 +145,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     places = expected.expected_places(tree, scopes)
     if not isinstance(values, parameters.Unbound):
         expected.check_values(places, bound, text)
+    warnings = quoted_columns(tokens, text, tables.values())
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
     _forget_places(tree)
@@ -233,7 +156,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
     types = {name: known[0].type for name, known in places.items()}
-    return Query(tree, tuple(scans), bound, uses_now, types, is_named)
+    return Query(tree, tuple(scans), bound, uses_now, types, is_named, warnings)
 
 
 def _forget_places(tree: exp.Expr) -> None:

@@ -12,6 +12,7 @@ from enum import Enum
 import msgspec
 
 from skerry.model.errors import PeerError
+from skerry.model.transitions import Machine, staying
 from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenChannel
 
 
@@ -21,6 +22,60 @@ class Phase(Enum):
     OPENING = "opening"
     OPEN = "open"
     ENDED = "ended"
+
+
+class Event(Enum):
+    OPENED = "ChannelOk or ChannelPending came"
+    SENT = "a batch is sent"
+    GRANTED = "Grant came"
+    UNLINKED = "the connection ended"
+    ALL_ACKED = "the last batch is acked"
+    STOPPED = "StopSending came"
+    GONE = "ChannelGone came"
+
+
+NEXT: dict[tuple[Phase, Event], Phase] = {
+    (Phase.OPENING, Event.OPENED): Phase.OPEN,
+    (Phase.OPEN, Event.SENT): Phase.OPEN,
+    (Phase.OPEN, Event.UNLINKED): Phase.OPENING,
+    # Totals may come late, and after the end nothing counts.
+    **staying(Phase, Event.GRANTED),
+    **staying((Phase.OPENING, Phase.ENDED), Event.UNLINKED),
+    (Phase.ENDED, Event.OPENED): Phase.ENDED,
+    **{(phase, event): Phase.ENDED for phase in Phase for event in (Event.ALL_ACKED, Event.STOPPED, Event.GONE)},
+}
+
+
+class ReceiverPhase(Enum):
+    """A receiver's: `pending` while the query is not known here; `complete` with the last batch in the spool."""
+
+    PENDING = "pending"
+    RECEIVING = "receiving"
+    PENDING_COMPLETE = "pending, complete"
+    COMPLETE = "complete"
+
+
+class ReceiverEvent(Enum):
+    OPENED = "OpenChannel came"
+    APPENDED = "a batch is in the spool"
+    ALL_APPENDED = "the last batch is in the spool"
+    PAUSED = "nothing more has come for now"
+    CONSUMED = "the query has used rows"
+    ACTIVATED = "the query became known"
+
+
+_RECEIVING = (ReceiverPhase.PENDING, ReceiverPhase.RECEIVING)
+
+# A batch after the last one has no row: it is the sender's mistake (`is_new`).
+RECEIVER_NEXT: dict[tuple[ReceiverPhase, ReceiverEvent], ReceiverPhase] = {
+    **staying(ReceiverPhase, ReceiverEvent.OPENED, ReceiverEvent.PAUSED, ReceiverEvent.CONSUMED),
+    **staying(_RECEIVING, ReceiverEvent.APPENDED),
+    (ReceiverPhase.PENDING, ReceiverEvent.ALL_APPENDED): ReceiverPhase.PENDING_COMPLETE,
+    (ReceiverPhase.RECEIVING, ReceiverEvent.ALL_APPENDED): ReceiverPhase.COMPLETE,
+    (ReceiverPhase.PENDING, ReceiverEvent.ACTIVATED): ReceiverPhase.RECEIVING,
+    (ReceiverPhase.PENDING_COMPLETE, ReceiverEvent.ACTIVATED): ReceiverPhase.COMPLETE,
+    **staying((ReceiverPhase.RECEIVING, ReceiverPhase.COMPLETE), ReceiverEvent.ACTIVATED),
+}
 
 
 class ChannelEnd(Enum):
@@ -41,7 +96,6 @@ class ChannelSender:
     """The sending end. Batches are numbered from 0; the last one is marked."""
 
     def __init__(self) -> None:
-        self.phase = Phase.OPENING
         self.end: ChannelEnd | None = None
         self.next_seq = 0  # the batch to send next on the present link
         self.sent_upto = 0  # the highest next_seq there has been
@@ -52,6 +106,11 @@ class ChannelSender:
         # sent_bytes as it was before each batch of [acked_upto, sent_upto), to go back to it on resuming.
         self._bytes_before: deque[int] = deque()
         self._total_bytes = 0  # sent_bytes at sent_upto
+        self._life = Machine("sending channel", "", NEXT, Phase.OPENING)
+
+    @property
+    def phase(self) -> Phase:
+        return self._life.phase
 
     @property
     def remaining_credits(self) -> int:
@@ -59,13 +118,12 @@ class ChannelSender:
 
     def opened(self, answer: ChannelOk | ChannelPending) -> None:
         """The receiver answered OpenChannel: go on from the batch it asks for."""
-        if self.phase is Phase.ENDED:
-            return
-        if not self.acked_upto <= answer.next_seq <= self.sent_upto:
+        if self.phase is not Phase.ENDED and not self.acked_upto <= answer.next_seq <= self.sent_upto:
             raise PeerError(
                 f"the receiver asks for batch {answer.next_seq}, kept are {self.acked_upto} to {self.sent_upto}"
             )
-        self.phase = Phase.OPEN
+        if not self._life.move(Event.OPENED):
+            return
         self.next_seq = answer.next_seq
         self.sent_bytes = self._bytes_at(answer.next_seq)
         self.credit_upto = max(self.credit_upto, answer.credit_upto)
@@ -80,6 +138,7 @@ class ChannelSender:
 
     def send(self, rows: int, decoded_bytes: int, *, last: bool = False, lane: int = 0) -> Batch:
         """The header of batch `next_seq`, which is then counted as sent."""
+        self._life.move(Event.SENT)
         assert self.may_send(decoded_bytes)
         seq = self.next_seq
         if seq == self.sent_upto:
@@ -96,6 +155,7 @@ class ChannelSender:
         """Totals: one that is late or said twice changes nothing."""
         if grant.acked_upto > self.sent_upto:
             raise PeerError(f"batches up to {grant.acked_upto} are acked, {self.sent_upto} were sent")
+        self._life.move(Event.GRANTED)
         self.credit_upto = max(self.credit_upto, grant.credit_upto)
         if grant.acked_upto <= self.acked_upto:
             return []
@@ -103,25 +163,24 @@ class ChannelSender:
             self._bytes_before.popleft()
         self.acked_upto = grant.acked_upto
         if self.acked_upto == self._last_upto:
-            self._finish(ChannelEnd.FINISHED)
+            self._finish(Event.ALL_ACKED, ChannelEnd.FINISHED)
         return [ReleaseBatches(self.acked_upto)]
 
     def unlinked(self) -> None:
         """The connection is gone; `opened` resumes on a new one."""
-        if self.phase is Phase.OPEN:
-            self.phase = Phase.OPENING
+        self._life.move(Event.UNLINKED)
 
     def stopped(self) -> None:
         """StopSending came."""
-        self._finish(ChannelEnd.STOPPED)
+        self._finish(Event.STOPPED, ChannelEnd.STOPPED)
 
     def gone(self) -> None:
         """ChannelGone came."""
-        self._finish(ChannelEnd.GONE)
+        self._finish(Event.GONE, ChannelEnd.GONE)
 
-    def _finish(self, end: ChannelEnd) -> None:
-        if self.phase is not Phase.ENDED:
-            self.phase, self.end = Phase.ENDED, end
+    def _finish(self, event: Event, end: ChannelEnd) -> None:
+        if self._life.move(event):
+            self.end = end
 
     def _bytes_at(self, seq: int) -> int:
         # Acked batches are forgotten: never go back below acked_upto.
@@ -147,19 +206,33 @@ class ChannelReceiver:
         self.window_bytes = window_bytes
         self.batch_bytes_max = batch_bytes_max
         self.grant_on_consumption = grant_on_consumption
-        self.pending = pending
         self.next_seq = 0  # all batches below it are in the spool
         self.received_bytes = 0
         self.consumed_bytes = 0
         self.credit_upto = window_bytes  # as last told
-        self.is_complete = False  # the last batch is in the spool
         self._bytes_told = 0  # received_bytes when the sender was last told
         self._seq_told = 0
+        first = ReceiverPhase.PENDING if pending else ReceiverPhase.RECEIVING
+        self._life = Machine("receiving channel", "", RECEIVER_NEXT, first)
+
+    @property
+    def phase(self) -> ReceiverPhase:
+        return self._life.phase
+
+    @property
+    def pending(self) -> bool:
+        return self.phase in (ReceiverPhase.PENDING, ReceiverPhase.PENDING_COMPLETE)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the last batch is in the spool."""
+        return self.phase in (ReceiverPhase.PENDING_COMPLETE, ReceiverPhase.COMPLETE)
 
     def open(self, opening: OpenChannel) -> list[ChannelOk | ChannelPending | Grant]:
         """A connection for this channel began: say where to go on."""
         if not 0 <= opening.resume_seq <= self.next_seq:
             raise PeerError(f"the sender keeps batches from {opening.resume_seq} on, {self.next_seq} is due")
+        self._life.move(ReceiverEvent.OPENED)
         self.credit_upto = self._credit()
         answer = ChannelPending if self.pending else ChannelOk
         messages: list[ChannelOk | ChannelPending | Grant] = [answer(self.next_seq, self.credit_upto)]
@@ -171,8 +244,9 @@ class ChannelReceiver:
         """Whether to append this batch (then call `appended`) or to drop a repeat; PeerError on anything else."""
         if header.seq < self.next_seq:
             return False
-        if header.seq > self.next_seq or self.is_complete:
-            due = "none" if self.is_complete else str(self.next_seq)
+        is_taken = self._life.takes(ReceiverEvent.APPENDED)
+        if header.seq > self.next_seq or not is_taken:
+            due = str(self.next_seq) if is_taken else "none"
             raise PeerError(f"batch {header.seq} came where {due} was due")
         if header.decoded_bytes < body_bytes:
             raise PeerError(f"batch {header.seq} counts {header.decoded_bytes} bytes and has {body_bytes}")
@@ -185,9 +259,9 @@ class ChannelReceiver:
     def appended(self, header: Batch) -> list[Grant]:
         """The batch is in the spool: only now it may be acked (D11)."""
         assert header.seq == self.next_seq
+        self._life.move(ReceiverEvent.ALL_APPENDED if header.last else ReceiverEvent.APPENDED)
         self.next_seq += 1
         self.received_bytes += header.decoded_bytes
-        self.is_complete = header.last
         if self.pending:
             # Acked rows are nobody's but ours, and a restart before the query begins here would lose them unseen.
             return []
@@ -197,19 +271,20 @@ class ChannelReceiver:
 
     def idle(self) -> list[Grant]:
         """Nothing more has come for now. A sender whose spool is full of unacked batches waits for an ack."""
+        self._life.move(ReceiverEvent.PAUSED)
         return [self._grant()] if self.next_seq > self._seq_told and not self.pending else []
 
     def consumed(self, decoded_bytes: int) -> list[Grant]:
         """The query has used so many bytes of what was appended."""
+        self._life.move(ReceiverEvent.CONSUMED)
         self.consumed_bytes += decoded_bytes
         assert self.consumed_bytes <= self.received_bytes
         return self._grant_if_due()
 
     def activate(self, *, grant_on_consumption: bool) -> list[Grant]:
         """The query became known: credit follows it from now on."""
-        if not self.pending:
+        if not self._life.move(ReceiverEvent.ACTIVATED):
             return []
-        self.pending = False
         self.grant_on_consumption = grant_on_consumption
         return [self._grant()]
 

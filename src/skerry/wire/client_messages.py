@@ -33,13 +33,19 @@ class Page(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ClientResult(Message, frozen=True):
-    """Either schema and first page, or an update count, or an error."""
+    """Either schema and first page, or an update count, or an error.
+
+    `warnings`: the statement is right, but perhaps not what was meant. `schema_name`: USE has set it, for what this
+    client asks from now on; None where it stays.
+    """
 
     request: int
     schema: Schema | None = None
     page: Page | None = None
     update_count: int = -1
     error: Failure | None = None
+    warnings: tuple[str, ...] = ()
+    schema_name: str | None = None
 
 
 class ClientFetch(Message, frozen=True):

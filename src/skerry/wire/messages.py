@@ -15,6 +15,8 @@ from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.table import Column, TablePart
 
+# The versions that are spoken: on control connections, which carry plans, and on all others.
+CONTROL_VERSIONS = (2,)
 PROTOCOL_VERSIONS = (1,)
 
 

@@ -128,6 +128,7 @@ class _Pair:
         self._numbers = 0
         self._peer_seen = (0, 0)
         self._was_lost = False
+        self._is_refused = False  # nobody listened at its address when it was dialled last
         self._connection: Connection | None = None
         self._linked_at = 0.0
         self._failures = 0  # links and dials in a row that came to nothing
@@ -206,9 +207,13 @@ class _Pair:
                 self._lose(error)
 
     def _lose(self, error: SiteError) -> None:
-        trace.emit(trace.PeerLost(self.owner.identity.member, self.peer, error.message))
         if self.session is not None:
             self._peer_seen = self.session.peer_seen
+        if self._is_refused and not any(self._peer_seen):
+            # Members that are started together dial before all of them listen: nothing is wrong.
+            trace.emit(trace.PeerAwaited(self.owner.identity.member, self.peer))
+        else:
+            trace.emit(trace.PeerLost(self.owner.identity.member, self.peer, error.message))
         self.session = None
         self._was_lost = True
         self._failures = 0
@@ -278,9 +283,11 @@ class _Pair:
                     await asyncio.sleep(backoff_s(self._failures - 2, self.owner.limits, self.owner.random))
                 self._failures += 1
                 connection = await connect(address, self.owner.limits, self.owner.tls, self.peer)
+                self._is_refused = False
                 await self._greet(session, connection)
                 return await self._read(session, connection)
             except (ConnectionRefusedError, FileNotFoundError):
+                self._is_refused = True
                 return self._perform(session, session.refused(parse_address(address).where))
             except (ConnectionLost, OSError) as error:  # TimeoutError among them
                 trace.emit(trace.DialFailed(self.owner.identity.member, self.peer, str(error)))

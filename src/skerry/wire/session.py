@@ -7,6 +7,7 @@ Frames and `now` go in, instructions come out; the shell is wire/peers.py.
 
 from __future__ import annotations
 
+import enum
 from collections import deque
 from collections.abc import Sequence
 
@@ -14,6 +15,7 @@ import msgspec
 
 from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, VersionError
 from skerry.model.limits import Limits
+from skerry.model.transitions import Machine, staying
 from skerry.wire.frames import (
     NUMBERED,
     Buffer,
@@ -24,11 +26,62 @@ from skerry.wire.frames import (
     encode_numbered,
     size_of,
 )
-from skerry.wire.messages import PROTOCOL_VERSIONS, Goodbye, Hello, Message, Ping, Pong, Refused, Welcome
+from skerry.wire.messages import (
+    CONTROL_VERSIONS,
+    PROTOCOL_VERSIONS,
+    Goodbye,
+    Hello,
+    Message,
+    Ping,
+    Pong,
+    Refused,
+    Welcome,
+)
 from skerry.wire.values import error_of
 
 # A receiver acks at the latest after so many messages, long before the sender's bound is reached.
 _ACK_EVERY = 128
+
+
+class Phase(enum.Enum):
+    UNLINKED = "unlinked"  # not yet, or not any more
+    LINKED = "linked"
+    OVER = "over"
+
+
+class Event(enum.Enum):
+    SENT = "a message is sent"
+    ACCEPTED = "the peer dialled"
+    WELCOMED = "the peer answered our dial"
+    HEARD = "a frame came"
+    CUT = "the connection ended"
+    FELL_SILENT = "heartbeats were missed"
+    WAITED_OUT = "no connection for wait_s"
+    REFUSED = "our dial was refused"
+    RESTARTED = "the peer restarted, or forgot the session"
+    STOPPED = "Goodbye came"
+    BROKE = "Refused came, or the protocol was broken"
+    OVERRAN = "too many messages wait for acks"
+
+
+NEXT: dict[tuple[Phase, Event], Phase] = {
+    # Without a link a message waits; after the end it is dropped, and so is the next reason to end.
+    **staying(Phase, Event.SENT),
+    (Phase.UNLINKED, Event.ACCEPTED): Phase.LINKED,
+    (Phase.LINKED, Event.ACCEPTED): Phase.LINKED,  # a newer link takes the place of the present one
+    (Phase.UNLINKED, Event.WELCOMED): Phase.LINKED,
+    (Phase.LINKED, Event.HEARD): Phase.LINKED,
+    (Phase.LINKED, Event.CUT): Phase.UNLINKED,
+    (Phase.LINKED, Event.FELL_SILENT): Phase.UNLINKED,
+    **staying((Phase.UNLINKED, Phase.OVER), Event.CUT),
+    (Phase.UNLINKED, Event.WAITED_OUT): Phase.OVER,
+    (Phase.LINKED, Event.STOPPED): Phase.OVER,
+    **{
+        (phase, event): Phase.OVER
+        for phase in Phase
+        for event in (Event.REFUSED, Event.RESTARTED, Event.BROKE, Event.OVERRAN)
+    },
+}
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -90,7 +143,7 @@ Instruction = Transmit | Deliver | PeerUp | PeerBack | Unlink | PeerLost
 def make_hello(identity: Identity, kind: str, credentials: str = "") -> Hello:
     """The first frame of a connection that is not a control connection."""
     return Hello(
-        kind, PROTOCOL_VERSIONS, identity.cluster, identity.member, identity.epoch, credentials, 0, identity.release
+        kind, _spoken(kind), identity.cluster, identity.member, identity.epoch, credentials, 0, identity.release
     )
 
 
@@ -99,14 +152,19 @@ def choose_version(hello: Hello, identity: Identity) -> int:
     # A client is told whom it reached; it need not know the cluster's name beforehand.
     if hello.cluster != identity.cluster and (hello.cluster or hello.kind != "client"):
         raise PeerError(f"this is a member of cluster {identity.cluster!r}, not of {hello.cluster[:100]!r}")
-    common = set(hello.versions) & set(PROTOCOL_VERSIONS)
+    spoken = _spoken(hello.kind)
+    common = set(hello.versions) & set(spoken)
     if not common:
         raise VersionError(
             f"{hello.member[:100]} speaks protocol versions {_listed(hello.versions)} and"
-            f" {identity.member} {_listed(PROTOCOL_VERSIONS)}",
+            f" {identity.member} {_listed(spoken)}",
             suggestion="update the older of the two",
         )
     return max(common)
+
+
+def _spoken(kind: str) -> tuple[int, ...]:
+    return CONTROL_VERSIONS if kind == "control" else PROTOCOL_VERSIONS
 
 
 def _listed(versions: Sequence[int]) -> str:
@@ -137,8 +195,6 @@ class Session:
         self.peer_number = 0
         self.peer_seen = peer_seen
         self.links = 0  # links this session has had, as agreed in handshakes
-        self.is_linked = False
-        self.is_over = False
         self.link_is_mine = False  # this side dialled the present link
         self.next_seq = 0
         self.acked_upto = 0
@@ -149,13 +205,22 @@ class Session:
         self._since = now  # linked or unlinked since
         self._heard = now
         self._ping_at = now
+        self._life = Machine("session with", peer, NEXT, Phase.UNLINKED)
+
+    @property
+    def is_linked(self) -> bool:
+        return self._life.phase is Phase.LINKED
+
+    @property
+    def is_over(self) -> bool:
+        return self._life.phase is Phase.OVER
 
     # --- handshake ---------------------------------------------------------------------------
     def hello(self) -> Hello:
         """The first frame of a link that this side dials."""
         return Hello(
             kind="control",
-            versions=PROTOCOL_VERSIONS,
+            versions=CONTROL_VERSIONS,
             cluster=self.identity.cluster,
             member=self.identity.member,
             epoch=self.identity.epoch,
@@ -210,6 +275,7 @@ class Session:
         """The peer dialled: answer, then resend what it has not got."""
         assert not self.is_other(hello)
         assert not self.is_stale(hello)
+        self._life.move(Event.ACCEPTED)
         self.links = max(self.links, hello.links) + 1
         welcome = Transmit(encode_message(self.welcome(version)))
         return [welcome, *self._link(hello.epoch, hello.session, hello.received_upto, now, mine=False)]
@@ -218,28 +284,30 @@ class Session:
         """The peer answered the link that this side dialled."""
         if welcome.cluster != self.identity.cluster or welcome.member != self.peer:
             where = f"{welcome.member[:100]!r} of cluster {welcome.cluster[:100]!r}"
-            return self._lose(f"its address answers as {where}")
+            return self._lose(Event.BROKE, f"its address answers as {where}")
         if self.peer_epoch and (welcome.epoch, welcome.session) != (self.peer_epoch, self.peer_number):
-            return self._lose("it restarted" if welcome.epoch != self.peer_epoch else "it gave up waiting")
+            return self._forgotten(welcome.epoch)
+        self._life.move(Event.WELCOMED)
         self.links = max(self.links, welcome.links)
         return self._link(welcome.epoch, welcome.session, welcome.received_upto, now, mine=True)
 
     def _link(self, epoch: int, number: int, received_upto: int, now: float, *, mine: bool) -> list[Instruction]:
         up: Instruction = PeerUp(epoch) if self.peer_epoch == 0 else PeerBack(self._heard)
         self.peer_epoch, self.peer_number = self.peer_seen = epoch, number
-        self.is_linked, self.link_is_mine = True, mine
+        self.link_is_mine = mine
         self._since = self._heard = now
         self._ping_at = now + self.limits.heartbeat_s
         try:
             self._acked(received_upto)
         except PeerError as error:
-            return self._lose(error.message)
+            return self._lose(Event.BROKE, error.message)
         self._ack_told = self.received_upto
         return [up, *(Transmit(parts) for parts in self._unacked)]
 
     # --- traffic -----------------------------------------------------------------------------
     def send(self, message: Message) -> list[Instruction]:
         """Number a control message and keep it until it is acked; Overloaded when it fits in no frame."""
+        self._life.move(Event.SENT)
         if self.is_over:
             return []
         parts = encode_numbered(self.next_seq, message)
@@ -255,13 +323,14 @@ class Session:
         self._unacked.append(parts)
         self._unacked_bytes += size_bytes
         if len(self._unacked) > self.limits.control_unacked_messages:
-            return self._lose(f"{len(self._unacked)} control messages are waiting for it")
+            return self._lose(Event.OVERRAN, f"{len(self._unacked)} control messages are waiting for it")
         if self._unacked_bytes > self.limits.control_unacked_bytes:
-            return self._lose(f"{self._unacked_bytes} bytes of control messages are waiting for it")
+            return self._lose(Event.OVERRAN, f"{self._unacked_bytes} bytes of control messages are waiting for it")
         return [Transmit(parts)] if self.is_linked else []
 
     def receive(self, frame: Frame, now: float) -> list[Instruction]:
         """A frame came over the present link. PeerError: refuse the link, and call `broke`."""
+        self._life.move(Event.HEARD)
         self._heard = now
         if frame.kind in NUMBERED:
             return self._receive_numbered(frame)
@@ -273,7 +342,7 @@ class Session:
                 self._acked(received_upto)
                 return []
             case Goodbye():
-                return self._lose("it is stopping", f"site {self.peer} is stopping")
+                return self._lose(Event.STOPPED, "it is stopping", f"site {self.peer} is stopping")
             case Refused(failure):
                 return self.broke(error_of(failure))
             case other:
@@ -319,13 +388,14 @@ class Session:
             return []
         if not self.is_linked:
             if now >= self._since + self.wait_s:
-                return self._lose(f"no connection for {self.wait_s:g} s")
+                return self._lose(Event.WAITED_OUT, f"no connection for {self.wait_s:g} s")
             return []
         if now > self.deadline + self.limits.heartbeat_s:
             # It was this side that slept: what the peer sent meanwhile is still unread.
             self._heard = max(self._heard, now - self.limits.heartbeat_s * (self.limits.heartbeats_missed - 1))
         if now >= self._silent_at:
-            self.unlinked(now)
+            self._life.move(Event.FELL_SILENT)
+            self._since = now
             return [Unlink(f"silent for {self.limits.heartbeats_missed} heartbeats")]
         if now >= self._ping_at:
             self._ping_at = now + self.limits.heartbeat_s
@@ -339,26 +409,27 @@ class Session:
 
     def unlinked(self, now: float) -> None:
         """The link was reset, ended, or is silent; a new one may resume."""
-        if self.is_linked:
-            self.is_linked = False
+        if self._life.move(Event.CUT):
             self._since = now
 
     def refused(self, where: str) -> list[Instruction]:
         """Nobody listens at the peer's address."""
-        return self._lose(f"connection refused at {where}")
+        return self._lose(Event.REFUSED, f"connection refused at {where}")
 
     def broke(self, error: SkerryError) -> list[Instruction]:
         """One of the two broke the protocol or refuses the other: trying again would only end so again."""
-        return self._lose("", f"site {self.peer} cannot be used: {error.message}")
+        return self._lose(Event.BROKE, "", f"site {self.peer} cannot be used: {error.message}")
 
     def restarted(self, hello: Hello) -> list[Instruction]:
         """`is_other(hello)`: the session is lost."""
-        return self._lose("it restarted" if hello.epoch != self.peer_epoch else "it gave up waiting")
+        return self._forgotten(hello.epoch)
 
-    def _lose(self, reason: str, message: str = "") -> list[Instruction]:
-        if self.is_over:
+    def _forgotten(self, epoch: int) -> list[Instruction]:
+        return self._lose(Event.RESTARTED, "it restarted" if epoch != self.peer_epoch else "it gave up waiting")
+
+    def _lose(self, event: Event, reason: str, message: str = "") -> list[Instruction]:
+        """The first reason counts."""
+        if not self._life.move(event, reason or message):
             return []
-        self.is_over = True
-        self.is_linked = False
         self._unacked.clear()
         return [PeerLost(SiteError(message or f"site {self.peer} is down: {reason}", member=self.identity.member))]

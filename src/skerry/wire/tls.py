@@ -72,6 +72,15 @@ def names_in(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def subject_of(certificate: Mapping[str, Any] | None) -> str:
+    """Who shows a certificate: its common name, else its first DNS name; "" without one."""
+    for part in (certificate or {}).get("subject", ()):
+        for key, value in part:
+            if key == "commonName":
+                return str(value)
+    return next(iter(names_in(certificate)), "")
+
+
 def check_member(certificate: Mapping[str, Any] | None, member: str, where: str) -> None:
     """PeerError unless the certificate is that member's own."""
     names = names_in(certificate)

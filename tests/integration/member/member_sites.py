@@ -135,7 +135,7 @@ def _held_by_members(cluster: LocalCluster) -> list[str]:
     for name, member in cluster.members.items():
         counts = {
             "queries begun here": len(member.initiated),
-            "open cursors": member.requests.open_cursors,
+            "open cursors": member.service.open_cursors,
             "queries taken part in": len(member.participants),
             "budgets": member.resources.queries,
             "bytes of memory": member.resources.memory_used,

@@ -161,7 +161,7 @@ def test_another_connection_can_close_a_query(members: LocalCluster) -> None:
 
 
 def test_a_request_for_another_initiator_says_where_to_go(members: LocalCluster) -> None:
-    query, cursors = new_query("tromso"), members.members["oslo"].requests._cursors
+    query, cursors = new_query("tromso"), members.members["oslo"].service._cursors
     with raw_client(members, "oslo") as connection:
         error = begin(connection, query).error
         assert error is not None

@@ -104,7 +104,7 @@ def test_order_by_may_read_an_edge_twice(engine: Engine) -> None:
             intake = Intake(1, engine.retries_tasks)
             sink = site.sink(query, intake, lanes)
             schemas: list[Any] = []
-            job = Job("sorted", "SELECT n FROM e ORDER BY n DESC", {}, {"e": edge}, {}, sink)
+            job = Job("sorted", "SELECT n FROM e ORDER BY n DESC", {}, {"e": edge}, {}, sink, order="lanes")
             result = await site.run(job, schemas.append)
             schema = decode_schema(schemas[0].arrow)
             found = []

@@ -11,9 +11,10 @@ import pytest
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
+from skerry.model.lexemes import escape
 from skerry.model.limits import Limits
 from skerry.sql.dialect import render
-from skerry.sql.lexer import escape, tokens_of
+from skerry.sql.lexer import tokens_of
 from skerry.sql.nodes import SpokenCall
 from skerry.sql.parse import parse_query
 from skerry.sql.statement import Query, analyse

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from skerry.model.comparable import may_compare
 from skerry.spark.literals import to_literal
-from skerry.sql.expected import may_compare
 from tests.unit.sql.impossible_cases import RIGHT, WRONG
 
 pytestmark = pytest.mark.spark

@@ -92,7 +92,7 @@ class QueryMachine(RuleBasedStateMachine):
                 case QueryEnded(missing):
                     assert set(missing) <= set(self.core.participants)
                     self.is_initiated = False
-                    self.sites["oslo"].inputs.end(QUERY, {self.plan.finish.edge}, self.now)
+                    self.sites["oslo"].inputs.end(QUERY, {self.plan.rows.edge}, self.now)
 
     def do_task(self, site: Site, instructions: list[TaskInstruction]) -> None:
         for instruction in instructions:

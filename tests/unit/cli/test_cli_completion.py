@@ -41,7 +41,7 @@ def offered(text: str) -> list[str]:
         ("SELECT * FROM lineitem l WHERE x.", []),
         ("SELECT * FROM orders JOIN lineitem ON l_", ["l_orderkey"]),
         ("SELECT l_", ["l_orderkey"]),
-        ("\\", ["\\d", "\\timing", "\\q"]),
+        ("\\", ["\\d", "\\x", "\\format", "\\timing", "\\q", "\\?"]),
         ("he", ["help"]),
         ("SELECT ", []),
         ("SELECT nothing_like_this", []),

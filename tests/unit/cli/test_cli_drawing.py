@@ -77,3 +77,26 @@ def test_one_member_alone_and_text_that_looks_like_markup() -> None:
     plan["fragments"][0]["reason"] = "1 < 2 & 3"
     svg = ElementTree.fromstring(draw(plan))
     assert "because 1 < 2 & 3" in [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def test_headings_stay_inside_what_they_head() -> None:
+    """One narrow column, a run to tell of, a long name and every operator there is."""
+    name = "the_member_with_the_longest_name_that_a_configuration_may_have"
+    plan = describe(planned("SELECT o_id FROM orders"), "oslo")
+    plan |= {"initiator": name, "rows": 1_234_567, "seconds": 1234.5, "refused": "leaves: never"}
+    plan["finish"]["operators"] = ["merge", "aggregate", "offset 1000000", "limit 1000000"]
+    (fragment,) = plan["fragments"]
+    fragment["member"] = fragment["output"]["to"] = name
+    kinds = ["scan", "filter", "join", "union", "aggregate", "window", "distinct", "sort", "limit"]
+    fragment["operators"] = kinds
+    svg = ElementTree.fromstring(draw(plan))
+    texts = list(svg.iter("{http://www.w3.org/2000/svg}text"))
+    titles = [each for each in texts if each.attrib["class"] == "title" and float(each.attrib["x"]) < 100]
+    headline = f"plan {plan['plan_id'][:12]}, result at {name}: 1,234,567 rows in 1234.50 s (refused)"
+    assert "".join(each.text or "" for each in titles).replace(" ", "") == headline.replace(" ", "")
+    assert all(24 + 10 * len(each.text or "") < float(svg.attrib["width"]) for each in titles)
+    (box,) = (each for each in svg.iter() if each.attrib.get("class", "").startswith("member"))
+    assert max(float(each.attrib["y"]) for each in titles) < float(box.attrib["y"])
+    heads = [each.text or "" for each in texts if each.attrib["class"] == "head"]
+    assert " ".join(map(str.strip, heads)).startswith(f"fragment 1: {', '.join(kinds)} result: merge, aggregate")
+    assert max(map(len, heads)) <= 50

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from skerry.cli.render import CsvWriter, JsonWriter, RowWriter, TableWriter, progress_line, summary, text_of
+from skerry.cli.render import progress_line, summary, text_of
+from skerry.cli.writers import CsvWriter, JsonWriter, RowWriter, TableWriter
 from skerry.client.dbapi import QueryStatus
 from skerry.client.rows import describe
 from skerry.model.table import Column

@@ -21,10 +21,11 @@ from prompt_toolkit.output import DummyOutput
 from skerry import __version__
 from skerry.cli.main import COMMANDS, main
 from skerry.cli.prompt import Prompt, history_path
-from skerry.cli.sql import Runner
-from skerry.wire.client_messages import ClientClose, ClientExecute, ClientStatus
+from skerry.cli.runner import Runner
+from skerry.model.limits import DEFAULT_PORT
+from skerry.wire.client_messages import ClientClose, ClientExecute, ClientResult, ClientStatus
 from skerry.wire.messages import Failure
-from tests.unit.client.scripted_member import WAIT_S, Answers, ScriptedMember, member_with
+from tests.unit.client.scripted_member import WAIT_S, Answers, Peer, ScriptedMember, member_with
 
 CITIES = pa.table({"city": ["Bergen", None], "people": [291940, 5]})
 ANSWERS = {
@@ -137,7 +138,9 @@ def test_help_and_version_load_no_command() -> None:
     result = skerry("--help")
     assert "Run SQL on a cluster" in result.stdout
     assert skerry("no-such-command").exit_code == 2
-    assert "skerry://host:port" in skerry("sql", "--help").stdout
+    help_text = skerry("sql", "--help").stdout
+    assert "skerry://host:port" in help_text
+    assert f"The port may be left out if it is {DEFAULT_PORT}" in help_text
     assert set(COMMANDS) == {"attach", "cancel", "check", "demo", "explain", "ps", "sql", "submit", "up"}
 
 
@@ -149,6 +152,16 @@ def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) 
         "SELECT *\rFROM cities;\r",
         "down;\r",
         "\\x\r",
+        "SELECT * FROM cities;\r",
+        "\\x auto\r",
+        "\\x off\r",
+        "\\x perhaps\r",
+        "\\format jsonl\r",
+        "SELECT * FROM cities;\r",
+        "\\format\r",
+        "\\format xml\r",
+        "\\timing on\r",
+        "\\y\r",
         "help\r",
         "left behind\x03",
         "\x04",
@@ -170,7 +183,19 @@ def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) 
     assert "Times are not shown." in out
     assert "(2 rows)\n" in out
     assert "Ctrl-C ends the running query" in out
-    assert err.splitlines() == ["error: site bergen is down", "hint: start it", "error: \\x is no command (type help)"]
+    assert "-[ row 1 ]" in out
+    assert "city   | Bergen\npeople | 291940\n" in out
+    assert '{"city":"Bergen","people":291940}\n' in out
+    assert "The format is jsonl." in out
+    assert "Times are shown." in out
+    assert err.splitlines() == [
+        "error: site bergen is down",
+        "hint: start it",
+        "error: \\x takes on, off or auto, not perhaps",
+        "(2 rows)",
+        "error: \\format takes table, vertical, markdown, csv, json or jsonl, not xml",
+        "error: \\y is no command (type help)",
+    ]
     assert "SELECT *" in history_path().read_text()
     assert history_path().stat().st_mode & 0o077 == 0
 
@@ -179,11 +204,82 @@ def test_the_prompt_connects_again_when_its_member_came_back(capsys: pytest.Capt
     with member_with(Answers(ANSWERS)) as member:
         runner = Runner(member.url, "table", None)
         first = runner.connection()
+        first.schema_name = "bergen"  # as USE does
+        assert runner.place() == "oslo/bergen"
         first._links.close()  # as if the member had gone
+        assert runner.place() == ""
         runner.run("SHOW TABLES")
         assert runner.connection() is not first
+        assert member.of(ClientExecute)[0].schema_name == "bergen"
         runner.close()
     assert "cities" in capsys.readouterr().out
+
+
+class Warns(Answers):
+    """Answers everything with a warning."""
+
+    def _execute(self, peer: Peer, message: ClientExecute) -> None:
+        peer.send(ClientResult(message.request, update_count=1, warnings=('"city" is a string here',)))
+
+
+def test_warnings_are_shown_beside_the_result() -> None:
+    with member_with(Warns({})) as member:
+        result = skerry("sql", member.url, 'DELETE FROM cities WHERE city = "city"')
+    assert result.stderr == 'warning: "city" is a string here\n'
+    assert result.stdout.startswith("(1 row changed, ")
+
+
+def on_terminal(*arguments: str, pager: str, until: bytes, lines: int = 4) -> str:
+    """What a process shows on a real terminal, up to a text that must come."""
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-m", "skerry", *arguments]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "PAGER": pager}
+    environment |= {"COLUMNS": "100", "LINES": str(lines)}
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    os.close(terminal)
+    shown = b""
+    try:
+        while until not in shown:
+            shown += os.read(master, 1000)
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_a_result_that_does_not_fit_is_paged(member: ScriptedMember, tmp_path: Path) -> None:
+    pager = f"cat > {tmp_path}/paged"
+    shown = on_terminal("sql", member.url, "SELECT * FROM cities", pager=pager, until=b"(2 rows, ")
+    assert "Bergen" not in shown
+    assert "Bergen" in (tmp_path / "paged").read_text()
+    shown = on_terminal("sql", member.url, "SELECT * FROM cities", pager=pager, until=b"(2 rows, ", lines=8)
+    assert "Bergen" in shown
+
+
+def test_who_leaves_the_pager_ends_the_query() -> None:
+    with member_with(Answers({"big": pa.table({"n": range(2000)})}, page_rows=1)) as member:
+        on_terminal("sql", member.url, "big", pager="head -n 1", until=b" read, perhaps not all, ")
+        assert member.wait_for(ClientClose)[0].query == member.of(ClientExecute)[0].query
+
+
+def test_a_plan_is_drawn_as_skerry_explain_draws_it(member: ScriptedMember) -> None:
+    statement = "/* why? */ EXPLAIN SELECT * FROM cities"
+    assert isinstance(member._script, Answers)
+    plan = pa.table({"plan": ["plan 1, result at oslo", "finish at oslo: gather edge 1 from oslo"]})
+    member._script.answers |= {statement: plan, "EXPLAIN SELECT * FROM cities": plan}
+    lines = "plan 1, result at oslo\nfinish at oslo: gather edge 1 from oslo\n"
+    assert skerry("sql", member.url, statement).stdout == lines
+    assert skerry("explain", member.url, "SELECT * FROM cities").stdout == lines
+    assert skerry("sql", "--format", "csv", member.url, statement).stdout == f'plan\n"{lines[:22]}"\n{lines[23:]}'
+
+
+def test_the_member_of_the_environment_is_asked(member: ScriptedMember, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SKERRY_URL", member.url)
+    assert skerry("sql", "--format", "csv", "SELECT * FROM cities").stdout == "city,people\nBergen,291940\n,5\n"
+    assert "oslo/" in skerry("submit", "SELECT * FROM cities").stdout
+    assert skerry("ps").exit_code == 0
 
 
 def test_on_a_terminal_progress_is_shown_and_ctrl_c_ends_the_query(member: ScriptedMember) -> None:

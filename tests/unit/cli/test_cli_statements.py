@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import skerry
 from skerry.cli.prompt import describe_statement, is_complete
-from skerry.cli.statements import split
+from skerry.cli.statements import first_word, split
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,22 @@ def test_split_ends_and_loses_nothing(text: str) -> None:
     assert all(statements)
 
 
+@pytest.mark.parametrize(
+    ("statement", "word"),
+    [
+        ("explain SELECT 1", "EXPLAIN"),
+        ("  -- a comment\n /* and /* another */ */ Explain\nANALYZE SELECT 1", "EXPLAIN"),
+        ("(SELECT 1)", "SELECT"),
+        ("SELECT 'EXPLAIN'", "SELECT"),
+        ("'EXPLAIN'", "EXPLAIN"),
+        ("-- EXPLAIN", ""),
+        ("", ""),
+    ],
+)
+def test_the_first_word(statement: str, word: str) -> None:
+    assert first_word(statement) == word
+
+
 @pytest.mark.parametrize("text", ["", " \n", "\\d", "\\d orders", "help", "QUIT", "SELECT 1;", "SELECT 1; -- done"])
 def test_enter_ends_the_input(text: str) -> None:
     assert is_complete(text)
@@ -60,6 +76,7 @@ def test_enter_begins_a_line(text: str) -> None:
 
 def test_describe_is_built_from_a_name() -> None:
     assert describe_statement("oslo.orders") == "DESCRIBE oslo.orders"
-    assert "`" in describe_statement("`odd name`")
-    with pytest.raises(skerry.ProgrammingError, match="takes a table's name, not 'x"):
-        describe_statement("'x")
+    assert describe_statement("oslo.`odd ``name`") == "DESCRIBE oslo.`odd ``name`"
+    for text in ("'x", "a b", "a; DROP TABLE b", "a.", "`", "``"):
+        with pytest.raises(skerry.ProgrammingError, match="takes a table's name, not "):
+            describe_statement(text)

@@ -277,7 +277,7 @@ def test_reads_run_again_elsewhere_only_before_the_first_page(delivered: bool) -
     ],
 )
 def test_what_only_reads(sql: str, reads: bool) -> None:
-    assert only_reads(sql, 50) is reads
+    assert only_reads(sql) is reads
 
 
 def test_a_query_of_another_member_is_asked_about_there() -> None:

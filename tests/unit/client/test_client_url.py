@@ -14,6 +14,9 @@ from skerry.model.errors import UserError
         ("skerry://localhost:7101/", Target("localhost", 7101)),
         ("skerry://10.0.0.1:7101/oslo", Target("10.0.0.1", 7101, "oslo")),
         ("skerry://[::1]:7101/o%20s", Target("::1", 7101, "o s")),
+        ("skerry://oslo.example", Target("oslo.example", 7100)),
+        ("skerry://[::1]/oslo", Target("::1", 7100, "oslo")),
+        ("skerry+tls://oslo.example?authority=a.pem", Target("oslo.example", 7100, "", TlsFiles("a.pem"))),
         ("localhost:7101/oslo", Target("localhost", 7101, "oslo")),
         ("skerry+tls://localhost:7101", Target("localhost", 7101, "", TlsFiles())),
         (
@@ -48,7 +51,6 @@ def test_shows_ipv6_in_brackets() -> None:
     [
         ("http://localhost:7101", "the scheme is skerry://"),
         ("skerry://:7101", "names no host"),
-        ("skerry://localhost", "names no port"),
         ("skerry://localhost:99999", "out of range"),
         ("skerry://localhost:x", "Port could not be cast"),
         ("skerry://[::1:7101", "Invalid IPv6"),

@@ -75,6 +75,39 @@ def test_a_file_that_is_not_parquet_is_a_mistake(file: Path) -> None:
     assert output.startswith(f"{file}:4:71: members.oslo.tables.orders.path: file a.parquet is not Parquet: ")
 
 
+def test_files_of_one_table_with_different_columns_are_a_mistake(file: Path) -> None:
+    write(file.parent, "oslo/b.parquet", pa.float64())
+    text = "k is bigint in a.parquet and double in b.parquet; write one of them anew"
+    assert run(file) == (1, f"{file}:4:71: members.oslo.tables.orders.path: {text}\n")
+
+
+def test_headers_of_one_table_that_differ_are_a_mistake(file: Path) -> None:
+    file.write_text(TEXT.replace("'raw/*.csv'", "'raw/*.csv', options: {header: true}"))
+    (file.parent / "data" / "raw" / "b.csv").write_text("2")
+    code, output = run(file)
+    assert code == 1
+    assert output.startswith(f"{file}:4:103: members.oslo.tables.raw.path: 2 is a column of b.csv and not of a.csv, ")
+
+
+def test_columns_that_an_option_merges_are_not_compared(file: Path) -> None:
+    pq.write_table(pa.table({"k": [1], "more": [1]}), file.parent / "data" / "oslo" / "b.parquet")
+    code, output = run(file)
+    assert code == 1
+    assert "more is a column of b.parquet and not of a.parquet" in output
+    file.write_text(TEXT.replace("path: oslo}", "path: oslo, options: {mergeSchema: true}}"))
+    assert run(file)[0] == 0
+
+
+def test_directories_that_name_values_are_a_mistake_with_sail(file: Path) -> None:
+    write(file.parent, "oslo/day=2/a.parquet", pa.int64())
+    (file.parent / "data" / "oslo" / "a.parquet").unlink()
+    file.write_text(TEXT.replace("'[::1]:1'", "'[::1]:1', spark: {sail: true}"))
+    text = "Sail makes no columns of directories such as day=2; use Apache Spark at this member"
+    code, output = run(file)
+    assert code == 1
+    assert f"{file}:4:92: members.oslo.tables.orders.path: {text}" in output.splitlines()
+
+
 def test_mistakes_in_the_file(file: Path) -> None:
     file.write_text(TEXT.replace("mbit: 1", "mbit: fast").replace("cluster", "clutser"))
     code, output = run(file)

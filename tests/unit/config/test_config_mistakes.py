@@ -78,6 +78,11 @@ MISTAKES = {
         ["1:10: cluster: a b is not a name for a cluster (letters, digits, - _ .)"],
     ),
     "data root empty": (member("", "data_root: ''"), ["4:12: data_root: is empty"]),
+    "data root a URL": (
+        member("", "data_root: s3a://bucket/tables"),
+        ["4:12: data_root: s3a://bucket/tables is not a path on the member's own disk"],
+    ),
+    "state a URL": (member("", "state: hdfs://h/s"), ["4:8: state: hdfs://h/s is not a path on the member's own disk"]),
     "state empty": (member("", "state: ''"), ["4:8: state: is empty"]),
     # --- members ---------------------------------------------------------------------------------
     "no members": ("cluster: c\nmembers: {}", ["2:1: members: no data member; at least one member needs role: data"]),
@@ -199,7 +204,8 @@ def test_a_mistake_is_told_with_its_place(case: str, tmp_path: Path) -> None:
 
 
 ADDRESSES = {
-    "oslo": "oslo is not an address; write host:port",
+    "": "an empty text is not an address; write host:port",
+    "[h]": "[h] is not an address; [h] is not a host",
     ":7101": ":7101 is not an address; write host:port",
     "h:0": "h:0 is not an address; the port must be 1 to 65535",
     "h:65536": "h:65536 is not an address; the port must be 1 to 65535",
@@ -245,7 +251,7 @@ def test_all_mistakes_are_told_in_the_order_of_the_file() -> None:
 clutser: nordic
 members:
   oslo:
-    address: 127.0.0.1
+    address: 127.0.0.1:x
     capacity: 0
   bergen:
     adress: 127.0.0.1:7102

@@ -215,3 +215,12 @@ def test_a_right_file_with_a_change_is_a_config_or_a_config_error(data: st.DataO
     start = data.draw(st.integers(0, len(FULL)))
     length = data.draw(st.integers(0, 12))
     parse_or_refuse(FULL[:start] + data.draw(st.text(max_size=6)) + FULL[start + length :])
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [("Oslo.example", "oslo.example:7100"), ("10.0.0.1", "10.0.0.1:7100"), ("[::1]", "[::1]:7100")],
+)
+def test_a_port_that_is_left_out_is_the_usual_one(given: str, address: str) -> None:
+    config = parse(f"cluster: c\nmembers: {{oslo: {{address: '{given}'}}}}")
+    assert config.member("oslo").address == address

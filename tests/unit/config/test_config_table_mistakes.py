@@ -32,6 +32,13 @@ MISTAKES = {
             "use one of parquet, csv, json, orc, text"
         ],
     ),
+    "a format that Sail cannot read": (
+        member("spark: {sail: true}, tables: {orders: {format: orc, path: x}}"),
+        [
+            "3:73: members.oslo.tables.orders.format: "
+            "Sail cannot read ORC; use Apache Spark at this member, or another format"
+        ],
+    ),
     "path outside": (
         table("format: csv, path: ../x"),
         ["3:63: members.oslo.tables.orders.path: ../x leads outside data_root"],

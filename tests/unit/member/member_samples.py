@@ -11,7 +11,7 @@ import pyarrow as pa
 from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.member.faults import Patience
-from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Output, Plan, Rows, TableLeaf
 from skerry.model.ids import QueryId
 from skerry.model.limits import MIB, Limits
 from skerry.model.table import Column
@@ -41,7 +41,7 @@ def plan_of(*members: str, initiator: str = "oslo") -> Plan:
     leaves = (EdgeLeaf("leaf_0", 1, SCHEMA.columns, tuple(scanning)),) if scanning else ()
     fragments.append(Fragment(len(members), root, "SELECT * FROM leaf_0", leaves, Output(2, initiator)))
     info = {f"{member}.t": 7 for member in members}
-    return sealed(Plan("", tuple(fragments), Finish(2, (root,)), info))
+    return sealed(Plan("", tuple(fragments), Rows(2, (root,)), info))
 
 
 def execute_of(plan: Plan, member: str) -> Execute:

@@ -44,6 +44,7 @@ class Spark:
         self.counts = 0
         self.is_deaf = False  # takes a cancel, and does nothing for the time being
         self.error: Exception | None = None
+        self.unread: Exception | None = None  # why no table can be described
         self.jobs: list[Job] = []
         self.running: set[str] = set()
         self.cancelled: set[str] = set()
@@ -73,6 +74,8 @@ class Spark:
     def warm_up(self) -> None: ...
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
+        if self.unread is not None:
+            raise self.unread
         return self.columns
 
     def count_rows(self, table: TableFiles) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from skerry.config import parse
 from skerry.member.server import Member
 from skerry.model.errors import SiteError
+from tests.unit.member.table_world import world
 
 
 async def _with_member(text: str, act: str, *arguments: str) -> None:
@@ -35,3 +37,28 @@ def test_the_bound_on_files_is_the_configurations(tmp_path: Path) -> None:
     )
     with pytest.raises(SiteError, match="more than 1 files"):
         asyncio.run(_with_member(text, "tables.snapshot", "t"))
+
+
+def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    def lines() -> list[str]:
+        return [record.getMessage() for record in caplog.records if record.name == "skerry.catalog"]
+
+    async def run() -> None:
+        async with world(tmp_path) as w:
+            w.spark.unread = SiteError("table t: no such thing")
+            for _ in range(3):  # its own member and the others ask, and ask again
+                assert await w.tables.all() == ((), {"t": "no such thing"})
+            assert lines() == ["table t: no such thing"]
+            w.spark.unread = SiteError("table t: another thing")
+            await w.tables.named(["t"])
+            assert len(lines()) == 2
+            w.spark.unread = None
+            assert len((await w.tables.all())[0]) == 1
+            w.write("b", "4,d\n")
+            w.spark.unread = SiteError("table t: another thing")
+            await w.tables.all()
+            assert len(lines()) == 3, "it was well in between"
+            await w.settle()
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())

@@ -8,11 +8,11 @@ import pytest
 
 from skerry.config import Config, parse
 from skerry.member.planning import Explained, Tried, plan_statement
+from skerry.member.requests import RunStatement
 from skerry.member.server import Member
 from skerry.model.errors import SqlError
 from skerry.model.ids import QueryId
 from skerry.model.table import Column, TablePart
-from skerry.wire.client_messages import ClientExecute
 
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}")
 
@@ -22,7 +22,7 @@ def planned(sql: str, config: Config = CONFIG, *parts: TablePart) -> object:
         member = Member(config, "oslo", None)
         member.catalog.learn("oslo", parts, {})
         try:
-            return await plan_statement(member, ClientExecute(1, QueryId("oslo", "a"), sql, [], 0.0, 0, ""))
+            return await plan_statement(member.planner, RunStatement(QueryId("oslo", "a"), sql))
         finally:
             await member.stop()
 

@@ -8,11 +8,11 @@ import pytest
 
 from skerry.config import Config, parse
 from skerry.member.planning import Explained, Planned, plan_statement
+from skerry.member.requests import RunStatement
 from skerry.member.server import Member
 from skerry.model.errors import UserError
 from skerry.model.ids import QueryId
 from skerry.model.table import Column, TablePart
-from skerry.wire.client_messages import ClientExecute
 
 TEXT = """
 cluster: c
@@ -36,7 +36,7 @@ def planned(sql: str, at: str, config: Config = CONFIG, small_rows: int = 10) ->
                 (table,) = CONFIG.members[name].tables.values()
                 columns = tuple(Column(each.name, each.type) for each in table.columns)
                 member.catalog.learn(name, [TablePart(table.name, name, columns, rows, rows * 8, 1, 1)], {})
-            return await plan_statement(member, ClientExecute(1, QueryId(at, "a"), sql, [], 0.0, 0, ""))
+            return await plan_statement(member.planner, RunStatement(QueryId(at, "a"), sql))
         finally:
             await member.stop()
 
@@ -138,7 +138,7 @@ def guarded(sql: str, at: str, config: Config = GUARDED) -> Planned | Explained:
                     for rows in [ROWS[name, table.name]]
                 ]
                 member.catalog.learn(name, parts, {})
-            return await plan_statement(member, ClientExecute(1, QueryId(at, "a"), sql, [], 0.0, 0, ""))
+            return await plan_statement(member.planner, RunStatement(QueryId(at, "a"), sql))
         finally:
             await member.stop()
 

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.model.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
-from skerry.model.fragment import Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.fragment import Fragment, Output, Plan, Rows, TableLeaf
 from skerry.model.limits import Limits
 from skerry.model.table import Column
 from skerry.wire.messages import (
@@ -165,6 +165,20 @@ def test_whoever_does_not_answer_is_reported_missing() -> None:
     core.validate()
 
 
+def test_a_missing_member_that_is_lost_later_ends_nothing_again() -> None:
+    core, _ = play(closed(10.0), receipt("oslo", 11.0), receipt("bergen", 11.0), tick(10.0 + LIMITS.stop_s))
+    assert core.phase is Phase.ENDED
+    assert lost("tromso", 60.0)(core) == []
+    core.validate()
+
+
+def test_what_no_participant_says_is_its_mistake() -> None:
+    core, _ = play()
+    with pytest.raises(PeerError, match="PlanReply from oslo"):
+        core.receive("oslo", PlanReply(QUERY, QUERY.local, PLAN.plan_id, None), 1.0)
+    assert core.phase is Phase.RUNNING
+
+
 def test_a_member_lost_while_receipts_are_awaited_is_not_waited_for() -> None:
     core, said = play(closed(), receipt("oslo"), lost("bergen"), receipt("tromso"))
     assert said[-1] == QueryEnded(())
@@ -212,7 +226,7 @@ def parts_plan() -> Plan:
         Fragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, "oslo"))
         for number, member in ((1, "bergen"), (2, "tromso"))
     ]
-    return sealed(Plan("", tuple(fragments), Finish(1, ("bergen", "tromso")), {}))
+    return sealed(Plan("", tuple(fragments), Rows(1, ("bergen", "tromso")), {}))
 
 
 def test_the_columns_are_known_when_all_senders_of_the_result_agree() -> None:

@@ -26,7 +26,7 @@ def test_one_fragment_a_part() -> None:
     assert plan.plan_id == fingerprint(plan)
     assert [(each.member, each.analyzes) for each in plan.fragments] == [("oslo", "t"), ("bergen", "t")]
     assert plan.schema_info == {"oslo.t": 3, "bergen.t": 3}
-    assert plan.finish.senders == ("oslo", "bergen")
+    assert plan.rows.senders == ("oslo", "bergen")
     assert "approx_count_distinct(`odd name`)" in plan.fragments[0].sql
     assert "(`l`)" in plan.fragments[0].sql
     assert "min(`l`)" not in plan.fragments[0].sql

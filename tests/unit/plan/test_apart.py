@@ -33,8 +33,16 @@ def topology(links: str, capacity: int = 16) -> Topology:
     return Topology(parse(f"{text}\nlinks:\n{links}"))
 
 
-def planned(sql: str, links: str = MESH, rules: Rules | None = None, capacity: int = 16, at: str = "tromso") -> Plan:
-    return make_plan(bound(sql), CATALOG, Site(at, MEMBERS, rules or Rules(), topology(links, capacity)), LIMITS)
+def planned(
+    sql: str,
+    links: str = MESH,
+    rules: Rules | None = None,
+    capacity: int = 16,
+    at: str = "tromso",
+    egress: EgressRules | None = None,
+) -> Plan:
+    site = Site(at, MEMBERS, rules or Rules(), topology(links, capacity), egress=egress)
+    return make_plan(bound(sql), CATALOG, site, LIMITS)
 
 
 def answering(plan: Plan) -> list[str]:
@@ -69,7 +77,7 @@ def test_full_members_answer_no_more_than_they_may() -> None:
 def test_bottom_up_answers_where_the_rows_meet() -> None:
     plan = planned(ONE, CHAIN, Rules(strategy="bottom-up"))
     assert answering(plan) == ["bergen"]
-    assert plan.finish.senders == ("tromso",)
+    assert plan.rows.senders == ("tromso",)
 
 
 def test_rows_of_a_named_root_stay_there() -> None:
@@ -81,10 +89,10 @@ def test_what_leaves_is_what_the_query_makes(table: str, mark: str) -> None:
     """Groups of marked rows leave; without the rule the rows would. Marked tables are planned without `grouped`."""
     egress = EgressRules({("oslo", table): Leaves(mark)}, topology(MESH))
     rules = Rules(Rules().on - {"grouped"})
-    without = planned(ONE, rules=Rules(rules.on - {"apart"}))
+    without = planned(ONE, rules=Rules(rules.on - {"apart"}), egress=egress)
     with pytest.raises(UserError, match="rows of orders"):
         check_egress(without, egress)
-    plan = planned(ONE, rules=rules)
+    plan = planned(ONE, rules=rules, egress=egress)
     if mark == "aggregated":
         check_egress(plan, egress)
         return

@@ -52,7 +52,7 @@ def planned(
 
 def places(plan: Plan) -> dict[str, str]:
     """Where each query in FROM is answered; the root's member is that of all that is left."""
-    found = dict.fromkeys("abc", plan.finish.senders[0])
+    found = dict.fromkeys("abc", plan.rows.senders[0])
     for fragment in plan.fragments:
         for name in found:
             if f") AS {name}" in fragment.sql:
@@ -138,7 +138,7 @@ def test_fewer_bytes_travel_than_to_the_rest(sql: str, rules: Rules) -> None:
     """Who may run no fragment lets rows pass."""
     moved = planned(sql, {"oslo": 1}, rules)
     passed = planned(sql, {"oslo": 1}, rules, members=("oslo", "tromso"))
-    assert places(passed)["a"] == moved.finish.senders[0] == "tromso"
+    assert places(passed)["a"] == moved.rows.senders[0] == "tromso"
     assert sent_bytes(moved) < sent_bytes(passed)
 
 

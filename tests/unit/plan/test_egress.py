@@ -5,12 +5,14 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from metamorphic.reading import parse_fragment
 from skerry.catalog.topology import Topology
 from skerry.config import Leaves, Link
 from skerry.model.errors import UserError
-from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Output, Plan, Rows, TableLeaf
 from skerry.model.table import Column
 from skerry.plan.egress import ColumnsOf, EgressRules, check_egress, egress_rules
+from skerry.plan.maker import make_fragment
 from tests.plans.plan_cases import CONFIG, planned
 
 TOPOLOGY = Topology(CONFIG)
@@ -23,16 +25,27 @@ def columns_of(member: str, table: str) -> tuple[Column, ...]:
     return tuple(Column(name, "int") for name in COLUMNS[table].split())
 
 
-def leaving(sql: str, mark: str, at: str = "bergen", columns_of: ColumnsOf = lambda member, table: None) -> None:
+def unknown(member: str, table: str) -> None:
+    return None
+
+
+def leaving(sql: str, mark: str, at: str = "bergen", columns_of: ColumnsOf = unknown) -> None:
     """Check one fragment at oslo that reads the marked table T and sends its rows elsewhere."""
     edge = EdgeLeaf("E", 3, (Column("k", "int"),), ("bergen",))
     leaves = (TableLeaf("T", "secret"), TableLeaf("U", "open"), edge)
-    plan = Plan("", (Fragment(1, "oslo", sql, leaves, Output(4, at)),), Finish(4, ("oslo",)), {})
-    check_egress(plan, rules(secret=mark), columns_of)
+    egress = rules(columns_of, secret=mark)
+    plan = Plan("", (made(1, "oslo", sql, leaves, Output(4, at), egress),), Rows(4, ("oslo",)), {})
+    check_egress(plan, egress)
 
 
-def rules(**marks: str) -> EgressRules:
-    return EgressRules({("oslo", table): Leaves(mark) for table, mark in marks.items()}, TOPOLOGY)
+def made(number: int, member: str, sql: str, leaves: tuple[Leaf, ...], output: Output, egress: EgressRules) -> Fragment:
+    tree = parse_fragment(sql)
+    assert tree is not None, sql
+    return make_fragment(number, member, tree, leaves, output, egress=egress)
+
+
+def rules(columns_of: ColumnsOf = unknown, **marks: str) -> EgressRules:
+    return EgressRules({("oslo", table): Leaves(mark) for table, mark in marks.items()}, TOPOLOGY, columns_of)
 
 
 RAW = [
@@ -157,31 +170,42 @@ def test_where_columns_are_not_known_no_name_is_guessed(sql: str) -> None:
 
 
 def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> None:
-    def plan(second: str) -> Plan:
-        raw = Fragment(1, "oslo", "SELECT a FROM T", (TableLeaf("T", "Secret"),), Output(1, "oslo"))
-        edge = EdgeLeaf("E", 1, (), ("oslo",))
-        return Plan("", (Fragment(2, "oslo", second, (edge,), Output(2, "bergen")), raw), Finish(2, ("oslo",)), {})
+    egress = rules(secret="aggregated")
 
-    check_egress(plan("SELECT count(*) AS n FROM E"), rules(secret="aggregated"))
+    def plan(second: str) -> Plan:
+        raw = made(1, "oslo", "SELECT a FROM T", (TableLeaf("T", "Secret"),), Output(1, "oslo"), egress)
+        edge = EdgeLeaf("E", 1, (), ("oslo",))
+        then = made(2, "oslo", second, (edge,), Output(2, "bergen"), egress)
+        return Plan("", (then, raw), Rows(2, ("oslo",)), {})
+
+    check_egress(plan("SELECT count(*) AS n FROM E"), egress)
     with pytest.raises(
         UserError, match=r"rows of Secret that are not aggregated from oslo to bergen \(fragment 2, edge 2\)"
     ):
-        check_egress(plan("SELECT a FROM E"), rules(secret="aggregated"))
+        check_egress(plan("SELECT a FROM E"), egress)
 
 
 def test_what_was_allowed_out_may_go_on() -> None:
-    first = Fragment(1, "oslo", "SELECT count(*) AS a FROM T", (TableLeaf("T", "secret"),), Output(1, "bergen"))
-    second = Fragment(2, "bergen", "SELECT a FROM E", (EdgeLeaf("E", 1, (), ("oslo",)),), Output(2, "tromso"))
-    check_egress(Plan("", (first, second), Finish(2, ("bergen",)), {}), rules(secret="aggregated"))
+    egress, table, edge = rules(secret="aggregated"), TableLeaf("T", "secret"), EdgeLeaf("E", 1, (), ("oslo",))
+    first = made(1, "oslo", "SELECT count(*) AS a FROM T", (table,), Output(1, "bergen"), egress)
+    second = made(2, "bergen", "SELECT a FROM E", (edge,), Output(2, "tromso"), egress)
+    check_egress(Plan("", (first, second), Rows(2, ("bergen",)), {}), egress)
+
+
+def test_of_a_fragment_that_tells_nothing_the_worst_is_taken() -> None:
+    groups = "SELECT count(*) AS a FROM T"
+    silent = Fragment(1, "oslo", groups, (TableLeaf("T", "secret"),), Output(1, "bergen"))
+    with pytest.raises(UserError, match="rows of secret that are not aggregated from oslo to bergen"):
+        check_egress(Plan("", (silent,), Rows(1, ("oslo",)), {}), rules(secret="aggregated"))
 
 
 def test_plans_of_the_planner() -> None:
     join = "SELECT c_name, sum(o_total) AS total FROM orders JOIN customer ON o_cust = c_id GROUP BY c_name"
     marked = EgressRules({("bergen", "customer"): Leaves.NEVER}, TOPOLOGY)
     with pytest.raises(UserError, match=r"rows of customer from bergen .*members.bergen.tables.customer.leaves"):
-        check_egress(planned(join), marked)
-    check_egress(planned("SELECT c_name FROM customer", at="bergen"), marked)
-    check_egress(planned("SELECT o_id FROM orders"), marked)
+        check_egress(planned(join, egress=marked), marked)
+    check_egress(planned("SELECT c_name FROM customer", at="bergen", egress=marked), marked)
+    check_egress(planned("SELECT o_id FROM orders", egress=marked), marked)
 
 
 def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
@@ -194,7 +218,7 @@ def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
         Fragment(number, "oslo", "SELECT 1", (), Output(number, to), 10, size)
         for number, to, size in ((1, "bergen", 400), (2, "tromso", 601), (3, "oslo", 5_000))
     )
-    plan = Plan("", fragments, Finish(3, ("oslo",)), {})
+    plan = Plan("", fragments, Rows(3, ("oslo",)), {})
     message = "about 1001 bytes over the link from oslo to bergen, whose query_bytes is 1000; most of them on edge 2"
     with pytest.raises(UserError, match=message):
         check_egress(plan, EgressRules({}, topology))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 
 import msgspec
-import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.config import Link
 from skerry.plan.cache import fingerprint
-from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain, operators
+from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from tests.plans.plan_cases import CONFIG, planned
 
@@ -60,8 +59,6 @@ def test_text_tells_the_operators_of_each_fragment() -> None:
     lines = explain(planned(SQL), "oslo")
     firsts = [index for index, line in enumerate(lines) if line.startswith("fragment ")]
     assert [lines[index + 1] for index in firsts] == ["    scan", "    scan, join, aggregate"]
-    without = explain(planned(SQL), "oslo", has_operators=False)
-    assert [line for line in lines if line not in without] == ["    scan", "    scan, join, aggregate"]
 
 
 def test_one_row_is_no_rows() -> None:
@@ -95,18 +92,3 @@ def test_who_has_no_reason_gets_one() -> None:
     assert reasons == ["someone knows", "orders is there; about 4.6 MiB arrive from bergen"]
     assert with_reasons(planned("SELECT 1")).fragments[0].reason == "it reads no table"
     assert with_reasons(plan).plan_id == fingerprint(with_reasons(plan))
-
-
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("SELECT 1", ["values"]),
-        ("SELECT a FROM t WHERE b > 1 LIMIT 3", ["scan", "filter", "limit"]),
-        ("SELECT a, count(*) AS n FROM t JOIN u ON a = b GROUP BY a SORT BY n", ["scan", "join", "aggregate", "sort"]),
-        ("SELECT DISTINCT a FROM t UNION ALL SELECT b FROM u", ["scan", "union", "distinct"]),
-        ("SELECT rank() OVER (ORDER BY a) AS r FROM t", ["scan", "window", "sort"]),
-        ("no SQL at all", ["query"]),
-    ],
-)
-def test_operators(sql: str, expected: list[str]) -> None:
-    assert operators(sql) == expected

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from sqlglot import exp
 
+from skerry.model.amounts import size_text
 from skerry.model.table import Column, TablePart
 from skerry.plan.estimate import Estimator, row_bytes, width_bytes
-from skerry.plan.explain import size_text
 from skerry.plan.place import fewest_arriving
 
 MEMBERS = ("oslo", "bergen", "tromso")

@@ -34,7 +34,7 @@ def planned(sql: str, at: str, links: str, rules: Rules, capacity: str = "") -> 
 
 
 def root(plan: Plan) -> str:
-    return plan.finish.senders[0]
+    return plan.rows.senders[0]
 
 
 def test_a_route_costs_its_links_in_turn() -> None:
@@ -223,7 +223,7 @@ def hosts(plan: Plan, member: str) -> int:
     """Fragments there that are more than a scan of a table."""
     own = [each for each in plan.fragments if each.member == member]
     return sum(
-        each.output.edge == plan.finish.edge
+        each.output.edge == plan.rows.edge
         or "GROUP BY" in each.sql
         or any(words in each.reason for words in ("joined there", "its tables are there", "spare other rows"))
         for each in own

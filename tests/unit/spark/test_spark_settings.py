@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from skerry.model.errors import Cancelled, ConfigError, InternalError, SiteError, SqlError
 from skerry.spark.base import escape_glob, with_views
+from skerry.spark.engine import Job
 from skerry.spark.jvm import check_java
-from skerry.spark.operators import operators_in_a_row
-from skerry.spark.order import orders_result, with_total_order
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import FIXED, SparkSettings, embedded_conf, slot_count, sql_conf
 from skerry.spark.slots import Slots
@@ -94,55 +94,10 @@ def test_patterns_in_file_names_are_escaped() -> None:
     assert escape_glob("/data/a [1]*{x}?.parquet") == r"/data/a \[1\]\*\{x\}\?.parquet"
 
 
-@pytest.mark.parametrize(
-    ("sql", "total"),
-    [
-        ("SELECT a FROM t SORT BY a", "SELECT a FROM t ORDER BY a"),
-        ("SELECT a FROM t\norder  by a LIMIT 3", "SELECT a FROM t\nORDER BY a LIMIT 3"),
-        ("SELECT 'x (' FROM t SORT BY `(`", "SELECT 'x (' FROM t ORDER BY `(`"),
-    ],
-)
-def test_a_result_in_order_is_seen(sql: str, total: str) -> None:
-    assert orders_result(sql)
-    assert with_total_order(sql) == total
-
-
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "SELECT sum(a) OVER (PARTITION BY b ORDER BY a) FROM t",
-        "SELECT ' ORDER BY ' FROM t",
-        "SELECT `SORT BY` FROM (SELECT 1 ORDER BY 1)",
-        "SELECT a AS order_by FROM t",
-    ],
-)
-def test_a_result_in_any_order_is_seen(sql: str) -> None:
-    assert not orders_result(sql)
-    assert with_total_order(sql) == sql
-
-
-@pytest.mark.parametrize(
-    ("sql", "most"),
-    [
-        ("SELECT a", 0),
-        ("SELECT a FROM t WHERE " + " OR ".join("a = 1" for _ in range(400)), 399),
-        ("SELECT a FROM t WHERE x AND (" + " OR ".join("(a = 1 AND b = 2)" for _ in range(10)) + ")", 11),
-        ("SELECT a FROM t WHERE a IN (" + ", ".join("1 + 1" for _ in range(400)) + ")", 1),
-        ("SELECT " + ", ".join("a + 1" for _ in range(400)) + " FROM t", 1),
-        ("SELECT CASE " + " ".join("WHEN a AND b THEN 1" for _ in range(400)) + " END + 1 + 2 FROM t", 2),
-        ("SELECT a FROM t WHERE a BETWEEN 1 AND 2 AND b BETWEEN 1 AND 2", 1),
-        ("SELECT 'a OR b OR c', `x OR y` FROM t", 0),
-        (" UNION ALL ".join("SELECT a FROM t WHERE a OR b" for _ in range(400)), 399),
-        ("SELECT " + " || ".join("a" for _ in range(400)) + " FROM t", 399),
-    ],
-)
-def test_operators_in_a_row(sql: str, most: int) -> None:
-    assert operators_in_a_row(sql) == most
-
-
 def test_sail_gets_no_expression_that_its_stack_has_no_room_for() -> None:
     engine = SailEngine(SparkSettings(sail=True))
-    row = "SELECT a FROM t WHERE " + " OR ".join("a = 1" for _ in range(300))
-    assert engine._text(row) == row
+    job = Job("deep", "SELECT 1", {}, {}, {}, None, operator_depth=301)
     with pytest.raises(SqlError, match="more than 300 operators in a row"):
-        engine._text(f"{row} OR a = 1 OR a = 2")
+        engine._run(job, lambda schema: None, {})
+    with pytest.raises(SiteError, match="Spark is not running"):
+        engine._run(msgspec.structs.replace(job, operator_depth=300), lambda schema: None, {})

@@ -67,8 +67,8 @@ MERGE INTO t USING u ON t.a = u.a WHEN MATCHED THEN DELETE;
 DROP TABLE t;
 -- truncate
 TRUNCATE TABLE t;
--- use
-USE x;
+-- use catalog
+USE CATALOG x;
 -- cache
 CACHE TABLE t;
 -- refresh

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.sql.statement import AnalyzeTable, DescribeTable, Explain, ShowTables
+from skerry.sql.commands import AnalyzeTable, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
+from skerry.sql.statement import Explain
 from tests.unit.sql.sql_cases import query, rendered, statement
 
 
@@ -81,6 +82,22 @@ def test_statements_that_are_no_queries() -> None:
     assert statement("SHOW TABLES") == ShowTables(None)
     assert statement("show tables LIKE 'or*'") == ShowTables("or*")
     assert statement("SHOW TABLES 'or*';") == ShowTables("or*")
+    assert statement("SHOW TABLES IN oslo") == ShowTables(None, "oslo")
+    assert statement("show tables from `oslo` like 'or*'") == ShowTables("or*", "oslo")
+    assert statement("SHOW SCHEMAS") == ShowSchemas(None)
+    assert statement("show databases like 'o*'") == ShowSchemas("o*")
+    for text in ("USE oslo", "use schema oslo;", "USE DATABASE `oslo`"):
+        assert statement(text) == UseSchema("oslo")
+    assert statement("USE default") == UseSchema("default")
+    assert statement("USE schema") == UseSchema("schema")
+    for text in ("SHOW COLUMNS IN oslo.orders", "show columns from orders in oslo"):
+        shown = statement(text)
+        assert isinstance(shown, ShowColumns)
+        assert (shown.ref.name, shown.ref.member) == ("orders", "oslo")
+    for text in ("DESCRIBE EXTENDED oslo.orders", "DESC TABLE EXTENDED oslo.orders", "describe formatted oslo.orders"):
+        described = statement(text)
+        assert isinstance(described, DescribeTable)
+        assert described.is_extended
     for text in ("DESCRIBE oslo.orders", "desc table oslo.`orders`"):
         described = statement(text)
         assert isinstance(described, DescribeTable)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from sqlglot.tokens import TokenType
 
 from skerry.model.errors import SqlError
-from skerry.sql.lexer import escape, tokens_of, unescape
+from skerry.model.lexemes import escape, unescape
+from skerry.sql.lexer import tokens_of
 
 
 def texts(sql: str) -> list[str]:

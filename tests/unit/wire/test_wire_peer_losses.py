@@ -6,6 +6,7 @@ import asyncio
 from random import Random
 
 import msgspec
+import pytest
 
 from skerry.model.limits import Limits
 from skerry.wire.frames import encode_message
@@ -37,6 +38,37 @@ def test_a_refused_dial_is_a_loss_and_a_later_send_dials_anew() -> None:
         await bergen.stop()
 
     run(main())
+
+
+def test_only_a_peer_that_was_there_before_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+    """Members that are started together dial before all of them listen."""
+
+    async def main() -> None:
+        oslo, bergen = await two()
+        assert bergen.listener is not None
+        address = bergen.listener.address
+        await bergen.stop()
+        with caplog.at_level("INFO", "skerry.wire"):
+            oslo.send("bergen", 1)
+            await until(lambda: len(oslo.losses) == 1)
+            assert ("INFO", "oslo: bergen does not listen yet") in _said(caplog)
+            assert not [text for level, text in _said(caplog) if level == "WARNING"]
+            await bergen.start(address)
+            oslo.send("bergen", 2)
+            await until(lambda: bergen.numbers)
+            await bergen.crash()
+            await until(lambda: len(oslo.losses) == 2)
+            oslo.send("bergen", 3)
+            await until(lambda: len(oslo.losses) == 3)
+        assert [text for level, text in _said(caplog) if level == "WARNING"] == [f"oslo: {oslo.losses[1]}"] * 2
+        await oslo.stop()
+        await bergen.stop()
+
+    run(main())
+
+
+def _said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
 def test_a_killed_peer_is_noticed_at_once_and_welcome_when_it_returns() -> None:

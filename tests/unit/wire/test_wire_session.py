@@ -268,7 +268,7 @@ def test_acks_of_what_was_never_sent_lose_the_peer() -> None:
 
 
 def test_versions_and_clusters_must_match() -> None:
-    hello = make_hello(BERGEN, "control")
+    hello = make_hello(BERGEN, "data")
     assert choose_version(hello, OSLO) == 1
     assert choose_version(msgspec.structs.replace(hello, versions=(9, 1, 2)), OSLO) == 1
     with pytest.raises(VersionError, match="bergen speaks protocol versions 7, 9 and oslo 1"):
@@ -279,6 +279,13 @@ def test_versions_and_clusters_must_match() -> None:
         choose_version(nameless, OSLO)
     with pytest.raises(PeerError, match="cluster 'fjords', not of 'lakes'"):
         choose_version(msgspec.structs.replace(hello, cluster="lakes"), OSLO)
+
+
+def test_members_whose_plans_have_another_form_are_told_so() -> None:
+    hello = Session(BERGEN, "oslo", 1, LIMITS, 0).hello()
+    assert choose_version(hello, OSLO) == 2
+    with pytest.raises(VersionError, match="bergen speaks protocol versions 1 and oslo 2"):
+        choose_version(msgspec.structs.replace(hello, versions=(1,)), OSLO)
 
 
 def test_hello_fits_before_login() -> None:

@@ -33,7 +33,7 @@ from skerry.wire.messages import Batch, Check, Hello, Message
 from skerry.wire.peers import Peers
 from skerry.wire.session import Identity, make_hello
 from skerry.wire.tcp import Connection, connect, login
-from skerry.wire.tls import Tls, TlsSocket, client_context, names_in
+from skerry.wire.tls import Tls, TlsSocket, client_context, names_in, subject_of
 from tests.unit.wire.certificates import authority, files_of, needs_openssl
 from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, Cutter, run, until
 
@@ -150,6 +150,7 @@ def test_a_name_may_stand_among_the_dns_names_in_any_case() -> None:
         listener = await oslo(files_of("some host", names="Oslo,db.example"))
         connection = await connect(listener.address, LIMITS, Tls(files_of("bergen")), "oslo")
         assert names_in(connection.certificate) == ("Oslo", "db.example", "some host")
+        assert subject_of(connection.certificate) == "some host"
         connection.abort()
         await connection.wait_closed()
         await listener.stop()
@@ -305,3 +306,9 @@ def test_files_that_are_no_certificates_are_a_clear_error(tmp_path: Path) -> Non
 def test_old_versions_of_tls_are_not_spoken() -> None:
     tls = Tls(files_of("oslo"))
     assert {tls.server.minimum_version, tls.client.minimum_version} == {ssl.TLSVersion.TLSv1_2}
+
+
+def test_who_shows_a_certificate() -> None:
+    assert subject_of(None) == ""
+    assert subject_of({"subjectAltName": (("DNS", "db.example"),)}) == "db.example"
+    assert subject_of({"subject": ((("organizationName", "x"),), (("commonName", "ann"),))}) == "ann"

@@ -2,32 +2,52 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import msgspec
 
 from skerry.model.errors import UserError
 
-# Each is the module of its name, its fixtures are tests/plans/rules_NAME.sql (tests/plans/test_plans_executed.py sees
-# to that); what it does stands in docs/architecture.md. A rule that is not named here cannot be switched.
-NAMES = (
-    "filters",
-    "disjunctions",
-    "equalities",
-    "subqueries",
-    "answers",
-    "lookups",
-    "sets",
-    "computed",
-    "semijoin",
-    "blocks",
-    "joined",
-    "subtrees",
-    "grouped",
-    "apart",
-    "aggregates",
-    "topn",
-    "prune",
-    "ranges",
+
+class GivenUp(Enum):
+    """Which rules go, and when, if a query reads tables whose rows may not leave freely."""
+
+    AT_ONCE = "at once"  # it sends as groups what the client sees as rows: egress would take them for aggregates
+    FIRST = "first"  # it takes whole parts of the query to other members
+    NEXT = "next"  # values of a table leave by it that would stay
+    LAST = "last"  # by it nothing leaves that would not leave without it
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """Each is the module of its name; `given_up` is for planning under egress rules (plan/lawful.py)."""
+
+    name: str
+    given_up: GivenUp
+
+
+# Fixtures of each are tests/plans/rules_NAME.sql (tests/plans/test_plans_executed.py sees to that); what it does stands
+# in docs/architecture.md. A rule that is not named here cannot be switched.
+RULES = (
+    Rule("filters", GivenUp.LAST),
+    Rule("disjunctions", GivenUp.LAST),
+    Rule("equalities", GivenUp.LAST),
+    Rule("subqueries", GivenUp.NEXT),
+    Rule("answers", GivenUp.NEXT),
+    Rule("lookups", GivenUp.NEXT),
+    Rule("sets", GivenUp.LAST),
+    Rule("computed", GivenUp.LAST),
+    Rule("semijoin", GivenUp.NEXT),
+    Rule("blocks", GivenUp.NEXT),
+    Rule("joined", GivenUp.NEXT),
+    Rule("subtrees", GivenUp.NEXT),
+    Rule("grouped", GivenUp.AT_ONCE),
+    Rule("apart", GivenUp.FIRST),
+    Rule("aggregates", GivenUp.LAST),
+    Rule("topn", GivenUp.NEXT),
+    Rule("prune", GivenUp.LAST),
+    Rule("ranges", GivenUp.NEXT),
 )
+NAMES = tuple(rule.name for rule in RULES)
 STRATEGIES = ("cost", "bottom-up")
 ROOTS = ("anywhere", "initiator")
 BASELINES = ("scans", "tables")
@@ -51,6 +71,11 @@ class Rules(msgspec.Struct, frozen=True):
     def has(self, name: str) -> bool:
         assert name in NAMES, f"no rule {name}"
         return name in self.on
+
+    def without(self, *when: GivenUp) -> Rules:
+        """Those that are left when rules of these kinds are given up."""
+        gone = {rule.name for rule in RULES if rule.given_up in when}
+        return msgspec.structs.replace(self, on=self.on - gone)
 
 
 NO_RULES = Rules(frozenset())

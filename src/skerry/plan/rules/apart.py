@@ -18,9 +18,10 @@ from sqlglot import exp
 from skerry.model.fragment import Leaf
 from skerry.model.names import TableRef
 from skerry.model.table import TablePart
+from skerry.plan.block import Block
 from skerry.plan.fragments import Fragments
 from skerry.plan.mention import Node
-from skerry.plan.rules.blocks import ANSWER, SET, Block, is_stable
+from skerry.plan.rules.blocks import ANSWER, SET, is_stable
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import is_aggregate
 from skerry.sql.scope import Scopes

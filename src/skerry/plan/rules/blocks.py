@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.model.names import TableRef
-from skerry.model.table import Column, ColumnStats, PartStats, TablePart
+from skerry.model.table import ColumnStats, PartStats, TablePart
+from skerry.plan.block import Block
 from skerry.plan.estimate import Estimate
 from skerry.plan.rules.outputs import Outputs
-from skerry.sql.dialect import render
 from skerry.sql.functions import admitted, call_name
-from skerry.sql.scope import Scope, Scopes, Source
+from skerry.sql.scope import Scopes
 from skerry.sql.statement import Scan
 from skerry.sql.walk import find_all, nodes_of
 
@@ -43,39 +42,6 @@ def is_stable(tree: exp.Expr) -> bool:
             if function is None or not function.deterministic or name in _FIRST_COME:
                 return False
     return True
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Block:
-    """A query in FROM whose tables are all at `member`; `tables` has the table of each of its scans."""
-
-    source: Source
-    scope: Scope
-    body: exp.Expr
-    tables: Mapping[str, str]
-    member: str
-    columns: tuple[Column, ...]
-    reason: str = "its tables are there"
-    is_stable: bool = dataclasses.field(default=True, kw_only=True)
-    is_set: bool = dataclasses.field(default=False, kw_only=True)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.tables)
-
-    @cached_property
-    def text(self) -> str:
-        """The query with its tables' names, and the names of its columns: equal for blocks with equal answers."""
-        body = self.body.copy()
-        for node in find_all(body, exp.Table):
-            if node.name in self.tables:
-                node.set("this", exp.Identifier(this=self.tables[node.name], quoted=True))
-        return f"{render(body)} at {self.member} as {', '.join(column.name for column in self.columns)}"
-
-    @property
-    def known_as(self) -> str:
-        """Its text wherever it is answered, for sizes that were seen before."""
-        return self.text.replace(f" at {self.member} as ", " as ")
 
 
 def home_of(

@@ -29,12 +29,12 @@ from sqlglot import exp
 from skerry.model.names import TableRef
 from skerry.model.table import Column, TablePart
 from skerry.plan.grouping import Block, block_of, has_aggregate
-from skerry.plan.joined_tree import conjunction, rename
 from skerry.plan.mention import is_key
 from skerry.plan.partials import Call, Split, call_of, called, cast, split_of
 from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.computed import cannot_fail
 from skerry.plan.rules.joined import End, Reader, is_where, scopes_within
+from skerry.plan.trees import conjunction, rename
 from skerry.sql.push import conjuncts, owner
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.shape import alike

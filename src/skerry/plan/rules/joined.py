@@ -17,8 +17,8 @@ from typing import Protocol
 from sqlglot import exp
 
 from skerry.model.table import Column
+from skerry.plan.block import Block
 from skerry.plan.mention import Mention, Shipment, is_key
-from skerry.plan.rules.blocks import Block
 from skerry.plan.rules.computed import cannot_fail, types_in
 from skerry.sql.columns import is_unit
 from skerry.sql.fields import names_field

@@ -5,22 +5,13 @@ The subquery may be correlated with that one table, and with nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sqlglot import exp
 
+from skerry.plan.condition import Subquery
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.push import resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.walk import find_all, nodes_of
-
-
-@dataclass(frozen=True, eq=False)
-class Subquery:
-    """A conjunct over `owner` alone; `names` are the scans that stand in its subqueries."""
-
-    owner: Source
-    names: tuple[str, ...]
 
 
 def movable(conjunct: exp.Expr, scope: Scope, scopes: Scopes) -> Subquery | None:

@@ -24,11 +24,11 @@ from sqlglot import exp
 
 from skerry.model.names import TableRef
 from skerry.model.table import Column, TablePart
-from skerry.plan.joined_tree import conjunction, rename
 from skerry.plan.rules.blocks import ANSWER, blocks
 from skerry.plan.rules.computed import cannot_fail, types_in
 from skerry.plan.rules.filters import without_moved
 from skerry.plan.rules.joined import End, Reader, scopes_within
+from skerry.plan.trees import conjunction, rename
 from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve, split

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from skerry.model.errors import SqlError
-from skerry.sql.position import sql_error
+from skerry.model.position import sql_error
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""The tree of a fragment's own text, for those who look at finished plans."""
+"""The tree of a fragment's own text, for tests and for those who run it elsewhere than in Spark."""
 
 from __future__ import annotations
 

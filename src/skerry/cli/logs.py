@@ -1,0 +1,96 @@
+"""Logs: where a member's process writes its own, and which lines of all members `skerry up` shows.
+
+Members that `up` starts write JSON lines (member/loglines.py), so that nobody has to guess how bad a line is.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import deque
+from datetime import datetime
+from enum import Enum
+
+import msgspec
+
+from skerry.member.loglines import JsonLines, TextLines
+
+HELD_LINES = 100  # of one member, while it starts
+
+
+class Record(msgspec.Struct, frozen=True):
+    """What is shown of one record of a member's log; `trace` is Python's, of an error that nobody expected."""
+
+    time: datetime
+    level: str
+    text: str
+    trace: str = ""
+
+    @property
+    def lines(self) -> str:
+        return f"{self.text}\n{self.trace}" if self.trace else self.text
+
+
+# A member's record, or a line that something else wrote: its JVM, or Python when it ends.
+Line = Record | str
+
+
+class Phase(Enum):
+    """Of all members together."""
+
+    STARTING = "starting"
+    UP = "up"
+    STOPPING = "stopping"
+
+
+# Members that stop together lose each other: only what is worse is worth a line then.
+_LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
+
+
+def set_up_log(*, is_debug: bool = False, is_json: bool = False) -> None:
+    """The log of a member's process: one record a line, to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if is_json else TextLines())
+    root = logging.getLogger("skerry")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if is_debug else logging.INFO)
+    root.propagate = False
+
+
+def read_line(raw: bytes) -> Line:
+    """A line that a member's process wrote with `is_json`."""
+    try:
+        return msgspec.json.decode(raw, type=Record)
+    except msgspec.MsgspecError:
+        return raw.decode(errors="replace").rstrip()
+
+
+def line_text(member: str, width: int, line: Line) -> str:
+    """For a log of several members: each line names its own, padded to `width`."""
+    if isinstance(line, Record):
+        clock = line.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
+        text = f"{clock} {line.level.upper():<7} {line.lines}"
+    else:
+        text = line
+    return "\n".join(f"{member:<{width}}  {each}" for each in text.split("\n"))
+
+
+def is_shown(line: Line, phase: Phase) -> bool:
+    """Whether it goes to a terminal, where nobody asked for more."""
+    if isinstance(line, Record):
+        return logging.getLevelNamesMapping().get(line.level.upper(), logging.WARNING) >= _LEAST[phase]
+    return phase is Phase.UP
+
+
+class Held:
+    """The last lines of each member that were not shown, for the case that it does not start."""
+
+    def __init__(self) -> None:
+        self._lines: dict[str, deque[str]] = {}
+
+    def keep(self, member: str, line: Line) -> None:
+        text = line.lines if isinstance(line, Record) else line
+        self._lines.setdefault(member, deque(maxlen=HELD_LINES)).append(text)
+
+    def last(self, member: str, count: int) -> str:
+        return "\n".join(list(self._lines.get(member, ()))[-count:])

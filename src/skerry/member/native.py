@@ -1,0 +1,146 @@
+"""The native protocol as a door to the service: a client's message becomes a call, and what that gives a message."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+
+from skerry.member.requests import Answer, GivePage, PageSize, PrepareStatement, RunStatement
+from skerry.member.service import Service
+from skerry.model.caller import Caller
+from skerry.model.errors import SkerryError
+from skerry.wire.client_messages import (
+    ClientAttach,
+    ClientClose,
+    ClientClosed,
+    ClientExecute,
+    ClientFetch,
+    ClientMembers,
+    ClientMembersReply,
+    ClientPage,
+    ClientPrepare,
+    ClientPrepared,
+    ClientQueries,
+    ClientQueriesReply,
+    ClientResult,
+    ClientStatus,
+    ClientStatusReply,
+)
+from skerry.wire.messages import Failure
+from skerry.wire.values import failure_of
+
+DOOR = "native"
+
+Request = (
+    ClientExecute
+    | ClientFetch
+    | ClientClose
+    | ClientAttach
+    | ClientStatus
+    | ClientMembers
+    | ClientQueries
+    | ClientPrepare
+)
+Reply = (
+    ClientResult
+    | ClientPage
+    | ClientClosed
+    | ClientStatusReply
+    | ClientMembersReply
+    | ClientQueriesReply
+    | ClientPrepared
+)
+
+
+class Native:
+    """Here, and nowhere else, errors become failures."""
+
+    def __init__(self, service: Service, member: str) -> None:
+        self._service = service
+        self._member = member
+
+    async def answer(self, caller: Caller, message: Request) -> Reply:
+        """A fetch is answered with its first page: see `page` for the others."""
+        service = self._service
+        match message:
+            case ClientExecute(request):
+                return await self._result(request, service.execute(caller, _statement(message)))
+            case ClientAttach(request, query, number):
+                return await self._result(request, service.attach(caller, GivePage(query, number, _size(message))))
+            case ClientFetch(_, _, number):
+                return await self.page(caller, message, number)
+            case ClientClose():
+                return self.close(caller, message)
+            case ClientStatus(request):
+                return self._status(caller, message)
+            case ClientMembers(request):
+                return ClientMembersReply(request, service.members(caller))
+            case ClientQueries(request):
+                return ClientQueriesReply(request, service.queries(caller))
+            case ClientPrepare(request, sql, schema_name):
+                try:
+                    prepared = await service.prepare(caller, PrepareStatement(sql, schema_name))
+                except SkerryError as error:
+                    return ClientPrepared(request, error=self.failure(error))
+                return ClientPrepared(request, prepared)
+
+    async def page(self, caller: Caller, message: ClientFetch, number: int) -> ClientPage:
+        """One of the pages that a fetch asks for."""
+        try:
+            page = await self._service.fetch(caller, GivePage(message.query, number, _size(message)))
+        except SkerryError as error:
+            return ClientPage(message.request, error=self.failure(error))
+        return ClientPage(message.request, page)
+
+    def close(self, caller: Caller, message: ClientClose) -> ClientClosed:
+        try:
+            self._service.close(caller, message.query)
+        except SkerryError as error:
+            return ClientClosed(message.request, self.failure(error))
+        return ClientClosed(message.request)
+
+    def failure(self, error: SkerryError) -> Failure:
+        return failure_of(error, self._member)
+
+    async def _result(self, request: int, answering: Awaitable[Answer | None]) -> ClientResult:
+        try:
+            answer = await answering
+        except SkerryError as error:
+            return ClientResult(request, error=self.failure(error))
+        if answer is None:
+            return ClientResult(request)
+        return ClientResult(
+            request, answer.schema, answer.page, schema_name=answer.schema_name, warnings=answer.warnings
+        )
+
+    def _status(self, caller: Caller, message: ClientStatus) -> ClientStatusReply:
+        try:
+            status = self._service.status(caller, message.query)
+        except SkerryError as error:
+            return ClientStatusReply(message.request, "unknown", 0.0, error=self.failure(error))
+        return ClientStatusReply(
+            request=message.request,
+            state=status.state,
+            seconds=status.seconds,
+            fragments=status.fragments,
+            links=status.links,
+            plan=status.plan,
+            memory=status.memory,
+            error=self.failure(status.error) if status.error is not None else None,
+        )
+
+
+def _statement(message: ClientExecute) -> RunStatement:
+    return RunStatement(
+        query=message.query,
+        sql=message.sql,
+        parameters=message.parameters,
+        timeout_s=message.timeout_s,
+        schema_name=message.schema_name,
+        expected=message.expected,
+        options=message.options,
+        size=_size(message),
+    )
+
+
+def _size(message: ClientExecute | ClientFetch | ClientAttach) -> PageSize:
+    return PageSize(message.page_rows, message.page_bytes)

@@ -1,0 +1,127 @@
+"""From a statement to its first page: planned, begun, and planned again when its tables turn out to have changed."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from skerry.member import clock
+from skerry.member.answers import answer_statement, ran_as
+from skerry.member.history import ClientCursor
+from skerry.member.initiator import Initiated
+from skerry.member.inputs import Inputs
+from skerry.member.planning import Explained, Planned, Planner, Tried, plan_statement
+from skerry.member.relay import relays_of
+from skerry.member.requests import Answer, PageSize, RunStatement
+from skerry.model.errors import Cancelled, StaleSchema
+from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
+from skerry.model.points import reach
+from skerry.plan.explain import explain
+from skerry.wire.messages import Message
+
+log = logging.getLogger("skerry.client")
+
+_REPLANS = 3  # columns that change faster than this are somebody's loop
+_AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
+
+
+class Runs:
+    """Queries of one initiator on their way to a cursor. `initiate` starts one, `on_ended` hears of its end."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        inputs: Inputs,
+        send: Callable[[str, Message], None],
+        initiate: Callable[[Initiated], None],
+        on_ended: Callable[[Initiated], None],
+    ) -> None:
+        self._planner = planner
+        self._inputs = inputs
+        self._send = send
+        self._initiate = initiate
+        self._on_ended = on_ended
+
+    async def first_page(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        """Raises Cancelled when the cursor was closed meanwhile."""
+        for attempt in range(_REPLANS):
+            planned = await plan_statement(self._planner, statement)
+            if cursor.is_closed:
+                raise Cancelled(f"query {statement.query} was closed")
+            if not isinstance(planned, Planned | Tried):
+                if not isinstance(planned, Explained):
+                    await self._planner.peer_tables.refresh()
+                return answer_statement(self._planner, planned)
+            try:
+                if isinstance(planned, Tried):
+                    return await self._try(statement, cursor, planned, attempt)
+                return await self._run(statement, cursor, planned, attempt)
+            except StaleSchema as error:
+                log.info("query %s: %s; planning again", statement.query, error.message)
+                await self._planner.peer_tables.refresh((error.member,))
+        raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
+
+    async def _run(self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int) -> Answer:
+        initiated = self._begin(statement, cursor, planned, attempt)
+        schema = await initiated.schema()
+        reach("columns known")
+        page = await initiated.page(0, *page_bounds(statement.size, self._planner.limits))
+        return Answer(schema, page, warnings=planned.warnings)
+
+    async def _try(self, statement: RunStatement, cursor: ClientCursor, tried: Tried, attempt: int) -> Answer:
+        """EXPLAIN ANALYZE: all pages are thrown away as they come, and the plan is answered with what it did."""
+        initiated = self._begin(statement, cursor, tried.planned, attempt, is_traced=True)
+        limits, number, is_last = self._planner.limits, 0, False
+        await initiated.schema()
+        while not is_last:
+            is_last = (await initiated.page(number, limits.page_rows, limits.bulk_page_bytes)).is_last
+            number += 1
+            initiated.arrived(number)
+        seconds = clock.now() - initiated.core.started_at
+        await initiated.wait_ended()  # owner: the query's deadline; what links carried is known with the receipts
+        explained = Explained(tried.planned.plan, tried.is_json, ran=ran_as(initiated, seconds))
+        if not cursor.is_closed and cursor.options.lease.seconds > 0:
+            cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
+        return answer_statement(self._planner, explained)
+
+    def _begin(
+        self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int, is_traced: bool = False
+    ) -> Initiated:
+        planner, query = self._planner, statement.query
+        if attempt:
+            # Participants remember the id of the attempt that failed.
+            query = QueryId(query.initiator, f"{query.local}{_AGAIN}{attempt}")
+        timeout_s = statement.timeout_s if statement.timeout_s > 0 else planner.limits.query_timeout_s
+        initiated = Initiated(
+            query,
+            planned.plan,
+            planned.parameters,
+            timeout_s,
+            planner.limits,
+            self._inputs,
+            self._send,
+            self._on_ended,
+            cursor.options.fault_policy or planner.config.fault_policy,
+            relays_of(planned.plan, query, planner.topology),
+            planner.topology.budgets,
+            is_traced,
+        )
+        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))
+        log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
+        self._initiate(initiated)
+        reach("execute sent")
+        return initiated
+
+
+def page_bounds(size: PageSize, limits: Limits) -> tuple[int, int]:
+    """The most rows and bytes of a page; rows 0: no bound but the bytes."""
+    # A page must fit a frame with room for its header, whatever the caller asks for.
+    bytes_max = min(size.size_bytes or limits.page_bytes, limits.frame_bytes // 4)
+    rows_max = size.rows if size.rows > 0 or size.size_bytes else limits.page_rows
+    return rows_max, bytes_max
+
+
+def asked_as(query: QueryId) -> QueryId:
+    """The client's id of a query, whichever attempt this is."""
+    return QueryId(query.initiator, query.local.split(_AGAIN)[0])

@@ -1,0 +1,280 @@
+"""What a member does for callers, whichever door they come through: run statements, give pages, tell of queries."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from skerry.catalog.catalog import TableLine
+from skerry.member import clock
+from skerry.member.clientoptions import read_options
+from skerry.member.cursors import Cursors
+from skerry.member.history import ClientCursor, History
+from skerry.member.initiator import Initiated
+from skerry.member.planning import Planner, prepare_statement
+from skerry.member.requests import Answer, GivePage, PrepareStatement, RunStatement, Status
+from skerry.member.runs import Runs, asked_as, page_bounds
+from skerry.model.caller import Caller
+from skerry.model.errors import (
+    Cancelled,
+    ConfigError,
+    InternalError,
+    PeerError,
+    SiteError,
+    SkerryError,
+    SqlError,
+    UserError,
+)
+from skerry.model.ids import QueryId
+from skerry.model.names import unknown_table
+from skerry.model.points import reach
+from skerry.model.table import Column
+from skerry.wire.client_messages import MemberState, Page, Parameter, QueryInfo
+
+log = logging.getLogger("skerry.client")
+
+EXPECTED = ("any", "rows", "count")
+
+_LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
+
+
+class Service:
+    """The cursors of one member's callers. Whatever is refused or fails is raised as a SkerryError."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        runs: Runs,
+        history: History,
+        own: Callable[[Coroutine[Any, Any, None], str], None],
+        state_of: Callable[[str], str],
+        refusal: Callable[[], SiteError | None],
+    ) -> None:
+        """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
+        self._name = planner.name
+        self._limits = planner.limits
+        self._planner = planner
+        self._runs = runs
+        self._history = history
+        self._own = own
+        self._state_of = state_of
+        self._refusal = refusal
+        self._cursors = Cursors(planner.limits)
+        self._open: dict[QueryId, ClientCursor] = {}
+
+    @property
+    def open_cursors(self) -> int:
+        return len(self._open)
+
+    def gone(self, caller: Caller, *, is_goodbye: bool) -> None:
+        """The caller's session has ended, and with it the queries that nobody may come back for."""
+        for query in self._cursors.gone(caller.session, clock.now(), is_goodbye=is_goodbye):
+            self.give_up(query, Cancelled(f"query {query} ended: its client went away"))
+
+    def tick(self, now: float) -> None:
+        self._cursors.expire(now)
+        for query in self._cursors.expired(now):
+            lease_s = self._open[query].options.lease.seconds
+            late = Cancelled(f"nobody came for the result of query {query} within its lease ({lease_s:g} s)")
+            self.give_up(query, late, is_unread=True)
+
+    # --- rows --------------------------------------------------------------------------------------
+    async def execute(self, caller: Caller, statement: RunStatement) -> Answer | None:
+        """The first page; None for a detached statement, whose rows are for whoever attaches."""
+        query = statement.query
+        reach("query received")
+        self._check_home(query)
+        if _LOCAL_ID.fullmatch(query.local) is None:
+            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
+        if (refusal := self._refusal()) is not None:
+            raise refusal
+        if statement.expected not in EXPECTED:
+            raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        options = read_options(statement.options, self._limits)
+        self._cursors.open(query, caller.session, clock.now(), options.lease)
+        cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
+        try:
+            if not options.lease.outlives:
+                return await self._begin(statement, cursor)
+            # The query goes on without this caller, and so does what makes its first page.
+            self._own(self._begin_kept(statement, cursor), f"query {query}")
+            if options.lease.is_detached:
+                return None
+            await cursor.begun.wait()  # owner: the query's deadline
+            if cursor.error is not None:
+                raise cursor.error
+            assert cursor.answer is not None
+            return cursor.answer
+        except SkerryError as error:
+            if cursor.initiated is None:  # else whoever ran it has told
+                log.info("query %s: failed before it began: %s", query, error.message.splitlines()[0])
+            self.give_up(query, error)
+            raise
+        except Exception as error:
+            log.exception("query %s: unexpected error", query)
+            wrapped = InternalError(f"{type(error).__name__}: {error}", member=self._name)
+            self.give_up(query, wrapped)
+            raise wrapped from error
+
+    async def attach(self, caller: Caller, request: GivePage) -> Answer:
+        """The rows of a cursor go to this caller from now on, from the page that it wants next."""
+        query = request.query
+        try:
+            self._check_home(query)
+            if query not in self._open:
+                raise self._not_open(query)
+            self._cursors.attach(query, caller.session)
+            cursor = self._open[query]
+            if cursor.options.lease.outlives:
+                await cursor.begun.wait()  # owner: the query's deadline, and the caller that waits
+            if cursor.error is not None:
+                raise cursor.error
+            if cursor.initiated is None:
+                if cursor.answer is None:
+                    raise UserError(f"query {query} is still planned by the connection that began it")
+                return cursor.answer
+            schema = await cursor.initiated.schema()
+            cursor.initiated.arrived(request.number)
+            page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
+            self._given(query, page)
+            return Answer(schema, page)
+        except SkerryError as error:
+            if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
+                self.give_up(query, error)
+            raise
+
+    async def fetch(self, caller: Caller, request: GivePage) -> Page:
+        """Pages are given in turn, each again until the caller says that it has arrived."""
+        cursor = self._open.get(request.query)
+        try:
+            self._check_home(request.query)
+            if cursor is None or cursor.initiated is None:
+                raise self._not_open(request.query)
+            page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
+            self._given(request.query, page)
+            return page
+        except SkerryError as error:
+            if cursor is not None:  # else the close would be one that overtook its execute
+                self.give_up(request.query, error)
+            raise
+
+    def arrived(self, caller: Caller, query: QueryId, upto: int) -> None:
+        """The caller has all pages below `upto`."""
+        cursor = self._open.get(query)
+        if cursor is not None and cursor.initiated is not None:
+            cursor.initiated.arrived(upto)
+
+    def close(self, caller: Caller, query: QueryId) -> None:
+        """The caller wants no more of it. One that comes before its execute leaves a mark, and that is refused."""
+        self._check_home(query)
+        self.give_up(query, Cancelled(f"query {query} was closed by its client"))
+
+    def cancel(self, caller: Caller, query: QueryId) -> None:
+        """End a query, whoever began it; an error when it is not open here."""
+        self._check_home(query)
+        if query not in self._open:
+            raise self._not_open(query)
+        self.give_up(query, Cancelled(f"query {query} was cancelled by {caller.shown}"))
+
+    def give_up(self, query: QueryId, error: SkerryError, *, is_unread: bool = False) -> None:
+        """Ends the cursor; a query that still runs is cancelled everywhere. `is_unread`: nobody had all its rows."""
+        self._cursors.close(query, clock.now())
+        cursor = self._open.pop(query, None)
+        if cursor is None:
+            return
+        cursor.is_closed = True
+        reason = error.message if is_unread or not cursor.is_given else ""
+        # All of it was made, and its client has what it wants?
+        is_done = isinstance(error, Cancelled) and cursor.is_given
+        if cursor.initiated is not None:
+            if not is_done:
+                cursor.initiated.cancel(error)
+            cursor.initiated.drop_pages()
+        state = "done" if is_done else "cancelled" if isinstance(error, Cancelled) else "failed"
+        self._history.record(query, cursor, state, reason)
+
+    # --- what is told ------------------------------------------------------------------------------
+    async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
+        """The statement's parameters: each `?` in order, each `:name` once."""
+        return await prepare_statement(self._planner, statement)
+
+    def status(self, caller: Caller, query: QueryId) -> Status:
+        cursor = self._open.get(query)
+        if cursor is not None:
+            return self._history.status(cursor, cursor.state)
+        self._check_home(query)
+        return self._history.ended(query)
+
+    def queries(self, caller: Caller) -> tuple[QueryInfo, ...]:
+        """Those that run here, and the latest that have ended."""
+        running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
+        return (*self._history.infos(besides=self._open), *running)
+
+    def members(self, caller: Caller) -> tuple[MemberState, ...]:
+        """All members of the cluster, as this one sees them."""
+        known = self._planner.config.members.items()
+        return tuple(MemberState(name, each.address, each.role.value, self._state_of(name)) for name, each in known)
+
+    async def tables(self, caller: Caller) -> tuple[TableLine, ...]:
+        """Every table of the cluster as it is now."""
+        await self._planner.peer_tables.refresh()
+        return self._planner.catalog.show_tables()
+
+    async def describe(self, caller: Caller, table: tuple[str, ...], schema_name: str = "") -> tuple[Column, ...]:
+        """The columns of `("orders",)` or `("oslo", "orders")`."""
+        await self._planner.peer_tables.refresh()
+        found = self._planner.catalog.lookup(table, schema_name)
+        if found is None:
+            raise SqlError(unknown_table(table, self._planner.catalog.names()))
+        return found.columns
+
+    def query_ended(self, initiated: Initiated) -> None:
+        """The last receipt came: what the links carried is known for good."""
+        self._history.complete(asked_as(initiated.query), initiated)
+
+    # --- cursors -----------------------------------------------------------------------------------
+    async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        answer = await self._runs.first_page(statement, cursor)
+        self._given(statement.query, answer.page)
+        return answer
+
+    async def _begin_kept(self, statement: RunStatement, cursor: ClientCursor) -> None:
+        """Nobody may be there for the answer: it is kept for whoever attaches within the lease, an error too."""
+        try:
+            cursor.answer = await self._begin(statement, cursor)
+        except SkerryError as error:
+            cursor.error = error
+            log.info("query %s: failed: %s", statement.query, error.message.splitlines()[0])
+        except Exception as error:
+            log.exception("query %s: unexpected error", statement.query)
+            cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._name)
+        finally:
+            self._cursors.ready(statement.query, clock.now())
+            cursor.begun.set()
+
+    def _given(self, query: QueryId, page: Page) -> None:
+        """The last page closes its cursor, unless it may have to be given again to a client that comes back."""
+        if not page.is_last or self._cursors.keeps(query):
+            return
+        cursor = self._open.pop(query, None)
+        self._cursors.close(query, clock.now())
+        if cursor is not None:
+            cursor.is_closed = True
+            if cursor.initiated is not None:
+                cursor.initiated.drop_pages()
+            # Its query ends with the receipts.
+            ended = cursor.initiated is None or cursor.initiated.ended.is_set()
+            self._history.record(query, cursor, "done" if ended else "running")
+
+    def _not_open(self, query: QueryId) -> Cancelled:
+        forgotten = f"query {query} is not open here: it ended, was closed, or nobody came for it within its lease"
+        return Cancelled(self._history.why_ended(query) or forgotten)
+
+    def _check_home(self, query: QueryId) -> None:
+        """Only a query's initiator knows it: say where that is."""
+        if query.initiator != self._name:
+            known = self._planner.config.members.get(query.initiator)
+            where = f" at {known.address}" if known is not None else ", which is no member of this cluster"
+            raise UserError(f"query {query} belongs to member {query.initiator}{where}; this is {self._name}")

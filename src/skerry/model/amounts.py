@@ -1,0 +1,19 @@
+"""Counts and sizes as people read them."""
+
+from __future__ import annotations
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def counted(rows: int) -> str:
+    """1 → "1 row"."""
+    return f"{rows} row{'' if rows == 1 else 's'}"
+
+
+def size_text(size_bytes: float) -> str:
+    """1536 → "1.5 KiB"."""
+    unit = 0
+    while size_bytes >= 1024 and unit < len(_UNITS) - 1:
+        size_bytes /= 1024
+        unit += 1
+    return f"{size_bytes:.0f} {_UNITS[unit]}" if unit == 0 else f"{size_bytes:.1f} {_UNITS[unit]}"

@@ -1,0 +1,68 @@
+"""What a newcomer types first: SHOW, DESCRIBE and USE; and a warning where a name became a string."""
+
+from __future__ import annotations
+
+import pytest
+
+import skerry
+from skerry.testing.cluster import LocalCluster
+
+pytestmark = pytest.mark.sail
+
+
+def test_schemas_tables_and_columns_are_shown(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        schemas = [name for (name,) in cursor.execute("SHOW SCHEMAS").fetchall()]
+        assert schemas == ["oslo", "bergen", "tromso"]
+        assert cursor.execute("SHOW SCHEMAS LIKE 'b*'").fetchall() == [("bergen",)]
+        for schema in schemas:
+            lines = cursor.execute(f"SHOW TABLES IN {schema}").fetchall()
+            assert {members for _, members, *_ in lines} == {schema}
+            for table, _, rows, *_ in lines:
+                assert cursor.execute(f"SELECT count(*) FROM {schema}.{table}").fetchone() == (rows,)
+        assert cursor.execute("SHOW COLUMNS IN few").fetchall()[0] == ("id",)
+        with pytest.raises(skerry.ProgrammingError, match="no schema bergn; did you mean bergen"):
+            cursor.execute("SHOW TABLES IN bergn")
+
+
+def test_describe_extended_tells_where_the_parts_are(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        plain = cursor.execute("DESCRIBE few").fetchall()
+        extended = cursor.execute("DESCRIBE EXTENDED few").fetchall()
+        assert extended[: len(plain)] == plain
+        told = extended[len(plain) :]
+        assert [name for name, _ in told if name.endswith(".few")] == ["oslo.few", "bergen.few", "tromso.few"]
+        assert ("  format", "parquet") in told
+        assert (
+            sum(int(value) for name, value in told if name == "  rows")
+            == cursor.execute("SELECT count(*) FROM few").fetchone()[0]
+        )
+
+
+def test_use_changes_what_a_name_means_on_this_connection_alone(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, cluster.connect("oslo") as other:
+        cursor, beside = connection.cursor(), other.cursor()
+        count = "SELECT count(*) FROM ticks"
+        whole = cursor.execute(count).fetchone()
+        part = cursor.execute("SELECT count(*) FROM bergen.ticks").fetchone()
+        assert whole != part
+        assert cursor.execute("USE BERGEN").fetchall() == [("bergen",)]
+        assert connection.schema_name == "bergen"
+        assert cursor.execute(count).fetchone() == part
+        assert connection.cursor().execute(count).fetchone() == part
+        assert beside.execute(count).fetchone() == whole
+        with pytest.raises(skerry.ProgrammingError, match="no schema nowhere"):
+            cursor.execute("USE nowhere")
+        assert connection.schema_name == "bergen"
+        assert cursor.execute("USE default").fetchall() == [("default",)]
+        assert cursor.execute(count).fetchone() == whole
+
+
+def test_a_string_that_is_called_like_a_column_is_warned_of(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        assert set(cursor.execute('SELECT "ID" FROM few').fetchall()) == {("ID",)}
+        ((kind, warning),) = cursor.messages
+        assert kind is skerry.Warning
+        assert '"id" in double quotes is a string in Spark SQL, not column id of few' in str(warning)
+        cursor.execute("SELECT id, 'id', \"other\" FROM few")
+        assert cursor.messages == []

@@ -1,0 +1,135 @@
+"""Files of one table with different columns: Apache Spark and Sail give the same rows, or the same error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import skerry
+from skerry.client.dbapi import Cursor
+from skerry.config import parse
+from skerry.spark.engine import Engine
+from skerry.testing.cluster import LocalCluster
+
+INT, LONG, TEXT = pa.int32(), pa.int64(), pa.string()
+Rows = list[tuple[Any, ...]]
+
+
+class Case(NamedTuple):
+    """Parquet files of one table, each as columns of (type, values), and what a query has of them."""
+
+    files: tuple[dict[str, tuple[pa.DataType, list[Any]]], ...]
+    names: str = ""
+    rows: Rows = []  # noqa: RUF012 - nobody changes it
+    error: str = ""
+    table: dict[str, Any] = {}  # noqa: RUF012 - more of the table's configuration
+
+
+AB: dict[str, tuple[pa.DataType, list[Any]]] = {"a": (LONG, [1]), "b": (TEXT, ["x"])}
+CASES = {
+    "missing": Case((AB, {"a": (LONG, [2])}), "a b", [(1, "x"), (2, None)]),
+    "another_order": Case((AB, {"b": (TEXT, ["y"]), "a": (LONG, [2])}), "a b", [(1, "x"), (2, "y")]),
+    "another_case": Case((AB, {"A": (LONG, [2]), "b": (TEXT, ["y"])}), "a b", [(1, "x"), (2, "y")]),
+    "shorter": Case((AB, {"a": (INT, [2]), "b": (pa.large_string(), ["y"])}), "a b", [(1, "x"), (2, "y")]),
+    "shortest": Case(({"a": (INT, [1])}, {"a": (pa.int8(), [2])}), "a", [(1,), (2,)]),
+    "doubles": Case(({"a": (pa.float64(), [0.5])}, {"a": (INT, [2])}), "a", [(0.5,), (2.0,)]),
+    "decimals": Case(
+        (
+            {"a": (pa.decimal128(14, 2), [Decimal("1.5")])},
+            {"a": (INT, [2])},
+            {"a": (pa.decimal128(9, 1), [Decimal(3)])},
+        ),
+        "a",
+        [(Decimal("1.50"),), (Decimal("2.00"),), (Decimal("3.00"),)],
+    ),
+    "no_type": Case((AB, {"a": (pa.null(), [None]), "b": (TEXT, ["y"])}), "a b", [(1, "x"), (None, "y")]),
+    "lists": Case(({"a": (pa.list_(LONG), [[1]])}, {"a": (pa.list_(INT), [[2]])}), "a", [([1],), ([2],)]),
+    "unsigned": Case(({"a": (pa.uint32(), [2**32 - 1])}, {"a": (LONG, [2**40])}), "a", [(2**32 - 1,), (2**40,)]),
+    "structs": Case(
+        ({"a": (pa.struct({"x": LONG, "y": TEXT}), [{"x": 1, "y": "z"}])}, {"a": (pa.struct({"x": INT}), [{"x": 2}])}),
+        "a",
+        [({"x": 1, "y": "z"},), ({"x": 2, "y": None},)],
+    ),
+    "one_more": Case(({"a": (LONG, [2])}, AB), error="b is a column of 1.parquet and not of 0.parquet; name the"),
+    "longer": Case(
+        ({"a": (INT, [2])}, AB), error="a is int in 0.parquet and bigint in 1.parquet; declare it as bigint"
+    ),
+    "number_and_text": Case(
+        (AB, {"a": (TEXT, ["2"])}), error="a is bigint in 0.parquet and string in 1.parquet; write one"
+    ),
+    "merged": Case(({"a": (LONG, [2])}, AB), "a b", [(1, "x"), (2, None)], table={"options": {"mergeSchema": True}}),
+    "declared": Case(
+        ({"a": (INT, [2])}, AB, {"B": (TEXT, ["y"]), "c": (LONG, [3])}),
+        "B a",
+        [("x", 1), ("y", None), (None, 2)],
+        table={"columns": {"B": "string", "a": "bigint"}},
+    ),
+    "declared_otherwise": Case(
+        (AB,),
+        error="b is bigint in members.oslo.tables.declared_otherwise.columns and string in 0.parquet",
+        table={"columns": {"b": "bigint"}},
+    ),
+}
+HEADERS = "the columns of 1.csv stand in another order than those of 0.csv"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    for name, case in CASES.items():
+        (folder / name).mkdir()
+        for number, columns in enumerate(case.files):
+            table = pa.table({key: pa.array(values, kind) for key, (kind, values) in columns.items()})
+            pq.write_table(table, folder / name / f"{number}.parquet")
+    for name, texts in {"ordered.csv": ("a,b\n1,x\n", "b,a\ny,2\n"), "mixed.json": ('{"a": 1}', '{"a": "x"}')}.items():
+        (folder / name).mkdir()
+        for number, text in enumerate(texts):
+            (folder / name / f"{number}{Path(name).suffix}").write_text(text)
+    return folder
+
+
+@pytest.fixture
+def cursor(engine: Engine, request: pytest.FixtureRequest, folder: Path) -> Iterator[Cursor]:
+    is_sail = "sail" in request.node.callspec.id
+    tables: dict[str, Any] = {name: {"format": "parquet", "path": name, **case.table} for name, case in CASES.items()}
+    tables["ordered"] = {"format": "csv", "path": "ordered.csv", "options": {"header": True}}
+    tables["mixed"] = {"format": "json", "path": "mixed.json"}
+    oslo = {"address": "127.0.0.1:1", "tables": tables, "spark": {"sail": True} if is_sail else {"master": "local[2]"}}
+    text = json.dumps({"cluster": "files", "data_root": str(folder), "members": {"oslo": oslo}})
+    with LocalCluster(parse(text), engine=engine) as cluster:
+        yield cluster.connect().cursor()
+
+
+def test_the_same_rows_or_the_same_error(cursor: Cursor) -> None:
+    for name, case in CASES.items():
+        if case.error:
+            with pytest.raises(skerry.OperationalError) as caught:
+                cursor.execute(f"SELECT * FROM {name}")
+            assert f"site oslo: table {name}: {case.error}" in str(caught.value), name
+            continue
+        found = cursor.execute(f"SELECT * FROM {name}").fetchall()
+        assert sorted(found, key=repr) == sorted(case.rows, key=repr), name
+        assert " ".join(column[0] for column in cursor.description or ()) == case.names, name
+    # Conditions go down to the files, whatever these call their columns.
+    for condition, count in (("a = 2", 1), ("a > 1 AND b = 'y'", 1), ("b IS NULL", 0)):
+        for name in ("another_order", "another_case", "shorter"):
+            assert cursor.execute(f"SELECT count(*) FROM {name} WHERE {condition}").fetchall() == [(count,)], name
+    assert cursor.execute("SELECT a FROM missing WHERE b IS NULL").fetchall() == [(2,)]
+
+
+def test_csv_and_json(cursor: Cursor, request: pytest.FixtureRequest) -> None:
+    with pytest.raises(skerry.OperationalError, match=f"table ordered: {HEADERS}"):
+        cursor.execute("SELECT * FROM ordered")
+    if "sail" in request.node.callspec.id:
+        words = r"a is bigint in 0\.json and string in 1\.json; declare its type in members.oslo.tables.mixed.columns"
+        with pytest.raises(skerry.OperationalError, match=words):
+            cursor.execute("SELECT * FROM mixed")
+    else:
+        assert sorted(cursor.execute("SELECT * FROM mixed").fetchall()) == [("1",), ("x",)]

@@ -1,0 +1,43 @@
+"""What the makers of fragments tell of them is what their text says, in every plan of the fixtures."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from metamorphic.reading import parse_fragment
+from skerry.catalog.topology import Topology
+from skerry.model.config import Leaves
+from skerry.model.fragment import Fragment
+from skerry.plan.cut import make_plan
+from skerry.plan.egress import EgressRules
+from skerry.plan.maker import make_fragment
+from skerry.plan.rules import Rules
+from tests.plans.plan_cases import CATALOG, CONFIG, LIMITS, Case, all_cases, bound, site
+
+MARKS = {(member, table.lower()): Leaves.NEVER for member, each in CONFIG.members.items() for table in each.tables}
+EGRESS = EgressRules(MARKS, Topology(CONFIG), CATALOG.columns_of)
+
+
+@pytest.mark.parametrize("rules", [None, Rules()], ids=["own", "all"])
+@pytest.mark.parametrize("case", all_cases(), ids=lambda case: f"{case.file.stem}: {case.title}")
+def test_facts_are_those_of_the_text(case: Case, rules: Rules | None) -> None:
+    query = bound(case.sql, case.header.get("parameters"))
+    plan = make_plan(query, CATALOG, site(case.at, rules or case.rules, case.topology, EGRESS), LIMITS)
+    for fragment in plan.fragments:
+        again = read_again(fragment)
+        assert fragment.facts is not None
+        assert again.facts is not None
+        own, read = fragment.facts, again.facts
+        if "WHERE FALSE" in fragment.sql:  # who reads the text cannot tell whose branch that is
+            assert set(own.operators) <= set(read.operators)
+            own, read = (msgspec.structs.replace(each, operators=()) for each in (own, read))
+        assert own == read, fragment.sql
+        assert fragment.operator_depth == again.operator_depth, fragment.sql
+        assert fragment.sql == again.sql or "/*+" in fragment.sql
+
+
+def read_again(fragment: Fragment) -> Fragment:
+    tree = parse_fragment(fragment.sql)
+    assert tree is not None, fragment.sql
+    return make_fragment(fragment.id, fragment.member, tree, fragment.leaves, fragment.output, egress=EGRESS)

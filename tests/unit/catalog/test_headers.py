@@ -1,0 +1,80 @@
+"""CSV files of one table with different headers."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from skerry.catalog.headers import check_headers
+from skerry.catalog.listing import Listing, ListingError, list_table
+from skerry.model.config import TableConfig
+from skerry.model.table import Column
+
+ADVICE = "; write one of them anew, or name the columns by position in members.oslo.tables.t.columns"
+
+
+def config(*columns: str, **options: str) -> TableConfig:
+    declared = tuple(Column(name, "string") for name in columns)
+    return TableConfig("oslo", "t", "csv", ".", options={"header": "true", **options}, columns=declared)
+
+
+def write(folder: Path, *texts: str) -> Listing:
+    for number, text in enumerate(texts):
+        (folder / f"{number}.csv").write_text(text)
+    return list_table(folder, config())
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("a,b\n1,2\n", 'a,"b"\r\n3,4\r\n'),
+        ("a,b\n", "\n\n\ufeffa,b"),
+        ("a,b\n", ""),
+    ],
+)
+def test_headers_that_are_the_same(first: str, second: str, tmp_path: Path) -> None:
+    assert check_headers(config(), write(tmp_path, first, second)) is None
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "how"),
+    [
+        ("a,b", "a,b,c", f"c is a column of 1.csv and not of 0.csv, and CSV is read by position{ADVICE}"),
+        ("a,b", "a", f"b is a column of 0.csv and not of 1.csv, and CSV is read by position{ADVICE}"),
+        ("a,b", "A,b", f"A is a column of 1.csv and not of 0.csv, and CSV is read by position{ADVICE}"),
+        (
+            "a,b",
+            "b,a",
+            "the columns of 1.csv stand in another order than those of 0.csv, and CSV is read by position; "
+            "write one of them anew",
+        ),
+        ("a,b,b", "a,b", "0.csv and 1.csv have a column more than once, and not as often; write one of them anew"),
+    ],
+)
+def test_headers_that_differ_are_named(first: str, second: str, how: str, tmp_path: Path) -> None:
+    with pytest.raises(ListingError) as caught:
+        check_headers(config(), write(tmp_path, first, second))
+    assert caught.value.reason == how
+
+
+def test_declared_columns_name_positions(tmp_path: Path) -> None:
+    listing = write(tmp_path, "a;b", "a;c")
+    assert check_headers(config("a", "b", sep=";"), listing) is None
+    with pytest.raises(ListingError, match=r"c is a column of 1\.csv"):
+        check_headers(config(sep=";"), listing)
+    listing = write(tmp_path, "a;b", "b;a")
+    with pytest.raises(ListingError, match="another order"):
+        check_headers(config("a", "b", sep=";"), listing)
+
+
+def test_what_has_no_plain_header_is_not_looked_at(tmp_path: Path) -> None:
+    listing = write(tmp_path, "a,b", "1,2")
+    for options in ({"header": "false"}, {"comment": "#"}, {"sep": "||"}):
+        assert check_headers(config(**options), listing) is None
+    (tmp_path / "1.csv").unlink()
+    (tmp_path / "1.csv.gz").write_bytes(gzip.compress(b"c\n"))
+    assert check_headers(config(), list_table(tmp_path, config())) is None
+    (tmp_path / "2.csv").write_bytes(b"\xff\xfe,a\n")
+    assert check_headers(config(), list_table(tmp_path, config())) is None

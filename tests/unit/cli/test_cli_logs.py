@@ -1,0 +1,76 @@
+"""Logs of several members in one place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+
+from skerry.cli.logs import HELD_LINES, Held, Phase, Record, is_shown, line_text, read_line, set_up_log
+
+NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, UTC)
+
+
+@pytest.fixture
+def written(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
+    """The log is as before in the end."""
+    root = logging.getLogger("skerry")
+    before = root.handlers[:], root.level, root.propagate
+    yield capsys
+    root.handlers[:], root.level, root.propagate = before
+
+
+def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.CaptureFixture[str]) -> None:
+    set_up_log(is_json=True)
+    log = logging.getLogger("skerry.member")
+    log.debug("too much")
+    try:
+        raise ValueError("no")
+    except ValueError:
+        log.exception("query %s failed", "oslo/1")
+    (line,) = written.readouterr().err.splitlines()
+    record = read_line(line.encode())
+    assert isinstance(record, Record)
+    assert (record.level, record.text) == ("error", "query oslo/1 failed")
+    assert record.lines.startswith("query oslo/1 failed\nTraceback")
+
+
+def test_text_is_for_people_and_debug_says_more(written: pytest.CaptureFixture[str]) -> None:
+    set_up_log(is_debug=True)
+    logging.getLogger("skerry.wire").debug("a frame")
+    assert written.readouterr().err.endswith(" DEBUG   skerry.wire a frame\n")
+
+
+@pytest.mark.parametrize("raw", [b"26/11/16 WARN NativeCodeLoader: no\n", b'{"at": 1}\n', b"\xff\n", b"\n"])
+def test_what_a_member_did_not_log_is_taken_as_it_is(raw: bytes) -> None:
+    assert read_line(raw) == raw.decode(errors="replace").rstrip()
+
+
+def test_every_line_names_its_member() -> None:
+    lines = line_text("oslo", 6, Record(NOW, "warning", "a\nb")).split("\n")
+    assert lines[0].startswith("oslo    ")
+    assert lines[0].endswith(".250 WARNING a")
+    assert lines[1] == "oslo    b"
+    assert line_text("bergen", 6, "from its JVM") == "bergen  from its JVM"
+
+
+@pytest.mark.parametrize(
+    ("phase", "least"),
+    [(Phase.STARTING, logging.WARNING), (Phase.UP, logging.WARNING), (Phase.STOPPING, logging.ERROR)],
+)
+def test_members_that_start_and_stop_together_say_less(phase: Phase, least: int) -> None:
+    for level in (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR):
+        assert is_shown(Record(NOW, logging.getLevelName(level).lower(), "a"), phase) == (level >= least)
+    assert is_shown("from its JVM", phase) == (phase is Phase.UP)
+
+
+def test_what_was_not_shown_is_kept_for_a_while() -> None:
+    held = Held()
+    for number in range(2 * HELD_LINES):
+        held.keep("oslo", f"line {number}")
+    held.keep("bergen", Record(NOW, "info", "listening"))
+    assert held.last("oslo", 2) == f"line {2 * HELD_LINES - 2}\nline {2 * HELD_LINES - 1}"
+    assert held.last("oslo", 1000).count("\n") == HELD_LINES - 1
+    assert (held.last("bergen", 2), held.last("tromso", 2)) == ("listening", "")

@@ -1,0 +1,64 @@
+"""Which member a command asks: its URL, or SKERRY_URL."""
+
+from __future__ import annotations
+
+import pytest
+from click import UsageError
+from click.testing import CliRunner
+
+from skerry.cli.main import main
+from skerry.cli.target import VARIABLE, read_url, read_url_and, read_url_and_maybe
+
+KNOWN = "skerry://known.example"
+
+
+@pytest.fixture
+def known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, KNOWN)
+
+
+@pytest.fixture
+def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+
+
+@pytest.mark.usefixtures("known")
+@pytest.mark.parametrize(
+    ("words", "target"),
+    [
+        ((), (KNOWN, None)),
+        (("SELECT 1",), (KNOWN, "SELECT 1")),
+        (("SELECT 'skerry://a:1'",), (KNOWN, "SELECT 'skerry://a:1'")),
+        (("skerry://a:1",), ("skerry://a:1", None)),
+        (("SKERRY+TLS://a?authority=x y.pem",), ("SKERRY+TLS://a?authority=x y.pem", None)),
+        (("a.example:1/oslo",), ("a.example:1/oslo", None)),
+        (("[::1]:7100",), ("[::1]:7100", None)),
+        (("skerry://a:1", "SELECT 1"), ("skerry://a:1", "SELECT 1")),
+        (("http://a", "SELECT 1"), ("http://a", "SELECT 1")),  # the client says what is wrong with it
+    ],
+)
+def test_the_first_word_is_a_url_or_the_variable_is(words: tuple[str, ...], target: tuple[str, str | None]) -> None:
+    assert read_url_and_maybe("STATEMENT", words) == target
+
+
+@pytest.mark.usefixtures("known")
+def test_what_a_command_needs_beside_the_url() -> None:
+    assert read_url(()) == KNOWN
+    assert read_url(("a.example",)) == "a.example"
+    assert read_url_and("QUERY_ID", ("oslo/1",)) == (KNOWN, "oslo/1")
+    with pytest.raises(UsageError, match="Missing argument 'QUERY_ID'"):
+        read_url_and("QUERY_ID", ("skerry://a:1",))
+    with pytest.raises(UsageError, match=r"'b\.example' is too much"):
+        read_url(("a.example", "b.example"))
+    with pytest.raises(UsageError, match=r"^one STATEMENT is enough: put quotes around it, or leave out '2'"):
+        read_url_and_maybe("STATEMENT", ("skerry://a", "SELECT", "2"))
+    with pytest.raises(UsageError, match=r"^'SELECT' is no URL .*, and one STATEMENT is enough: put quotes"):
+        read_url_and_maybe("STATEMENT", ("SELECT", "2"))
+
+
+@pytest.mark.usefixtures("unknown")
+@pytest.mark.parametrize("words", [["sql", "SELECT 1"], ["explain", "SELECT 1"], ["ps"], ["cancel", "oslo/1"]])
+def test_nobody_to_ask_is_an_error_that_says_what_to_do(words: list[str]) -> None:
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2
+    assert "Error: which member? Give its URL (skerry://host:port), or set SKERRY_URL" in result.stderr
