@@ -308,15 +308,13 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
         if part.member == member
     ]
     if remote:
-        edge = builder.edge()
-        for part in remote:
-            own: list[Leaf] = []
-            tree = _bounds(reduced_select(builder, node, part, [known], own))
-            output = Output(edge, member, through_driver=True)
-            size_bytes = int(2 * width_of(node.estimate, [known.name]))
-            reason = f"{_called(node.mention)} is there; its least and greatest {known.name} spare other rows the way"
-            builder.add_copies(part.member, tree, tuple(own), output, 1, size_bytes, part, node.mention, reason)
-        leaf = EdgeLeaf(builder.placeholder(), edge, columns, tuple(part.member for part in remote))
+        of = f"{signature(node)}: least and greatest {known.name}"
+        leaf = builder.arrived(member, of, columns, is_keys=False)
+        if leaf is None:
+            edge, senders = builder.edge(), tuple(part.member for part in remote)
+            for part in remote:
+                _add_bounds(builder, node, part, known, Output(edge, member, through_driver=True))
+            leaf = builder.arrives(member, of, edge, columns, senders, is_keys=False)
         leaves.append(leaf)
         names = [exp.column(each.name, quoted=True) for each in columns]
         queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
@@ -325,6 +323,14 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
         union = exp.union(union, query, distinct=False, copy=False)
     whole = exp.select(_aliased("min", _LOW, _LOW), _aliased("max", _HIGH, _HIGH))
     return whole.from_(exp.Subquery(this=union, alias=exp.TableAlias(this=exp.to_identifier("bounds"))))
+
+
+def _add_bounds(builder: Fragments, node: Node, part: TablePart, column: Column, output: Output) -> None:
+    leaves: list[Leaf] = []
+    tree = _bounds(reduced_select(builder, node, part, [column], leaves))
+    size_bytes = int(2 * width_of(node.estimate, [column.name]))
+    reason = f"{_called(node.mention)} is there; its least and greatest {column.name} spare other rows the way"
+    builder.add_copies(part.member, tree, tuple(leaves), output, 1, size_bytes, part, node.mention, reason)
 
 
 def _bounds(select: exp.Select) -> exp.Select:

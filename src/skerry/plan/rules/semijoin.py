@@ -92,20 +92,21 @@ class Reducer:
         if self._has_ranges and len(self._mentions) <= _MENTIONS_MAX:
             # A branch of keys may be worth less than the bounds of the same mention.
             trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
-            ranged = [self._ranged(tree, receiver, columns) for tree in trees]
-            costs_s = [(self.cost_s(each, receiver, columns, there), each) for each in ranged]
-            node = self._least(costs_s, receiver, columns, there)
+            ranged = [self._ranged(tree, receiver, columns, there) for tree in trees]
+            cost_s, node = self._least(ranged, receiver, columns, there)
+        else:
+            cost_s = self.cost_s(node, receiver, columns, there)
         width = self._width(node, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
-        cost = self._cost(node, receiver, columns, there)
-        return Shipment(node, cost.cost_s, rows, rows * width, tuple(columns), cost.sent_bytes)
+        sent_bytes = self._sent_bytes(node, receiver, columns, there)
+        return Shipment(node, cost_s, rows, rows * width, tuple(columns), sent_bytes)
 
     def asked(self, mention: Mention, receiver: str) -> set[str]:
         """Mentions elsewhere whose keys come to the receiver in the largest tree that reduces this one elsewhere."""
         found: set[str] = set()
-        if receiver in mention.members or len(self._mentions) > _MENTIONS_MAX:
+        if receiver in mention.members or mention.name not in self._grown:  # nobody found it worth reducing
             return found
         # Whoever is asked first is not at the receiver, and asks of its own children only.
         below = [child for _, child in self._grow(mention).children]
@@ -260,26 +261,27 @@ class Reducer:
                 break
             cost_s, node = best
         # A tree that was left on the way may cost the same and send less.
-        return self._least([(cost_s, node), *seen], receiver, columns, there)
+        return self._least([(cost_s, node), *seen], receiver, columns, there)[1]
 
     def _least(
         self, found: Sequence[tuple[float, Node]], receiver: str, columns: Sequence[str], there: Arriving
-    ) -> Node:
-        """The tree that costs least; of those that cost the same, the one that sends the fewest bytes."""
-        least_s, node = min(found, key=lambda item: item[0])
-        near = [each for cost_s, each in found if cost_s <= least_s * (1 + SAME_SHARE) and each is not node]
+    ) -> tuple[float, Node]:
+        """The tree that costs least; among those that cost the same, the one that sends the fewest bytes."""
+        best_s, best = min(found, key=lambda item: item[0])
+        near = [item for item in found if item[0] <= best_s * (1 + SAME_SHARE) and item[1] is not best]
         if near:
-            best = self._cost(node, receiver, columns, there)
-            for each in near:
-                cost = self._cost(each, receiver, columns, there)
-                if cost.is_less(best):
-                    node, best = each, cost
-        return node
+            cost = Cost(best_s, self._sent_bytes(best, receiver, columns, there))
+            for each_s, each in near:
+                other = Cost(each_s, self._sent_bytes(each, receiver, columns, there))
+                if other.is_less(cost):
+                    best, cost = each, other
+            best_s = cost.cost_s
+        return best_s, best
 
-    def _ranged(self, node: Node, receiver: str, columns: Sequence[str]) -> Node:
+    def _ranged(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving) -> tuple[float, Node]:
         """With the bounds of others that give no keys, as far as that pays."""
         mention = node.mention
-        cost_s = self.cost_s(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns, there)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
             if not self._gives(name, mention):
                 continue
@@ -290,10 +292,10 @@ class Reducer:
                     continue
                 ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
                 ranged = dataclasses.replace(ranged, estimate=self._as_seen(ranged, node.estimate))
-                ranged_s = self.cost_s(ranged, receiver, columns)
+                ranged_s = self.cost_s(ranged, receiver, columns, there)
                 if ranged_s < cost_s:
                     node, cost_s = ranged, ranged_s
-        return node
+        return cost_s, node
 
     def _without(self, node: Node) -> list[Node]:
         """Every tree that lacks one branch."""
@@ -319,9 +321,6 @@ class Reducer:
                 total_s += sum(self._keys_cost(child, member, pairs, there) for pairs, child in node.children)
                 total_s += sum(self._range_cost(other, member, pair) for pair, other in node.ranges)
         return total_s
-
-    def _cost(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving) -> Cost:
-        return Cost(self.cost_s(node, receiver, columns, there), self._sent_bytes(node, receiver, columns, there))
 
     def _sent_bytes(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving) -> float:
         """Over links, likewise."""
