@@ -134,7 +134,7 @@ class Site:
         """What an idle member does not have: queries, spool files, connections beyond one to each peer, tasks."""
         log = self.log
         begun = {("takes part in", q) for q in re.findall(r"query (\S+): begun here", log)}
-        begun |= {("runs", q) for q in re.findall(r"query (\S+): started, plan", log)}
+        begun |= {("runs", q) for q in re.findall(r"query (\S+): planned in", log)}
         ended = {("takes part in", q) for q in re.findall(r"query (\S+): ended here", log)}
         ended |= {("runs", q) for q in re.findall(r"query (\S+): ended, ", log)}
         yield from (f"{self.name} {how} query {query}" for how, query in begun - ended)

@@ -19,12 +19,16 @@ HELD_LINES = 100  # of one member, while it starts
 
 
 class Record(msgspec.Struct, frozen=True):
-    """What is shown of one record of a member's log; `trace` is Python's, of an error that nobody expected."""
+    """What is shown of one record of a member's log; `trace` is Python's, of an error that nobody expected.
+
+    `raw` is the whole line as the member wrote it.
+    """
 
     time: datetime
     level: str
     text: str
     trace: str = ""
+    raw: str = ""
 
     @property
     def lines(self) -> str:
@@ -47,10 +51,10 @@ class Phase(Enum):
 _LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
 
 
-def set_up_log(*, is_debug: bool = False, is_json: bool = False) -> None:
+def set_up_log(member: str, *, is_debug: bool = False, is_json: bool = False) -> None:
     """The log of a member's process: one record a line, to standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines() if is_json else TextLines())
+    handler.setFormatter(JsonLines(member) if is_json else TextLines())
     root = logging.getLogger("skerry")
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if is_debug else logging.INFO)
@@ -60,7 +64,7 @@ def set_up_log(*, is_debug: bool = False, is_json: bool = False) -> None:
 def read_line(raw: bytes) -> Line:
     """A line that a member's process wrote with `is_json`."""
     try:
-        return msgspec.json.decode(raw, type=Record)
+        return msgspec.structs.replace(msgspec.json.decode(raw, type=Record), raw=raw.decode().rstrip())
     except msgspec.MsgspecError:
         return raw.decode(errors="replace").rstrip()
 

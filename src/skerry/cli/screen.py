@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from skerry.cli.logs import Held, Line, Phase, is_shown, line_text
+from skerry.cli.logs import Held, Line, Phase, Record, is_shown, line_text
 from skerry.cli.render import pad
 from skerry.model.config import Config, MemberConfig
 
@@ -75,14 +75,18 @@ class Screen:
     """Safe for threads. Where there is a terminal, log lines stand above the table, and only those that matter.
 
     `shows_all`: every line is shown. Without a terminal that is always so: what is written to a file is to be complete.
+    `is_json`: records are shown as their members wrote them.
     """
 
-    def __init__(self, names: Sequence[str], *, shows_all: bool = False, out: Console | None = None) -> None:
+    def __init__(
+        self, names: Sequence[str], *, shows_all: bool = False, is_json: bool = False, out: Console | None = None
+    ) -> None:
         self._out = out or Console()
         self._err = Console(stderr=True)
         self._names = tuple(names)
         self._width = max(map(len, names), default=0)
         self._shows_all = shows_all or not self._err.is_terminal
+        self._is_json = is_json
         self._phase = Phase.STARTING
         self._held = Held()
         self._lock = threading.Lock()
@@ -96,6 +100,8 @@ class Screen:
         with self._lock:
             if self._shows_all or is_shown(line, self._phase):
                 text = line_text(member, self._width, line)
+                if self._is_json and isinstance(line, Record):
+                    text = line.raw
                 self._err.print(text, markup=False, highlight=False, soft_wrap=True)
             else:
                 self._held.keep(member, line)

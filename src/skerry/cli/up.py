@@ -39,7 +39,7 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
         name = config.member(name).name
         from skerry.member.boot import run_member  # Spark takes a while to load
 
-        set_up_log(is_debug=debug, is_json=json_log)
+        set_up_log(name, is_debug=debug, is_json=json_log or config.log_format == "json")
         run_member(config, name, until_input_ends=until_input_ends)
     except SkerryError as error:
         click.echo(click.style("error: ", fg="red", bold=True) + error.message, err=True)
@@ -49,7 +49,7 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
 
 
 def _run_all(file: Path, config: Config, is_debug: bool) -> None:
-    screen = Screen(tuple(config.members), shows_all=is_debug)
+    screen = Screen(tuple(config.members), shows_all=is_debug, is_json=config.log_format == "json")
     signal.signal(signal.SIGTERM, _interrupt)
     with Members(file, config, screen, is_debug=is_debug) as members:
         try:

@@ -29,7 +29,10 @@ from skerry.model.limits import CONFIG_BYTES, Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
-TOP = ("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state")
+TOP = (
+    *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
+    *("log_format", "log_sql"),
+)
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
 SPARK = ("master", "remote", "sail", "conf")
@@ -110,6 +113,8 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         limits=_limits(top),
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
+        log_format=top.text("log_format", rules.log_format, "text"),
+        log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
     )
 
 

@@ -78,6 +78,7 @@ CONF_FIXED_EMBEDDED = ("spark.task.maxfailures", "spark.speculation")
 CONF_ELSEWHERE = {"spark.master": "master", "spark.remote": "remote", "spark.api.mode": "master or remote"}
 # Skerry hands Spark a list of files; an option that chooses files would make the two disagree.
 OPTIONS_OURS = ("basepath", "modifiedafter", "modifiedbefore", "path", "pathglobfilter", "paths", "recursivefilelookup")
+LOG_FORMATS = ("text", "json")
 OPTIONS_LOSING = ("ignorecorruptfiles", "ignoremissingfiles")
 
 
@@ -156,6 +157,12 @@ def role(text: str) -> Role:
 def codec(text: str) -> str:
     if text not in CODECS:
         raise Refused(f"unknown codec {shown(text)}{did_you_mean(text, CODECS) or '; use ' + ', '.join(CODECS)}")
+    return text
+
+
+def log_format(text: str) -> str:
+    if text not in LOG_FORMATS:
+        raise Refused(f"{shown(text)} is no format of a log; write text or json")
     return text
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import logging
 
 from skerry.member.native import DOOR, Native, Reply, Request
 from skerry.member.service import Service
+from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.errors import InternalError, Overloaded, PeerError, UserError
 from skerry.model.limits import Limits
@@ -17,8 +17,6 @@ from skerry.wire.messages import Goodbye, Hello, Message, Ping, Pong
 from skerry.wire.tcp import Connection
 from skerry.wire.tls import subject_of
 from skerry.wire.values import failure_of
-
-log = logging.getLogger("skerry.client")
 
 
 class Clients:
@@ -80,7 +78,7 @@ class Clients:
             waiting = connection.unsent_bytes
             silent = 0 if (heard, read) != before else silent + 1
             if silent > limits.heartbeats_missed:
-                log.info("%s: dropped: silent for %d heartbeats", connection.peer_name, limits.heartbeats_missed)
+                trace.emit(trace.ClientDropped(connection.peer_name, limits.heartbeats_missed))
                 connection.abort()
                 return
             connection.send(Ping(0))
@@ -106,7 +104,7 @@ class Clients:
             pass  # serve() sees the end as well, and cleans up
         except Exception as error:
             # Silence would leave the client waiting for its answer.
-            log.exception("%s: unexpected error", type(message).__name__)
+            trace.emit(trace.WorkFailed(type(message).__name__), error)
             connection.refuse(InternalError(f"{type(error).__name__}: {error}", member=self._member))
 
     async def _send_pages(self, connection: Connection, caller: Caller, fetch: ClientFetch) -> None:

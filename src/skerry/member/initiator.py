@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 
 from skerry.config import FaultPolicy
@@ -25,6 +24,7 @@ from skerry.member.query import (
 )
 from skerry.member.resources import Wakeup
 from skerry.member.result import Result
+from skerry.model import trace
 from skerry.model.errors import Cancelled, InternalError, SkerryError, SqlError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
@@ -32,8 +32,6 @@ from skerry.model.limits import Limits
 from skerry.model.points import reach
 from skerry.wire.client_messages import Page
 from skerry.wire.messages import Message, Schema, Value
-
-log = logging.getLogger("skerry.query")
 
 
 class Initiated:
@@ -148,7 +146,7 @@ class Initiated:
                     raise InternalError(f"query {self.query}: its cursor gets rows, not a count")
                 case QueryFailed(error):
                     if not isinstance(error, Cancelled):
-                        log.warning("query %s: failed: %s", self.query, error.message)
+                        trace.emit(trace.QueryFailed(self.query, error.message, error.code))
                     self.result.fail(error)
                 case QueryEnded(missing, left):
                     self._end(missing, left)
@@ -156,11 +154,12 @@ class Initiated:
     def _end(self, missing: tuple[str, ...], left: tuple[str, ...]) -> None:
         seconds = clock.now() - self.core.started_at
         how = "complete" if self.core.error is None else "failed"
-        log.info("query %s: ended, %s, %d rows, %.3f s", self.query, how, self.result.pages.rows, seconds)
+        sent_bytes = sum(link.size_bytes for link in self.core.progress()[1])
+        trace.emit(trace.QueryEnded(self.query, how, self.result.pages.rows, seconds, sent_bytes))
         if missing:
-            log.error("query %s: no receipt from %s; it cleans up on its own", self.query, ", ".join(missing))
+            trace.emit(trace.ReceiptsMissed(self.query, missing))
         if left:
-            log.error("query %s: not let go of in time: %s", self.query, "; ".join(left))
+            trace.emit(trace.LeftBehind(self.query, left))
         self.result.close()
         self._inputs.end(self.query, {self.plan.rows.edge}, clock.now())
         self.ended.set()

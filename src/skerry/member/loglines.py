@@ -20,13 +20,18 @@ class TextLines(logging.Formatter):
 
 
 class JsonLines(logging.Formatter):
-    """One object each: time, level, layer, event, its fields, and the same text; a trace is one field."""
+    """One object each: time, level, member, layer, event, its fields, and the same text; a trace is one field."""
+
+    def __init__(self, member: str = "") -> None:
+        super().__init__()
+        self._member = member
 
     def format(self, record: logging.LogRecord) -> str:
         event = record.msg if isinstance(record.msg, Event) else None
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
+            "member": self._member,
             "layer": record.name.removeprefix("skerry."),
             "event": name_of(event) if event is not None else "note",
             **(fields_of(event) if event is not None else {}),

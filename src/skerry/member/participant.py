@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Callable, Coroutine
 
 import msgspec
@@ -30,6 +29,7 @@ from skerry.member.running import (
 )
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
+from skerry.model import trace
 from skerry.model.errors import InternalError, Overloaded, SkerryError, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment
 from skerry.model.ids import ChannelId
@@ -39,8 +39,6 @@ from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
 from skerry.wire.values import from_value
-
-log = logging.getLogger("skerry.query")
 
 
 class Participant:
@@ -78,7 +76,7 @@ class Participant:
                 case StopFragment(number):
                     self._own(self._stop(self._fragments[number]))
                 case Release(why):
-                    log.debug("query %s: letting go (%s)", self.query, why)
+                    trace.emit(trace.QueryReleased(self.query, self._around.identity.member, why))
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
         if self.core.phase is TaskPhase.RUNNING:
@@ -87,11 +85,12 @@ class Participant:
     def fail(self, error: BaseException) -> None:
         """Anything that went wrong here ends the query."""
         if not isinstance(error, SkerryError):
-            log.error("query %s: unexpected error", self.query, exc_info=error)
+            trace.emit(trace.WorkFailed(f"query {self.query}"), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
         error = _named(error, self._around.identity.member)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
-            log.info("query %s: failed here: %s", self.query, error.message)
+            me = self._around.identity.member
+            trace.emit(trace.FragmentsFailed(self.query, me, error.message, error.code))
         self.do(self.core.failed(error))
 
     def progress(self) -> Progress:
@@ -245,6 +244,7 @@ class Participant:
         if self.core.phase is not TaskPhase.RUNNING:
             return
         running.schema = schema
+        trace.emit(trace.FragmentStarted(self.query, self._around.identity.member, running.fragment.id))
         self.do(self.core.fragment_started(running.fragment.id, schema))
         if isinstance(running.store, DirectStore):
             self._send_rows(running, running.store.spool)
@@ -274,7 +274,9 @@ class Participant:
                     running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
                 )
         running.state = "done"
-        seconds = clock.now() - running.started_at
+        seconds, me = clock.now() - running.started_at, around.identity.member
+        done = trace.FragmentDone(self.query, me, fragment.id, running.rows, running.size_bytes, seconds)
+        trace.emit(done)
         self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
@@ -385,7 +387,7 @@ class Participant:
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("query %s: letting go failed", self.query, exc_info=error)
+            trace.emit(trace.WorkFailed(f"query {self.query}: letting go"), error)
             self._released.set()
             self._on_released(self)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-import logging
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ from skerry.member.clientoptions import plan_rules
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.member.resources import Workers
+from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import LeftOut, Plan
 from skerry.model.limits import Limits
@@ -35,8 +35,6 @@ from skerry.sql.statement import Explain, Query, Statement, analyse
 from skerry.wire.client_messages import Parameter
 from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
-
-log = logging.getLogger("skerry.query")
 
 # A plan that leaves out parts is made again when their files have changed, so often.
 _PRUNED_TRIES = 3
@@ -110,7 +108,8 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Planned | T
         changed = tuple(dict.fromkeys(each.member for each, version in pairs if version != each.files_version))
         if not changed:
             return planned
-        log.info("query %s: the files of %s may be others now; planning again", message.query, ", ".join(changed))
+        reason = f"the files of {', '.join(changed)} may be others now"
+        trace.emit(trace.QueryReplanned(message.query, reason))
         if None in versions:
             break
         await planner.peer_tables.refresh(changed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Collection, Mapping
 
 from skerry.member import clock
@@ -12,12 +11,11 @@ from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.orphans import Orphans
 from skerry.member.participant import Participant
+from skerry.model import trace
 from skerry.model.errors import SiteError
 from skerry.model.ids import QueryId
 from skerry.wire.messages import Check, Message
 from skerry.wire.peers import Peers
-
-log = logging.getLogger("skerry.member")
 
 _PROGRESS_EVERY_S = 0.25
 
@@ -103,8 +101,8 @@ class Rounds:
             await asyncio.sleep(_PROGRESS_EVERY_S)
             try:
                 self.tick(clock.now())
-            except Exception:
-                log.exception("member %s: tick failed", self._name)
+            except Exception as error:
+                trace.emit(trace.WorkFailed(f"member {self._name}: tick"), error)
 
     def tick(self, now: float) -> None:
         for initiated in list(self._initiated.values()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from skerry.member import clock
@@ -13,14 +12,13 @@ from skerry.member.inputs import Inputs
 from skerry.member.planning import Explained, Planned, Planner, Tried, plan_statement
 from skerry.member.relay import relays_of
 from skerry.member.requests import Answer, PageSize, RunStatement
+from skerry.model import trace
 from skerry.model.errors import Cancelled, StaleSchema
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
 from skerry.plan.explain import explain
 from skerry.wire.messages import Message
-
-log = logging.getLogger("skerry.client")
 
 _REPLANS = 3  # columns that change faster than this are somebody's loop
 _AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
@@ -58,7 +56,7 @@ class Runs:
                     return await self._try(statement, cursor, planned, attempt)
                 return await self._run(statement, cursor, planned, attempt)
             except StaleSchema as error:
-                log.info("query %s: %s; planning again", statement.query, error.message)
+                trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
 
@@ -108,7 +106,8 @@ class Runs:
             is_traced,
         )
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))
-        log.info("query %s: started, plan %s", query, planned.plan.plan_id[:12])
+        plan, seconds = planned.plan, clock.now() - cursor.started_at
+        trace.emit(trace.QueryPlanned(query, plan.plan_id, len(plan.fragments), seconds))
         self._initiate(initiated)
         reach("execute sent")
         return initiated

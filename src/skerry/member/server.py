@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import time
@@ -35,6 +34,7 @@ from skerry.member.service import Service
 from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
+from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
@@ -64,8 +64,6 @@ from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
-
-log = logging.getLogger("skerry.member")
 
 _TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt)
 _THREADS = 64
@@ -190,7 +188,7 @@ class Member:
         self.rounds.start()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
-        log.info("member %s of %s: up at %s, epoch %d", self.name, self.config.cluster, address, self.identity.epoch)
+        trace.emit(trace.MemberStarted(self.name, self.config.cluster, address, self.identity.epoch))
 
     async def stop(self) -> None:
         """Running queries get an error, not silence; then everything this member holds is let go."""
@@ -223,7 +221,7 @@ class Member:
         self.workers.stop()
         self.jobs.stop()
         self._directory.remove()
-        log.info("member %s: stopped", self.name)
+        trace.emit(trace.MemberStopped(self.name))
 
     def own(self, work: object, what: str) -> None:
         """Run something in the background that ends with the member; an error is logged."""
@@ -232,7 +230,7 @@ class Member:
             try:
                 await work  # type: ignore[misc]
             except SkerryError as error:
-                log.warning("%s: %s", what, error.message)
+                trace.emit(trace.WorkGivenUp(what, error.message))
 
         task = asyncio.ensure_future(run())
         self._background.add(task)
@@ -315,7 +313,7 @@ class Member:
         try:
             self._dispatch(sender, message)
         except SkerryError as error:
-            log.warning("from %s: %s: %s", sender, type(message).__name__, error.message)
+            trace.emit(trace.MessageRefused(sender, type(message).__name__, error.message))
 
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
@@ -372,7 +370,6 @@ class Member:
 
     # --- peers -------------------------------------------------------------------------------------
     def _peer_up(self, peer: str, epoch: int) -> None:
-        log.info("member %s: connected to %s", self.name, peer)
         self.peer_tables.ask(peer)
 
     def _peer_lost(self, peer: str, error: SiteError) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -16,6 +15,7 @@ from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
 from skerry.member.requests import Answer, GivePage, PrepareStatement, RunStatement, Status
 from skerry.member.runs import Runs, asked_as, page_bounds
+from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.errors import (
     Cancelled,
@@ -32,8 +32,6 @@ from skerry.model.names import unknown_table
 from skerry.model.points import reach
 from skerry.model.table import Column
 from skerry.wire.client_messages import MemberState, Page, Parameter, QueryInfo
-
-log = logging.getLogger("skerry.client")
 
 EXPECTED = ("any", "rows", "count")
 
@@ -55,6 +53,7 @@ class Service:
         """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
         self._name = planner.name
         self._limits = planner.limits
+        self._logs_sql = planner.config.log_sql
         self._planner = planner
         self._runs = runs
         self._history = history
@@ -95,6 +94,7 @@ class Service:
         options = read_options(statement.options, self._limits)
         self._cursors.open(query, caller.session, clock.now(), options.lease)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
+        trace.emit(trace.QueryReceived(query, caller.shown, statement.sql if self._logs_sql else ""))
         try:
             if not options.lease.outlives:
                 return await self._begin(statement, cursor)
@@ -109,11 +109,11 @@ class Service:
             return cursor.answer
         except SkerryError as error:
             if cursor.initiated is None:  # else whoever ran it has told
-                log.info("query %s: failed before it began: %s", query, error.message.splitlines()[0])
+                trace.emit(trace.QueryRefused(query, error.message.splitlines()[0], error.code))
             self.give_up(query, error)
             raise
         except Exception as error:
-            log.exception("query %s: unexpected error", query)
+            trace.emit(trace.WorkFailed(f"query {query}"), error)
             wrapped = InternalError(f"{type(error).__name__}: {error}", member=self._name)
             self.give_up(query, wrapped)
             raise wrapped from error
@@ -246,9 +246,9 @@ class Service:
             cursor.answer = await self._begin(statement, cursor)
         except SkerryError as error:
             cursor.error = error
-            log.info("query %s: failed: %s", statement.query, error.message.splitlines()[0])
+            trace.emit(trace.QueryRefused(statement.query, error.message.splitlines()[0], error.code))
         except Exception as error:
-            log.exception("query %s: unexpected error", statement.query)
+            trace.emit(trace.WorkFailed(f"query {statement.query}"), error)
             cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._name)
         finally:
             self._cursors.ready(statement.query, clock.now())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -19,11 +18,10 @@ from skerry.member.keeping import Keeping
 from skerry.member.kept import KeptTable, read_as, worth_keeping
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.spark.engine import Engine, TableFiles
-
-log = logging.getLogger("skerry.catalog")
 
 # Where CSV and JSON keep a record that is not as it should be, unless an option or setting names another column.
 _CORRUPT = "_corrupt_record"
@@ -108,7 +106,7 @@ class LocalTables:
                     broken[name] = reason
                     if self._broken.get(name) != reason:  # every member asks, and asks again
                         self._broken[name] = reason
-                        log.warning("table %s: %s", name, reason)
+                        trace.emit(trace.TableBroken(name, reason))
                 case BaseException():
                     raise answer
         return tuple(parts), broken

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from skerry.member import clock
@@ -12,13 +11,12 @@ from skerry.member.orphans import Orphans
 from skerry.member.participant import Participant
 from skerry.member.planasks import PlanAsks
 from skerry.member.running import Surroundings
+from skerry.model import trace
 from skerry.model.errors import PeerError, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.points import reach
 from skerry.plan.cache import PlanCache
 from skerry.wire.messages import Execute, PlanReply, Receipt
-
-log = logging.getLogger("skerry.member")
 
 
 class TakingPart:
@@ -55,7 +53,7 @@ class TakingPart:
         participant = Participant(message, around, self._released)
         self.participants[message.query] = participant
         self._lull.running(len(self.participants))
-        log.info("query %s: begun here, fragments %s", message.query, ", ".join(map(str, message.fragments)))
+        trace.emit(trace.QueryBegun(message.query, around.identity.member, message.fragments))
         if (refusal := self._refusal(message)) is not None:
             participant.fail(refusal)
             return
@@ -95,4 +93,4 @@ class TakingPart:
         self.participants.pop(participant.query, None)
         self._lull.running(len(self.participants))
         self._orphans.forget(participant.query)
-        log.info("query %s: ended here", participant.query)
+        trace.emit(trace.ReceiptGiven(participant.query, self._around().identity.member))

@@ -140,6 +140,7 @@ class Config(msgspec.Struct, frozen=True):
     """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file.
 
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
+    `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
     """
 
     cluster: str
@@ -149,6 +150,8 @@ class Config(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     fault_policy: FaultPolicy = FaultPolicy.WAIT
     state: str = ""
+    log_format: str = "text"
+    log_sql: bool = False
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""

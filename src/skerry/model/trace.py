@@ -15,7 +15,7 @@ import msgspec
 
 from skerry.model.ids import ChannelId, QueryId
 
-_LOGGERS = {layer: logging.getLogger(f"skerry.{layer}") for layer in ("member", "client", "query", "wire")}
+_LOGGERS = {layer: logging.getLogger(f"skerry.{layer}") for layer in ("member", "catalog", "client", "query", "wire")}
 
 listeners: list[Callable[[Event], None]] = []
 
@@ -456,6 +456,46 @@ class ClientDropped(Event, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.address}: dropped: silent for {self.heartbeats} heartbeats"
+
+
+class TableBroken(Event, frozen=True):
+    """The site cannot read it: queries that name it fail, others run."""
+
+    layer = "catalog"
+    level = logging.WARNING
+
+    table: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"table {self.table}: {self.reason}"
+
+
+class MessageRefused(Event, frozen=True):
+    """A peer said what does not fit: nothing comes of it."""
+
+    layer = "member"
+    level = logging.WARNING
+
+    sender: str
+    message: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"from {self.sender}: {self.message}: {self.reason}"
+
+
+class WorkGivenUp(Event, frozen=True):
+    """Something that no query waits for could not be done."""
+
+    layer = "member"
+    level = logging.WARNING
+
+    what: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.reason}"
 
 
 class WorkFailed(Event, frozen=True):

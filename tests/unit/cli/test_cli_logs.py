@@ -23,7 +23,7 @@ def written(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixtur
 
 
 def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.CaptureFixture[str]) -> None:
-    set_up_log(is_json=True)
+    set_up_log("oslo", is_json=True)
     log = logging.getLogger("skerry.member")
     log.debug("too much")
     try:
@@ -38,7 +38,7 @@ def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.Capture
 
 
 def test_text_is_for_people_and_debug_says_more(written: pytest.CaptureFixture[str]) -> None:
-    set_up_log(is_debug=True)
+    set_up_log("oslo", is_debug=True)
     logging.getLogger("skerry.wire").debug("a frame")
     assert written.readouterr().err.endswith(" DEBUG   skerry.wire a frame\n")
 
