@@ -115,6 +115,8 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
         if shape != "count" and number % 2:  # the member does what its Spark would
             maker.operate(root, Finish((), 0, limit), leaves, Output(9, initiator))
         else:
+            if shape == "pass" and number % 3 == 0:
+                leaves += (maker.ahead(leaves, root, scanning[0]),)
             sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
             maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
         ends_in = Rows(9, (root,))
@@ -167,6 +169,15 @@ class _Maker:
         self.add(member, f"make={number} lanes={lanes} batches={batches} rows={rows}", (), output)
         self.lanes |= {number * 100 + lane: batches * rows for lane in range(lanes)}
         return edge
+
+    def ahead(self, leaves: tuple[EdgeLeaf, ...], root: str, beside: str) -> EdgeLeaf:
+        """What the root waits for, as for rows that its keys reduce: another fragment there reads the same edges first.
+
+        It has enough long before they end; what is made of its rows beside is none.
+        """
+        self.add(root, "limit=2", leaves, Output(3, beside))
+        self.add(beside, "limit=0", (EdgeLeaf("e3", 3, COLUMNS, (root,)),), Output(4, root))
+        return EdgeLeaf("e4", 4, COLUMNS, (beside,))
 
 
 def work(fragment: Fragment) -> str:
