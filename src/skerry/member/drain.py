@@ -62,4 +62,4 @@ class Drain:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(hurry.wait(), min(_LOOK_EVERY_S, rest_s))
         if left:
-            log.warning("member %s: stops with %d queries that still run", self._name, len(left))
+            log.warning("member %s: stops; still running: %s", self._name, ", ".join(map(str, sorted(left))))
