@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from skerry.model.amounts import counted
 from skerry.model.errors import Cancelled, PeerError, SkerryError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.transitions import Machine
@@ -318,7 +319,7 @@ class CursorCore:
             self._receive_page(answer.page, asked)
             self.schema = answer.schema
         elif answer.update_count >= 0 and answer.page is None and self.phase is Phase.EXECUTING:
-            self._life.move(Event.COMPLETED, f"{answer.update_count} rows changed")
+            self._life.move(Event.COMPLETED, f"{counted(answer.update_count)} changed")
             self.update_count = answer.update_count
             self._asked.clear()
         elif self._is_detached and answer.page is None:
@@ -335,7 +336,7 @@ class CursorCore:
         if page is None or page.number != number or asked.next_number != number:
             what = "nothing" if page is None else f"page {page.number}"
             raise PeerError(f"query {self.query}: page {number} comes next, {what} was answered")
-        self._life.move(Event.COMPLETED if page.is_last else Event.PAGED, f"page {number}: {page.rows} rows")
+        self._life.move(Event.COMPLETED if page.is_last else Event.PAGED, f"page {number}: {counted(page.rows)}")
         self._received_upto += 1
         self.rows_received += page.rows
         self._pages.append(page)

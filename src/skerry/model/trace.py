@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import msgspec
 
+from skerry.model.amounts import counted
 from skerry.model.ids import ChannelId, QueryId
 
 _LOGGERS = {layer: logging.getLogger(f"skerry.{layer}") for layer in ("member", "catalog", "client", "query", "wire")}
@@ -122,7 +123,7 @@ class QueryEnded(Event, frozen=True):
 
     def __str__(self) -> str:
         sent = f", {self.sent_bytes} bytes over links" if self.sent_bytes else ""
-        return f"query {self.query}: ended, {self.outcome}, {self.rows} rows, {self.seconds:.3f} s{sent}"
+        return f"query {self.query}: ended, {self.outcome}, {counted(self.rows)}, {self.seconds:.3f} s{sent}"
 
 
 class ReceiptsMissed(Event, frozen=True):
@@ -179,7 +180,7 @@ class FragmentDone(Event, frozen=True):
     seconds: float
 
     def __str__(self) -> str:
-        made = f"{self.rows} rows, {self.size_bytes} bytes, {self.seconds:.3f} s"
+        made = f"{counted(self.rows)}, {self.size_bytes} bytes, {self.seconds:.3f} s"
         return f"query {self.query}: fragment {self.fragment} done, {made}"
 
 
@@ -278,7 +279,7 @@ class ChannelEnded(Event, frozen=True):
     stalled_s: float
 
     def __str__(self) -> str:
-        return f"{self.channel}: {self.outcome}, {self.rows} rows, {self.sent_bytes} bytes sent"
+        return f"{self.channel}: {self.outcome}, {counted(self.rows)}, {self.sent_bytes} bytes sent"
 
 
 class ChannelFailed(Event, frozen=True):
