@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import types
 import typing
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +84,7 @@ def _sample(kind: Any) -> Any:
         if kind is OpenChannel:
             fields["schema"], fields["codec"] = encode_schema(SCHEMAS[0]), ""
         return kind(**fields)
-    if isinstance(kind, type) and issubclass(kind, Enum):
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return next(iter(kind))
     plain = {bool: True, int: 1, float: 0.5, str: "x", bytes: b"b", memoryview: memoryview(b"b"), Any: 1}
     return plain[kind]

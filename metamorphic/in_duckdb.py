@@ -23,7 +23,7 @@ from skerry.exchange.gather import Gather
 from skerry.exchange.input import END, Input, Polled
 from skerry.exchange.limit import Limit
 from skerry.exchange.merge import Merge
-from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Plan, SparkFragment, TableLeaf
 from skerry.sql.dialect import render
 
 # By member and table.
@@ -48,12 +48,12 @@ class Runner:
     def rows(self, plan: Plan, tables: Tables) -> list[tuple[Any, ...]]:
         """The rows of the result in its order, if it has one."""
         edges: dict[int, list[pa.Table]] = {}
-        for fragment in plan.fragments:
+        for fragment in plan.jobs:
             edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
         found = _finished(plan, edges[plan.rows.edge])
         return [tuple(_comparable(value) for value in row) for row in found]
 
-    def _answer(self, fragment: Fragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:
+    def _answer(self, fragment: SparkFragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:
         sql, received = _in_duckdb(fragment.sql), []
         for leaf in fragment.leaves:
             match leaf:

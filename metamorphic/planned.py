@@ -68,7 +68,7 @@ class Planner:
         read: list[int] = [plan.rows.edge]
         if set(plan.rows.senders) != senders[plan.rows.edge] or receivers[plan.rows.edge] != {at}:
             found.append("the result is not what the initiator waits for")
-        for fragment in plan.fragments:
+        for fragment in plan.jobs:
             for leaf in fragment.leaves:
                 if leaf.placeholder not in fragment.sql:
                     found.append(f"fragment {fragment.id} does not use {leaf.placeholder}")

@@ -81,7 +81,7 @@ class Clusters:
                 except (duckdb.Error, SqlglotError) as error:
                     trouble = f"{type(error).__name__}: {error}"
                 if trouble:
-                    sent = "; ".join(f"{each.member}: {each.sql}" for each in plan.fragments)
+                    sent = "; ".join(f"{each.member}: {each.sql}" for each in plan.jobs)
                     found.unlike.append(f"{name}, asked at {at}, {how}: {trouble}: {sent}")
         return found
 
@@ -91,6 +91,6 @@ def _others(planned: Planner, sql: str, at: str, plain: Plan) -> Iterator[tuple[
     seen = {plain.plan_id}
     for rules in RULED:
         plan = planned.plan(sql, at, rules)
-        if plan.plan_id not in seen and not any(_BEYOND.search(each.sql) for each in plan.fragments):
+        if plan.plan_id not in seen and not any(_BEYOND.search(each.sql) for each in plan.jobs):
             seen.add(plan.plan_id)
             yield rules, plan

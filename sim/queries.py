@@ -9,7 +9,17 @@ import msgspec
 
 from sim.engine import COLUMNS, Row
 from skerry.config import FaultPolicy
-from skerry.model.fragment import EdgeLeaf, Finish, Fragment, Output, Plan, Rows, SortKey
+from skerry.model.fragment import (
+    EdgeLeaf,
+    Finish,
+    Fragment,
+    OperatorFragment,
+    Output,
+    Plan,
+    Rows,
+    SortKey,
+    SparkFragment,
+)
 from skerry.model.ids import QueryId
 from skerry.plan.cache import fingerprint
 
@@ -102,8 +112,13 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
             EdgeLeaf(f"e{edge}", edge, COLUMNS, tuple(m for m, e in zip(scanning, edges, strict=True) if e == edge))
             for edge in sorted(set(edges))
         )
-        sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
-        maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
+        if shape != "count" and number % 2:  # the member does what its Spark would
+            maker.operate(root, Finish((), 0, limit), leaves, Output(9, initiator))
+        else:
+            if shape == "pass" and number % 3 == 0:
+                leaves += (maker.ahead(leaves, root, scanning[0]),)
+            sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
+            maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
         ends_in = Rows(9, (root,))
     else:
         order = {"gather": "any", "limit": "any", "driver": "any"}.get(shape, shape)
@@ -138,28 +153,44 @@ class _Maker:
         self.fragments: list[Fragment] = []
         self.lanes: dict[int, int] = {}
 
-    def add(self, member: str, sql: str, leaves: tuple[EdgeLeaf, ...], output: Output) -> int:
-        number = len(self.fragments) + 1
-        self.fragments.append(Fragment(number, member, sql, leaves, output))
-        return number
+    def add(self, member: str, sql: str, leaves: tuple[EdgeLeaf, ...], output: Output) -> None:
+        self.fragments.append(SparkFragment(len(self.fragments) + 1, member, sql, leaves, output))
+
+    def operate(self, member: str, operator: Finish, leaves: tuple[EdgeLeaf, ...], output: Output) -> None:
+        leaves = tuple(msgspec.structs.replace(leaf, placeholder="") for leaf in leaves)
+        self.fragments.append(OperatorFragment(len(self.fragments) + 1, member, operator, leaves, output))
 
     def scan(self, member: str, receiver: str, edge: int, order: str, through_driver: bool = False) -> int:
         lanes, batches = self.random.randint(0, 3), self.random.randint(0, 5)
         rows = self.random.randint(1, 3) if through_driver else self.random.randint(1, 9)
         keys = _KEYS if order == "merge" else ()
         output = Output(edge, receiver, order, keys, through_driver)
-        number = self.add(member, "", (), output)
-        sql = f"make={number} lanes={lanes} batches={batches} rows={rows}"
-        self.fragments[-1] = msgspec.structs.replace(self.fragments[-1], sql=sql)
+        number = len(self.fragments) + 1
+        self.add(member, f"make={number} lanes={lanes} batches={batches} rows={rows}", (), output)
         self.lanes |= {number * 100 + lane: batches * rows for lane in range(lanes)}
         return edge
+
+    def ahead(self, leaves: tuple[EdgeLeaf, ...], root: str, beside: str) -> EdgeLeaf:
+        """What the root waits for, as for rows that its keys reduce: another fragment there reads the same edges first.
+
+        It has enough long before they end; what is made of its rows beside is none.
+        """
+        self.add(root, "limit=2", leaves, Output(3, beside))
+        self.add(beside, "limit=0", (EdgeLeaf("e3", 3, COLUMNS, (root,)),), Output(4, root))
+        return EdgeLeaf("e4", 4, COLUMNS, (beside,))
+
+
+def work(fragment: Fragment) -> str:
+    """What the fragment does, for the story of a run."""
+    return fragment.sql if isinstance(fragment, SparkFragment) else str(fragment.operator)
 
 
 def _broken(plan: Plan, random: Random) -> Plan:
     fragments = list(plan.fragments)
-    at = random.randrange(len(fragments))
+    # An operator has no text to break: one that feeds it breaks, and those are the first.
+    at = random.randrange(len(fragments)) % len(plan.jobs)
     word = random.choice(["refuse", f"fail={random.randrange(3)}:{random.randrange(4)}"])
-    fragments[at] = msgspec.structs.replace(fragments[at], sql=f"{fragments[at].sql} {word}")
+    fragments[at] = msgspec.structs.replace(plan.jobs[at], sql=f"{plan.jobs[at].sql} {word}")
     return msgspec.structs.replace(plan, fragments=tuple(fragments))
 
 

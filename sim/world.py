@@ -13,7 +13,7 @@ from sim.cluster import Cluster, Complaints, LinkOf
 from sim.engine import Temper
 from sim.loop import Violation
 from sim.network import Weather
-from sim.queries import make_query
+from sim.queries import make_query, work
 from skerry.model.limits import MIB, Limits
 
 COMPLAINTS = Complaints()
@@ -77,7 +77,7 @@ class World:
                 first, query=msgspec.structs.replace(first.query, local=queries[-1].query.local), rows=[]
             )
         for query in queries:
-            plan = "; ".join(f"{f.member}: {f.sql} → {f.output.receiver}" for f in query.plan.fragments)
+            plan = "; ".join(f"{f.member}: {work(f)} → {f.output.receiver}" for f in query.plan.fragments)
             self._say(f"{query.query} {query.shape} {query.policy.value}, at {query.start_s:.4f}: {plan}")
         cluster.queries = {query.query: query for query in queries}
         asked = [asyncio.ensure_future(cluster.ask(query)) for query in queries]

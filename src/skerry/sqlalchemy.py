@@ -218,8 +218,9 @@ class SkerryDialect(DefaultDialect):
         return None
 
     def _get_default_schema_name(self, connection: Connection) -> Any:
-        fairy: Any = connection.connection
-        return fairy.dbapi_connection.schema_name or None
+        pooled: Any = connection.connection
+        # While 1.4 learns about a member, it holds our connection itself.
+        return getattr(pooled, "dbapi_connection", pooled).schema_name or None
 
     def get_schema_names(self, connection: Connection, **_: Any) -> list[str]:
         """The members that hold tables."""

@@ -141,7 +141,10 @@ class Sites:
                 shutil.copyfile(tpch / f"{table}.parquet", path)
                 tables[site][table] = path
         spark: Mapping[str, Any] = {"master": "local[2]", "conf": {"spark.driver.memory": "1g"}}
-        self.file = write_sites(folder / "skerry.yaml", tables, ports=self.ports, spark=spark, lite=(LITE,))
+        # Queries of these tests last for minutes: a member that is told to stop would wait for them.
+        limits = {"drain_s": 1.0}
+        path = folder / "skerry.yaml"
+        self.file = write_sites(path, tables, ports=self.ports, spark=spark, limits=limits, lite=(LITE,))
         self.running: dict[str, Site] = {}
         # Short paths, for they hold Unix sockets.
         self._temps = {name: Path(tempfile.mkdtemp(prefix="e")) for name in names}

@@ -104,20 +104,20 @@ finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
 SELECT kind, count(*) AS n FROM events GROUP BY kind ORDER BY n DESC LIMIT 3
 /*
 plan, result at oslo
-fragment 1 at bergen: reads table events
+fragment 1 at oslo: reads table events
     scan, aggregate
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to oslo (~500 rows, 15.6 KiB)
+    → edge 1 to bergen (~100 rows, 3.1 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to oslo (~300 rows, 9.4 KiB)
-fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
+    → edge 1 to bergen (~300 rows, 9.4 KiB)
+fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort, limit
     SELECT part_0 AS `kind`, coalesce(sum(part_1), 0) AS n FROM (SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0 ORDER BY n DESC LIMIT 3
-    because the links take ~0.0043 s, ~0.0044 s at bergen
+    because the links take ~0.0044 s, ~0.0043 s at oslo, which sends more bytes
     → edge 2 to oslo, in order, through the driver (~3 rows, 120 B)
-finish at oslo: gather edge 2 from oslo
+finish at oslo: gather edge 2 from bergen
 */
 
 -- case: HAVING and computed aggregates are Spark's

@@ -342,20 +342,25 @@ finish at oslo: gather edge 4 from oslo
 SELECT c_name, n_name, sum(l_qty) AS n FROM lineitem, orders, customer, nation WHERE l_order = o_cust AND o_cust = c_id AND c_nation = n_id AND o_note = 'x' AND o_total = 3 GROUP BY c_name, n_name
 /*
 plan, result at oslo
-fragment 1 at oslo: reads table orders
+fragment 1 at bergen: reads table nation
+    scan
+    SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
+    because nation is there
+    → edge 1 to tromso (~25 rows, 700 B)
+fragment 2 at oslo: reads table orders
     scan, filter
     SELECT orders.`o_cust` FROM orders AS orders WHERE o_note = 'x' AND o_total = 3
     because orders is there
-    → edge 2 to tromso (~150 rows, 1.2 KiB)
-fragment 2 at tromso: reads table lineitem; edge 2 from oslo
+    → edge 3 to bergen (~150 rows, 1.2 KiB)
+fragment 3 at bergen: reads edge 3 from oslo; table customer
     scan, filter, join
-    SELECT joined_1.`l_qty`, joined_1.`o_cust` FROM (SELECT /*+ BROADCAST(`orders`) */ lineitem.`l_qty` AS `l_qty`, orders.`o_cust` AS `o_cust` FROM lineitem AS lineitem, edge_2 AS orders WHERE lineitem.`l_order` = orders.`o_cust`) AS joined_1
-    because lineitem, orders are joined there before they travel
-    → edge 1 to bergen (~1500 rows, 17.6 KiB)
-fragment 3 at bergen: reads table customer; table nation; edge 1 from tromso
+    SELECT joined_2.`o_cust`, joined_2.`c_name`, joined_2.`c_nation` FROM (SELECT /*+ BROADCAST(`orders`) */ orders.`o_cust` AS `o_cust`, customer.`c_name` AS `c_name`, customer.`c_nation` AS `c_nation` FROM edge_3 AS orders, customer AS customer WHERE orders.`o_cust` = customer.`c_id`) AS joined_2
+    because orders, customer are joined there before they travel
+    → edge 2 to tromso (~150 rows, 5.3 KiB)
+fragment 4 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
-    SELECT /*+ BROADCAST(`joined_1`) */ c_name, n_name, sum(l_qty) AS n FROM edge_1 AS joined_1, customer AS customer, nation AS nation WHERE o_cust = c_id AND c_nation = n_id GROUP BY c_name, n_name
-    because the links take ~0.0049 s, ~0.0051 s at tromso
-    → edge 3 to oslo (~2 rows, 160 B)
-finish at oslo: gather edge 3 from bergen
+    SELECT /*+ BROADCAST(`joined_2`, `nation`) */ c_name, n_name, sum(l_qty) AS n FROM lineitem AS lineitem, edge_2 AS joined_2, edge_1 AS nation WHERE l_order = o_cust AND c_nation = n_id GROUP BY c_name, n_name
+    because the links take ~0.0051 s, ~0.0049 s at bergen, which sends more bytes
+    → edge 4 to oslo (~2 rows, 160 B)
+finish at oslo: gather edge 4 from tromso
 */

@@ -319,3 +319,32 @@ fragment 6 at oslo: reads edge 1 from bergen; table logs; edge 3 from bergen, tr
     → edge 4 to oslo (~29999970 rows, 1.1 GiB)
 finish at oslo: gather edge 4 from oslo
 */
+
+-- case: bounds that two tables are held against come to their member once
+-- at: bergen
+-- rules: filters,ranges
+SELECT a.k_note, b.k_note FROM visits JOIN clicks AS a ON v_key = a.k_key JOIN clicks AS b ON v_key = b.k_key WHERE a.k_small < 500000 AND b.k_small > 500000 AND a.k_note = b.k_note
+/*
+plan, result at bergen
+fragment 1 at bergen: reads table visits
+    scan, aggregate
+    SELECT min(visits.`v_key`) AS `low`, max(visits.`v_key`) AS `high` FROM visits AS visits
+    because visits is there; its least and greatest v_key spare other rows the way
+    → edge 2 to tromso, through the driver (~1 row, 16 B)
+fragment 2 at tromso: reads table clicks; edge 2 from bergen
+    scan, filter, join, aggregate
+    SELECT /*+ BROADCAST(key_1) */ a.`k_key`, a.`k_note` FROM clicks AS a LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON a.`k_key` BETWEEN key_1.`low` AND key_1.`high` WHERE a.k_small < 500000
+    because clicks is there; rows whose k_key is outside of visits.v_key stay
+    → edge 1 to bergen (~363639 rows, 11.1 MiB)
+fragment 3 at tromso: reads table clicks; edge 2 from bergen
+    scan, filter, join, aggregate
+    SELECT /*+ BROADCAST(key_2) */ b.`k_key`, b.`k_note` FROM clicks AS b LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_2 ON b.`k_key` BETWEEN key_2.`low` AND key_2.`high` WHERE b.k_small > 500000
+    because clicks is there; rows whose k_key is outside of visits.v_key stay
+    → edge 3 to bergen (~363639 rows, 11.1 MiB)
+fragment 4 at bergen: reads table visits; edge 1 from tromso; edge 3 from tromso
+    scan, filter, join
+    SELECT a.k_note, b.k_note FROM visits AS visits JOIN edge_1 AS a ON v_key = a.k_key JOIN edge_3 AS b ON v_key = b.k_key WHERE a.k_note = b.k_note
+    because the links take ~2.1 s, ~24 s at tromso
+    → edge 4 to bergen (~9090882 rows, 277.4 MiB)
+finish at bergen: gather edge 4 from bergen
+*/

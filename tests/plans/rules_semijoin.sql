@@ -45,7 +45,7 @@ fragment 3 at bergen: reads table customer
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen
     scan, join
     SELECT /*+ BROADCAST(`orders`, `customer`) */ c_name, l_price FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_3 AS customer ON o_cust = c_id
-    because the links take ~0.02 s, ~0.03 s at bergen
+    because the links take ~0.02 s, ~0.024 s at oslo
     → edge 4 to bergen (~1500 rows, 58.6 KiB)
 finish at bergen: gather edge 4 from tromso
 */
@@ -74,26 +74,36 @@ SELECT n_name, l_price FROM orders LEFT JOIN lineitem ON l_order = o_id LEFT JOI
 /*
 plan, result at oslo
 fragment 1 at oslo: reads table orders
-    scan, filter
-    SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders WHERE o_id = 5
-    because orders is there
-    → edge 1 to bergen (~15000 rows, 234.4 KiB)
-fragment 2 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_id = 5
     because orders is there; its keys spare other rows the way
-    → edge 3 to tromso (~1 row, 8 B)
-fragment 3 at tromso: reads table lineitem; edge 3 from oslo
+    → edge 2 to tromso (~1 row, 8 B)
+fragment 2 at tromso: reads table lineitem; edge 2 from oslo
     scan, join
-    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_3) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
+    SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
     because lineitem is there; rows without an equal in orders stay
-    → edge 2 to bergen (~10 rows, 240 B)
-fragment 4 at bergen: reads edge 1 from oslo; edge 2 from tromso; table customer; table nation
+    → edge 1 to oslo (~10 rows, 240 B)
+fragment 3 at oslo: reads table orders
+    scan, filter, distinct
+    SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_id = 5
+    because orders is there; its keys spare other rows the way
+    → edge 4 to bergen (~14342 rows, 112.1 KiB)
+fragment 4 at bergen: reads table customer; edge 4 from oslo
     scan, join
-    SELECT /*+ BROADCAST(`orders`, `lineitem`) */ n_name, l_price FROM edge_1 AS orders LEFT JOIN edge_2 AS lineitem ON l_order = o_id LEFT JOIN customer AS customer ON c_id = o_cust JOIN nation AS nation ON n_id = o_id
-    because the links take ~0.04 s, ~0.04 s at oslo
-    → edge 4 to oslo (~2500 rows, 97.7 KiB)
-finish at oslo: gather edge 4 from bergen
+    SELECT /*+ BROADCAST(key_2) */ customer.`c_id` FROM customer AS customer LEFT SEMI JOIN (SELECT `o_cust` FROM edge_4) AS key_2 ON customer.`c_id` = key_2.`o_cust`
+    because customer is there; rows without an equal in orders stay
+    → edge 3 to oslo (~14342 rows, 112.1 KiB)
+fragment 5 at bergen: reads table nation
+    scan
+    SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
+    because nation is there
+    → edge 5 to oslo (~25 rows, 700 B)
+fragment 6 at oslo: reads table orders; edge 1 from tromso; edge 3 from bergen; edge 5 from bergen
+    scan, filter, join
+    SELECT /*+ BROADCAST(`lineitem`, `customer`, `nation`) */ n_name, l_price FROM orders AS orders LEFT JOIN edge_1 AS lineitem ON l_order = o_id LEFT JOIN edge_3 AS customer ON c_id = o_cust JOIN edge_5 AS nation ON n_id = o_id WHERE o_id = 5
+    because the links take ~0.04 s, ~0.04 s at bergen, which sends more bytes
+    → edge 6 to oslo (~2500 rows, 97.7 KiB)
+finish at oslo: gather edge 6 from oslo
 */
 
 -- case: nothing reduces a full join
@@ -270,7 +280,7 @@ fragment 5 at bergen: reads table sales; table customer
 fragment 6 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen; edge 4 from oslo, bergen
     scan, join
     SELECT /*+ BROADCAST(`orders`, `customer`, `sales`) */ a.l_price, o_id FROM lineitem AS a JOIN edge_1 AS orders ON a.l_order = o_id JOIN edge_3 AS customer ON o_cust = c_id JOIN edge_4 AS sales ON s_cust = c_id
-    because the links take ~0.03 s, ~0.054 s at oslo
+    because the links take ~0.03 s, ~0.047 s at oslo
     → edge 5 to tromso (~15000 rows, 351.6 KiB)
 finish at tromso: gather edge 5 from tromso
 */

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from sqlglot import exp
 
-from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Plan, SparkFragment, TableLeaf
 from skerry.model.table import Column
 from skerry.plan.cache import fingerprint
 from skerry.sql.dialect import render
@@ -102,7 +102,7 @@ def test_tables_are_read_where_they_are_under_their_own_names(case: Case) -> Non
     assert CONFIG.members.keys() >= {fragment.member for fragment in plan.fragments}
 
 
-def sorts_alike(plan: Plan, fragment: Fragment) -> bool:
+def sorts_alike(plan: Plan, fragment: SparkFragment) -> bool:
     keys = fragment.output.keys if fragment.output.edge == plan.rows.edge else ()
     return not plan.finish.keys or not keys or keys == plan.finish.keys
 

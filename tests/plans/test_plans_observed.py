@@ -13,7 +13,7 @@ from metamorphic.in_duckdb import Runner
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import parse
-from skerry.model.fragment import Fragment, Plan
+from skerry.model.fragment import Plan, SparkFragment
 from skerry.model.limits import Limits
 from skerry.model.table import ColumnStats, PartStats, TablePart
 from skerry.plan.cut import Site, make_plan
@@ -93,7 +93,7 @@ class Measured(Runner):
         super().__init__()
         self.sizes: dict[int, Size] = {}
 
-    def _answer(self, fragment: Fragment, tables: Any, edges: Any) -> pa.Table:
+    def _answer(self, fragment: SparkFragment, tables: Any, edges: Any) -> pa.Table:
         answer = super()._answer(fragment, tables, edges)
         self.sizes[fragment.id] = Size(answer.num_rows, answer.nbytes)
         return answer

@@ -9,7 +9,7 @@ from sim.engine import COLUMNS, Temper
 from sim.network import Weather
 from sim.queries import Query, Reader
 from skerry.model.errors import Overloaded
-from skerry.model.fragment import EdgeLeaf, Fragment, Output, Plan, Rows
+from skerry.model.fragment import EdgeLeaf, Output, Plan, Rows, SparkFragment
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.plan.cache import fingerprint
@@ -26,8 +26,8 @@ def run_with(disk_bytes: int) -> Query:
     plan = Plan(
         "",
         (
-            Fragment(1, "bergen", "make=1 lanes=1 batches=8 rows=4", (), Output(1, "tromso", "any", (), False)),
-            Fragment(2, "tromso", "pass", (edge,), Output(9, "oslo", "any", (), False)),
+            SparkFragment(1, "bergen", "make=1 lanes=1 batches=8 rows=4", (), Output(1, "tromso", "any", (), False)),
+            SparkFragment(2, "tromso", "pass", (edge,), Output(9, "oslo", "any", (), False)),
         ),
         Rows(9, ("tromso",)),
         {},

@@ -85,10 +85,10 @@ class MemberProcess:
         self.process.wait()
         self.let_go()
 
-    def wait(self) -> None:
+    def wait(self, timeout_s: float) -> None:
         """Bounded: a member that does not stop is killed."""
         try:
-            self.process.wait(_STOP_S)
+            self.process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
         self.let_go()
@@ -196,15 +196,21 @@ class Members:
             raise click.ClickException(f"{ended}\n{said}".rstrip())
 
     def stop(self) -> None:
+        try:
+            self._stop_all()
+        except KeyboardInterrupt:  # again Ctrl-C: members need not wait for their queries
+            try:
+                self._stop_all()
+            except KeyboardInterrupt:  # no more patience, but nothing is left running
+                for process in self.processes:
+                    process.kill()
+                raise
+
+    def _stop_all(self) -> None:
         for process in self.processes:
             process.stop()
-        try:
-            for process in self.processes:
-                process.wait()
-        except KeyboardInterrupt:  # again Ctrl-C: no more patience, but nothing is left running
-            for process in self.processes:
-                process.kill()
-            raise
+        for process in self.processes:
+            process.wait(_STOP_S + self._config.limits.drain_s)
 
     def _last_words(self, process: MemberProcess) -> str:
         if process.log_path is None:

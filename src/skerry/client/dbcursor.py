@@ -18,7 +18,7 @@ from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupp
 from skerry.client.polars_driver import tell_polars
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
-from skerry.model.errors import PeerError, SiteError, SkerryError
+from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.wire.client_messages import Page
@@ -279,9 +279,11 @@ class Cursor:
             try:
                 self._execute_at(self._link, operation, values, timeout_s, expected, options)
                 return
-            except SiteError:
-                # Before the first page, and not because of what the member answered: it is gone.
-                if self.connection.retry != "reads" or self._link.error is None or self.connection.closed:
+            except SiteError as error:
+                # Before the first page, and not because of what the member answered: it is gone, or about to go.
+                is_leaving = isinstance(error, SiteStopping) and error.member == self._link.member
+                is_gone = self._link.error is not None or is_leaving
+                if self.connection.retry != "reads" or not is_gone or self.connection.closed:
                     raise
                 if DETACH in options or not only_reads(operation):
                     raise

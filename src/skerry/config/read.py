@@ -43,8 +43,8 @@ CAPACITY = 16
 CAPACITY_MAX = 10_000
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
 MAY_BE_ZERO = (
-    *("broadcast_bytes", "driver_rows", "driver_bytes", "history_queries", "merge_groups", "small_job_bytes"),
-    *("spool_disk_bytes", "stats_put_off", "stats_scan_bytes"),
+    *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
+    *("small_job_bytes", "spool_disk_bytes", "stats_put_off", "stats_scan_bytes"),
 )
 LIMITS_ORDERED = (
     ("frame_bytes_before_login", "frame_bytes"),
@@ -360,7 +360,7 @@ def _limits(top: Fields) -> Limits:
 
 def _limit(item: Item, name: str, *, is_whole: bool) -> int | float:
     if not is_whole:
-        return item.number(0, above=True)
+        return item.number(0, above=name not in MAY_BE_ZERO)
     most = FRAME_BYTES_MAX if name.startswith("frame_bytes") else 2**63 - 1
     least = 0 if name in MAY_BE_ZERO else 1
     return _bytes(item, least, most) if name.endswith("_bytes") else item.whole(least, most)

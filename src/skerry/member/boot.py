@@ -70,16 +70,23 @@ def _refuse_taken(address: str) -> None:
 
 
 def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> None:
-    """Run one member until SIGTERM or SIGINT, or the end of its input. SkerryError when it cannot start."""
+    """Run one member until SIGTERM or SIGINT, or the end of its input. SkerryError when it cannot start.
+
+    Queries that run may end first (`limits.drain_s`); a second signal is for who does not want to wait for them.
+    """
     member_config = config.member(name)
     refuse_exposed(member_config)
     _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
     async def run() -> None:
-        stopping = asyncio.Event()
+        stopping, hurry = asyncio.Event(), asyncio.Event()
+
+        def told() -> None:
+            (hurry if stopping.is_set() else stopping).set()
+
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stopping.set)
+            asyncio.get_running_loop().add_signal_handler(number, told)
         if until_input_ends:
             watch = threading.Thread(target=_wait_for_end, args=(asyncio.get_running_loop(), stopping), daemon=True)
             watch.start()
@@ -100,6 +107,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
                 # Whoever started this process waits for this line. Files of TLS may be elsewhere at clients.
                 print(f"skerry: {member.name} is ready at {member_config.url.partition('?')[0]}", flush=True)
                 await stopping.wait()
+                await member.drain(config.limits.drain_s, hurry)
         finally:
             await member.stop()
 

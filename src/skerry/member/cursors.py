@@ -80,6 +80,11 @@ class Cursors:
             raise Cancelled(f"query {query} is not open here: it ended, was closed, or nobody came for it in time")
         found.owner = owner
 
+    def is_owned(self, query: QueryId) -> bool:
+        """Whether somebody is there for the cursor's rows."""
+        found = self._open.get(query)
+        return found is not None and found.owner is not None
+
     def keeps(self, query: QueryId) -> bool:
         """Whether the cursor outlives its connection, and so its last page: that may have to be sent again."""
         found = self._open.get(query)

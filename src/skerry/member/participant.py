@@ -15,6 +15,7 @@ from skerry.member import clock
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving
 from skerry.member.jobs import fill_from_table, merge_lanes
+from skerry.member.operating import Operation
 from skerry.member.query import TRACE_OPTION, Send
 from skerry.member.relay import Relay, Relays
 from skerry.member.running import (
@@ -22,7 +23,11 @@ from skerry.member.running import (
     Surroundings,
     edge_inputs,
     learn,
+    left_of,
     links_of,
+    make_job,
+    named,
+    nothing_leaves,
     snapshots,
     stop_jobs,
     wait_for_inputs,
@@ -30,15 +35,14 @@ from skerry.member.running import (
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
-from skerry.model.errors import InternalError, Overloaded, SkerryError, from_code
-from skerry.model.fragment import EdgeLeaf, Fragment
+from skerry.model.errors import InternalError, Overloaded, SkerryError
+from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
-from skerry.spark.engine import Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
-from skerry.wire.values import from_value
 
 
 class Participant:
@@ -55,6 +59,7 @@ class Participant:
         around.inputs.begin(self.query, self.watch.patience, is_planned=False)
         self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
+        self._operations: dict[int, Operation] = {}  # by the edges that they read
         self._readers: dict[int, set[int]] = {}  # the fragments that still read each edge
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
@@ -87,7 +92,7 @@ class Participant:
         if not isinstance(error, SkerryError):
             trace.emit(trace.WorkFailed(f"query {self.query}"), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
-        error = _named(error, self._around.identity.member)
+        error = named(error, self._around.identity.member)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             me = self._around.identity.member
             trace.emit(trace.FragmentsFailed(self.query, me, error.message, error.code))
@@ -125,10 +130,18 @@ class Participant:
             if isinstance(leaf, EdgeLeaf):
                 self._expect(leaf)
                 self._readers.setdefault(leaf.edge, set()).add(fragment.id)
-        running.work = self._own(self._run(running))
+        match fragment:
+            case SparkFragment():
+                running.work = self._own(self._run_job(running, fragment))
+            case OperatorFragment():
+                operation = Operation(fragment, self._around.limits)
+                self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
+                running.work = self._own(self._operate(running, fragment, operation))
 
     def _expect(self, leaf: EdgeLeaf) -> None:
-        arriving = self._around.inputs.expect(self.query, leaf.edge, leaf.senders, is_result=False)
+        # Rows that an operator gets from its own member pass no channel.
+        remote = tuple(sender for sender in leaf.senders if sender != self._around.identity.member)
+        arriving = self._around.inputs.expect(self.query, leaf.edge, remote, is_result=False)
         self._arriving[leaf.edge] = arriving
         for each in arriving:
             each.spool.subscribe(functools.partial(self._look_at, each.spool))
@@ -138,8 +151,8 @@ class Participant:
         if spool.failed is not None:
             self.fail(spool.failed)
 
-    async def _run(self, running: Running) -> None:
-        around, fragment = self._around, running.fragment
+    async def _run_job(self, running: Running, fragment: SparkFragment) -> None:
+        around = self._around
         assert around.engine is not None
         reach("fragment starting")
         tables, rows, size_bytes = await snapshots(fragment, self.core.execute, around)
@@ -148,7 +161,9 @@ class Participant:
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
         slots = await wait_for_inputs(fragment, around.engine, self._arriving)
         try:
-            job = self._job(running, tables, around.engine, through_driver)
+            edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
+            sink = None if through_driver else self._sink(running, fragment, around.engine)
+            job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink)
             if not job.edges and size_bytes <= around.limits.small_job_bytes:
                 job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
@@ -176,6 +191,21 @@ class Participant:
                 learn(fragment, tables, result, around.tables)
             await self._settle(running, result)
 
+    async def _operate(self, running: Running, fragment: OperatorFragment, operation: Operation) -> None:
+        output = self._spool(fragment, "rows")
+        running.state = "running"
+        for leaf in fragment.leaves:
+            self._own(operation.arrive(leaf.edge, self._arriving[leaf.edge]))
+
+        def on_schema(schema: Schema) -> None:
+            self._schema_known(running, schema)
+            if running.schema is not None:  # else the query is being let go of
+                self._send_rows(running, output)
+
+        running.rows, running.size_bytes = await operation.run(output, on_schema)
+        self._close_edges(fragment)
+        self._done(running)
+
     def _close_edges(self, fragment: Fragment) -> None:
         """The job has ended: whoever still sends rows for it (it had a LIMIT) sends them for nothing.
 
@@ -197,28 +227,13 @@ class Participant:
             self._close_edges(running.fragment)
         await stop_jobs(self.query, [running], self._around)
 
-    def _job(self, running: Running, tables: dict[str, TableFiles], engine: Engine, through_driver: bool) -> Job:
-        around, fragment, held = self._around, running.fragment, self._held
-        edges = edge_inputs(self.query, fragment, held.token, around, self._arriving, engine.cores)
-        sink = None
-        if not through_driver:
-            running.intake = Intake(fragment.id, engine.retries_tasks)
-            running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
-            around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
-            sink = SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
-        execute = self.core.execute
-        return Job(
-            tag=f"skerry-{around.identity.member}-{self.query.initiator}-{self.query.local}-{fragment.id}",
-            sql=fragment.sql,
-            tables=tables,
-            edges=edges,
-            parameters={name: from_value(value) for name, value in execute.parameters.items()},
-            sink=sink,
-            is_narrow=fragment.is_narrow,
-            order=fragment.output.order,
-            keys=fragment.output.keys,
-            operator_depth=fragment.operator_depth,
-        )
+    def _sink(self, running: Running, fragment: SparkFragment, engine: Engine) -> SinkOutput:
+        """Where Spark's tasks hand over the rows that they make."""
+        around, held = self._around, self._held
+        running.intake = Intake(fragment.id, engine.retries_tasks)
+        running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
+        around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
+        return SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""
@@ -273,20 +288,26 @@ class Participant:
                 self._send_rows(
                     running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
                 )
+        self._done(running)
+
+    def _done(self, running: Running) -> None:
         running.state = "done"
-        seconds, me = clock.now() - running.started_at, around.identity.member
-        done = trace.FragmentDone(self.query, me, fragment.id, running.rows, running.size_bytes, seconds)
-        trace.emit(done)
-        self.do(self.core.fragment_done(fragment.id, running.rows, running.size_bytes, seconds, running.jobs))
+        seconds, me = clock.now() - running.started_at, self._around.identity.member
+        number, rows, size_bytes = running.fragment.id, running.rows, running.size_bytes
+        trace.emit(trace.FragmentDone(self.query, me, number, rows, size_bytes, seconds))
+        self.do(self.core.fragment_done(number, rows, size_bytes, seconds, running.jobs))
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
+        assert running.schema is not None
         output, me = running.fragment.output, self._around.identity.member
         channel = ChannelId(self.query, output.edge, me, output.receiver)
         if output.receiver == me:
             # Rows that stay are taken from this spool; the initiator's COMPLETE lets go of it.
-            self._around.deliver(channel, spool)
+            if (operation := self._operations.get(output.edge)) is not None:
+                operation.attach(output.edge, me, spool, running.schema.arrow, lambda _consumed: None)
+            else:
+                self._around.deliver(channel, spool)
             return
-        assert running.schema is not None
         around = self._around
         sending = around.outgoing.channel(channel, running.schema.arrow, spool, self.watch.patience.wait_s)
         self._channels.append(sending)
@@ -316,7 +337,7 @@ class Participant:
         """Tasks that wait for a slow reader hold slots; when others queue for them, this query ends (D7)."""
         around = self._around
         stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
-        if stalled and self._nothing_leaves():
+        if stalled and nothing_leaves(self._fragments.values()):
             self.fail(
                 Overloaded(
                     f"site {around.identity.member}: the rows that arrived for the query fill its spool, and leave no "
@@ -326,11 +347,6 @@ class Participant:
             )
         elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
-
-    def _nothing_leaves(self) -> bool:
-        """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
-        stores = [running.store for running in self._fragments.values() if isinstance(running.store, DirectStore)]
-        return all(store.spool.first == store.spool.length for store in stores)
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]
@@ -370,31 +386,13 @@ class Participant:
             store.close()
         around.send(self.query.initiator, final)
         reach("receipt owed")
-        self.do(self.core.released(self._left()))
+        self.do(self.core.released(left_of(self.query, self._fragments.values(), self._held, self._tasks, around)))
         around.resources.give_back(self.query)
         self._released.set()
         self._on_released(self)
-
-    def _left(self) -> tuple[str, ...]:
-        """What of this query is still here, for its receipt: nothing, if all went well."""
-        jobs = [f"Spark job {running.tag}" for running in self._fragments.values() if running.in_spark]
-        connections = self._around.taskport.connections(self.query)
-        tasks = [f"{connections} connections of Spark tasks"] if connections else []
-        # Views are leased to jobs and channels run in tasks; the spools' budget is shared with an initiator's half.
-        held = self._held.budget.memory_used + self._held.budget.disk_used if self._held.users == 1 else 0
-        spools = [f"{held} bytes of spool"] if held else []
-        return (*jobs, *tasks, *spools, *(f"task {task.get_name()}" for task in self._tasks))
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             trace.emit(trace.WorkFailed(f"query {self.query}: letting go"), error)
             self._released.set()
             self._on_released(self)
-
-
-def _named(error: SkerryError, member: str) -> SkerryError:
-    """The client reads where it happened; errors that begin with a site say so already."""
-    if error.message.startswith("site "):
-        return error
-    message = f"site {member}: {error.message}"
-    return from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)

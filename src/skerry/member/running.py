@@ -18,19 +18,20 @@ from skerry.member.gathering import found_in
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import partitions_for
 from skerry.member.outgoing import Outgoing
-from skerry.member.resources import Resources, Wakeup, Workers
+from skerry.member.resources import Held, Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
-from skerry.model.errors import StaleSchema
-from skerry.model.fragment import EdgeLeaf, Fragment, TableLeaf
+from skerry.model.errors import SkerryError, StaleSchema, from_code
+from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.plan.bound import most_rows
-from skerry.spark.engine import EdgeInput, Engine, JobResult, TableFiles
+from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, LinkBytes, Message, Schema
 from skerry.wire.session import Identity
+from skerry.wire.values import from_value
 
 log = logging.getLogger("skerry.query")
 
@@ -75,7 +76,7 @@ class Running:
 
 
 async def snapshots(
-    fragment: Fragment, execute: Execute, around: Surroundings
+    fragment: SparkFragment, execute: Execute, around: Surroundings
 ) -> tuple[dict[str, TableFiles], float, int]:
     """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes."""
     tables: dict[str, TableFiles] = {}
@@ -95,7 +96,7 @@ async def snapshots(
     return tables, most_rows(counts), size_bytes
 
 
-async def wait_for_inputs(fragment: Fragment, engine: Engine, arriving: Mapping[int, Sequence[Arriving]]) -> int:
+async def wait_for_inputs(fragment: SparkFragment, engine: Engine, arriving: Mapping[int, Sequence[Arriving]]) -> int:
     """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
     edges = [leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)]
     if not edges:
@@ -117,7 +118,7 @@ async def wait_for_inputs(fragment: Fragment, engine: Engine, arriving: Mapping[
 
 def edge_inputs(
     query: QueryId,
-    fragment: Fragment,
+    fragment: SparkFragment,
     token: str,
     around: Surroundings,
     arriving: Mapping[int, Sequence[Arriving]],
@@ -142,6 +143,29 @@ def edge_inputs(
     return found
 
 
+def make_job(
+    fragment: SparkFragment,
+    execute: Execute,
+    member: str,
+    tables: dict[str, TableFiles],
+    edges: dict[str, EdgeInput],
+    sink: SinkOutput | None,
+) -> Job:
+    query = execute.query
+    return Job(
+        tag=f"skerry-{member}-{query.initiator}-{query.local}-{fragment.id}",
+        sql=fragment.sql,
+        tables=tables,
+        edges=edges,
+        parameters={name: from_value(value) for name, value in execute.parameters.items()},
+        sink=sink,
+        is_narrow=fragment.is_narrow,
+        order=fragment.output.order,
+        keys=fragment.output.keys,
+        operator_depth=fragment.operator_depth,
+    )
+
+
 def links_of(member: str, channels: Iterable[ChannelOut]) -> tuple[LinkBytes, ...]:
     """What the channels that leave the member have sent, by who receives it next."""
     sent: dict[str, LinkBytes] = {}
@@ -157,7 +181,7 @@ def links_of(member: str, channels: Iterable[ChannelOut]) -> tuple[LinkBytes, ..
     return tuple(sent.values())
 
 
-def learn(fragment: Fragment, tables: Mapping[str, TableFiles], result: JobResult, local: LocalTables) -> None:
+def learn(fragment: SparkFragment, tables: Mapping[str, TableFiles], result: JobResult, local: LocalTables) -> None:
     """The fragment's row is what ANALYZE TABLE found: of the files that were read, no others."""
     table = local.find(fragment.analyzes).name
     read = next((files for files in tables.values() if files.table == table), None)
@@ -179,3 +203,34 @@ async def stop_jobs(query: QueryId, fragments: Collection[Running], around: Surr
             return
         # A job's end is known at once; a cancel that came too early is said again.
         await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
+
+
+def nothing_leaves(fragments: Collection[Running]) -> bool:
+    """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
+    stores = [running.store for running in fragments if isinstance(running.store, DirectStore)]
+    return all(store.spool.first == store.spool.length for store in stores)
+
+
+def left_of(
+    query: QueryId,
+    fragments: Collection[Running],
+    held: Held,
+    tasks: Collection[asyncio.Task[None]],
+    around: Surroundings,
+) -> tuple[str, ...]:
+    """What of this query is still here, for its receipt: nothing, if all went well."""
+    jobs = [f"Spark job {running.tag}" for running in fragments if running.in_spark]
+    connections = around.taskport.connections(query)
+    waiting = [f"{connections} connections of Spark tasks"] if connections else []
+    # Views are leased to jobs and channels run in tasks; the spools' budget is shared with an initiator's half.
+    held_bytes = held.budget.memory_used + held.budget.disk_used if held.users == 1 else 0
+    spools = [f"{held_bytes} bytes of spool"] if held_bytes else []
+    return (*jobs, *waiting, *spools, *(f"task {task.get_name()}" for task in tasks))
+
+
+def named(error: SkerryError, member: str) -> SkerryError:
+    """The client reads where it happened; errors that begin with a site say so already."""
+    if error.message.startswith("site "):
+        return error
+    message = f"site {member}: {error.message}"
+    return from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)

@@ -16,6 +16,7 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
+from skerry.member.drain import Drain
 from skerry.member.history import History
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -35,7 +36,7 @@ from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
-from skerry.model.errors import SiteError, SkerryError
+from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.version import __version__
@@ -150,8 +151,9 @@ class Member:
             History(self.name, self.limits.history_queries, self.resources.memory),
             self.own,
             self._state_of,
-            self._refusal,
+            lambda: self._drain.refusal(),
         )
+        self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.name, self.limits)
         self.rounds = Rounds(
             self.name,
@@ -190,12 +192,16 @@ class Member:
         self.own(self.peer_tables.refresh(), "first look at the other sites")
         trace.emit(trace.MemberStarted(self.name, self.config.cluster, address, self.identity.epoch))
 
+    async def drain(self, drain_s: float, hurry: asyncio.Event) -> None:
+        """Take no new query, and let those that run end: for so long at most, or until `hurry`. Then `stop`."""
+        await self._drain.wait(drain_s, hurry)
+
     async def stop(self) -> None:
         """Running queries get an error, not silence; then everything this member holds is let go."""
         if self.is_stopping:
             return
-        self.is_stopping = True
-        stopping = SiteError(f"site {self.name} is stopping", member=self.name)
+        self.is_stopping = self._drain.has_begun = True
+        stopping = SiteStopping(f"site {self.name} is stopping", member=self.name)
         for initiated in list(self.initiated.values()):
             initiated.cancel(stopping)
         for participant in list(self.participants.values()):
@@ -237,16 +243,16 @@ class Member:
         task.add_done_callback(self._background.discard)
 
     def _state_of(self, member: str) -> str:
-        return "up" if member == self.name else self.peers.state(member)
-
-    def _refusal(self) -> SiteError | None:
-        """Why no query may begin here now."""
-        return SiteError(f"site {self.name} is stopping", member=self.name) if self.is_stopping else None
+        if member == self.name:
+            return "stopping" if self._drain.has_begun else "up"
+        return self.peers.state(member)
 
     def _refusal_of_part(self, message: Execute) -> SiteError | None:
         """Why the member cannot take part in a query."""
+        if (stopping := self._drain.refusal_of_part(message.query)) is not None:
+            return stopping
         is_able = self.engine is not None or not message.fragments
-        return self._refusal() or (None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name))
+        return None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(

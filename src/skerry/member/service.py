@@ -67,6 +67,16 @@ class Service:
     def open_cursors(self) -> int:
         return len(self._open)
 
+    @property
+    def running(self) -> set[QueryId]:
+        """Queries that work, or that somebody reads; not results that are kept in case that somebody comes."""
+        return {query for query, cursor in self._open.items() if self._goes_on(query, cursor)}
+
+    def _goes_on(self, query: QueryId, cursor: ClientCursor) -> bool:
+        if cursor.state == "done":
+            return not cursor.is_given and self._cursors.is_owned(query)
+        return cursor.state in ("planning", "running")
+
     def gone(self, caller: Caller, *, is_goodbye: bool) -> None:
         """The caller's session has ended, and with it the queries that nobody may come back for."""
         for query in self._cursors.gone(caller.session, clock.now(), is_goodbye=is_goodbye):

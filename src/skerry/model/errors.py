@@ -8,7 +8,8 @@ SkerryError
 ├── PeerError          the other side of a connection broke the protocol
 │   └── VersionError   no protocol version in common
 ├── SiteError          a site is down, or its Spark failed; names the site
-│   └── StaleSchema    a table's columns changed since the plan was made
+│   ├── StaleSchema    a table's columns changed since the plan was made
+│   └── SiteStopping   a site takes no new query, for it was told to stop
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
 │   └── TimedOut       the query's own deadline
 └── InternalError      a mistake of ours
@@ -61,6 +62,10 @@ class SiteError(SkerryError):
 
 class StaleSchema(SiteError):
     code = 301
+
+
+class SiteStopping(SiteError):
+    code = 302
 
 
 class Overloaded(SkerryError):

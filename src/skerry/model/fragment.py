@@ -70,7 +70,30 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     done: tuple[Leaves, ...] = ()
 
 
-class Fragment(msgspec.Struct, frozen=True, array_like=True):
+class MergeStep(msgspec.Struct, frozen=True, array_like=True):
+    """How the column at `index` of the partial rows becomes one of the result (kinds: `exchange/kernels.py`).
+
+    inputs: the columns it is made from, where they are others than its own: avg of a sum and a count.
+    """
+
+    index: int
+    kind: str
+    inputs: tuple[int, ...] = ()
+
+
+class Finish(msgspec.Struct, frozen=True, array_like=True, tag="finish"):
+    """The finishing operators of a member: gather or merge, then aggregate, then offset and limit.
+
+    aggregate: the rows are partial aggregates, sorted by `keys`, which are the groups; a step a column of the result.
+    """
+
+    keys: tuple[SortKey, ...] = ()
+    offset: int = 0
+    limit: int | None = None
+    aggregate: tuple[MergeStep, ...] = ()
+
+
+class SparkFragment(msgspec.Struct, frozen=True, array_like=True, tag="spark"):
     """A part of the plan that one member runs as one Spark job. `plan/maker.py` makes it, of a tree.
 
     is_narrow: its rows are copies of what its tables hold, and those have been seen to be short.
@@ -95,27 +118,32 @@ class Fragment(msgspec.Struct, frozen=True, array_like=True):
     facts: Facts | None = None
 
 
-class MergeStep(msgspec.Struct, frozen=True, array_like=True):
-    """How the column at `index` of the partial rows becomes one of the result (kinds: `exchange/kernels.py`).
+# What a member can do with rows without its Spark.
+Operator = Finish
 
-    inputs: the columns it is made from, where they are others than its own: avg of a sum and a count.
+
+class OperatorFragment(msgspec.Struct, frozen=True, array_like=True, tag="operator"):
+    """A part of the plan that one member runs by itself: `operator` over the rows of its edges, all of them alike.
+
+    Its leaves stand in no text: their placeholders are empty. A sender may be the member itself. No other fragment
+    reads these edges: their rows are let go of as they are taken.
     """
 
-    index: int
-    kind: str
-    inputs: tuple[int, ...] = ()
+    id: int
+    member: str
+    operator: Operator
+    leaves: tuple[EdgeLeaf, ...]
+    output: Output
+    estimated_rows: int = 0
+    estimated_bytes: int = 0
+    reason: str = ""
+
+    @property
+    def facts(self) -> None:
+        """Nobody tells more of an operator than it says itself."""
 
 
-class Finish(msgspec.Struct, frozen=True, array_like=True, tag="finish"):
-    """The finishing operators of a member: gather or merge, then aggregate, then offset and limit.
-
-    aggregate: the rows are partial aggregates, sorted by `keys`, which are the groups; a step a column of the result.
-    """
-
-    keys: tuple[SortKey, ...] = ()
-    offset: int = 0
-    limit: int | None = None
-    aggregate: tuple[MergeStep, ...] = ()
+Fragment = SparkFragment | OperatorFragment
 
 
 class Rows(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
@@ -178,11 +206,19 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
         """What the initiator does with the rows of a plan that ends in rows."""
         return self.rows.finish
 
+    @property
+    def jobs(self) -> tuple[SparkFragment, ...]:
+        """The fragments that are Spark jobs."""
+        return tuple(fragment for fragment in self.fragments if isinstance(fragment, SparkFragment))
+
     def is_result(self, output: Output) -> bool:
         """Whether these rows are those that the query ends in."""
         return isinstance(self.ends_in, Rows) and output.edge == self.ends_in.edge
 
     def to_run(self) -> Plan:
         """Without what is of use to its initiator alone."""
-        fragments = tuple(msgspec.structs.replace(each, facts=None) for each in self.fragments)
+        fragments = tuple(
+            msgspec.structs.replace(each, facts=None) if isinstance(each, SparkFragment) else each
+            for each in self.fragments
+        )
         return msgspec.structs.replace(self, fragments=fragments, known_by={})

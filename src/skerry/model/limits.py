@@ -56,6 +56,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pending_queries: int = 1000
     cursor_lease_s: float = 300.0
     stop_s: float = 10.0
+    # for queries that still run at a member that is told to stop
+    drain_s: float = 30.0
     queries: int = 1000
     history_queries: int = 200
     jobs: int = 1000

@@ -18,9 +18,8 @@ from sqlglot import exp
 from skerry.model.fragment import Leaf
 from skerry.plan.capacity import Barred, answered, blocks_hosted, hosted
 from skerry.plan.fragments import Fragments
-from skerry.plan.mention import Mention, Shipment
-from skerry.plan.place import capacity_of, cheapest, common_ancestor, on_the_way
-from skerry.plan.reduce import signature
+from skerry.plan.mention import Mention, Shipment, signature
+from skerry.plan.place import Cost, capacity_of, cheapest, common_ancestor, on_the_way
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.blocks import as_scan
 from skerry.plan.rules.semijoin import JOB_S, Reducer
@@ -74,6 +73,10 @@ class _Alike:
         if member not in self._costs_s:
             self._costs_s[member] = total_s(self.nested.shipments(member))
         return self._costs_s[member]
+
+    def sent_bytes(self, member: str) -> float:
+        """Likewise."""
+        return sum(each.sent_bytes for each in once(self.nested.shipments(member)))
 
     def hosted(self, member: str) -> Counter[str]:
         """Fragments that members host for it, its own too."""
@@ -186,11 +189,11 @@ class Aparts:
                 found[host] = self._at_host(alike, host, root)
         if site.rules.strategy == "bottom-up" or alike.home:
             found = dict(list(found.items())[:1])
-        costs_s = {host: total_s(_shipments(answers)) for host, answers in found.items()}
-        if not costs_s:
+        costs = {host: total(_shipments(answers)) for host, answers in found.items()}
+        if not costs:
             return []
-        host = cheapest(costs_s, self._holders(alike.mentions[0]), site.data_members)
-        return found[host] if costs_s[host] < stays_s else []
+        host = cheapest(costs, self._holders(alike.mentions[0]), site.data_members)
+        return found[host] if costs[host].cost_s < stays_s else []
 
     def _at_host(self, alike: _Alike, host: str, root: str) -> list[Answer]:
         """Each with its own conditions, or all of them without, as one, if that costs less."""
@@ -206,7 +209,8 @@ class Aparts:
         shipment = self._reducer.shipment(variant, root, self._columns[mention.name], reduces)
         # Strategy bottom-up asks for no more than that fewer bytes travel on.
         job_s = 0.0 if alike.home and self._site.rules.strategy == "bottom-up" else JOB_S
-        shipment = dataclasses.replace(shipment, cost_s=shipment.cost_s + alike.cost_s(host) + job_s)
+        cost_s, sent_bytes = shipment.cost_s + alike.cost_s(host) + job_s, shipment.sent_bytes + alike.sent_bytes(host)
+        shipment = dataclasses.replace(shipment, cost_s=cost_s, sent_bytes=sent_bytes)
         return Answer(variant, shipment, sum(each.rows for each in once(alike.nested.shipments(root))))
 
     def _variant(self, alike: _Alike, mention: Mention, host: str, is_whole: bool) -> Mention:
@@ -251,6 +255,11 @@ def _shipments(answers: Sequence[Answer]) -> dict[str, Shipment]:
 
 def total_s(shipments: Mapping[str, Shipment]) -> float:
     return sum(each.cost_s for each in once(shipments))
+
+
+def total(shipments: Mapping[str, Shipment]) -> Cost:
+    each_once = once(shipments)
+    return Cost(sum(each.cost_s for each in each_once), sum(each.sent_bytes for each in each_once))
 
 
 def once(shipments: Mapping[str, Shipment]) -> Sequence[Shipment]:

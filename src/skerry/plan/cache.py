@@ -8,15 +8,23 @@ import msgspec
 import xxhash
 
 from skerry.model.errors import PeerError
-from skerry.model.fragment import Plan
+from skerry.model.fragment import Fragment, OperatorFragment, Plan, SparkFragment
 from skerry.model.limits import Limits
 
 
 def fingerprint(plan: Plan) -> str:
     """The plan_id that this plan must carry: of all that is run, whatever was guessed and said about it."""
-    # As a member that knows no other fields would encode the plan; those that are missing follow from the text.
-    run = [(e.id, e.member, e.sql, e.leaves, e.output, 0, 0, e.is_narrow, "", e.analyzes) for e in plan.fragments]
+    run = [_run(fragment) for fragment in plan.fragments]
     return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("", run, plan.ends_in, plan.schema_info, plan.parameters)))
+
+
+def _run(fragment: Fragment) -> tuple[object, ...]:
+    match fragment:
+        case SparkFragment() as e:
+            # As a member that knows no other fields would encode it; those that are missing follow from the text.
+            return (e.id, e.member, e.sql, e.leaves, e.output, 0, 0, e.is_narrow, "", e.analyzes)
+        case OperatorFragment() as e:
+            return (e.id, e.member, e.operator, e.leaves, e.output)
 
 
 class PlanCache:

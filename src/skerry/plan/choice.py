@@ -17,11 +17,11 @@ from skerry.plan.capacity import Barred, answered, at_once, blocks_hosted, crowd
 from skerry.plan.estimate import Estimate
 from skerry.plan.fragments import Fragments
 from skerry.plan.joining import Joiner
-from skerry.plan.mention import Mention, Shipment
+from skerry.plan.mention import Mention, Shipment, signature
 from skerry.plan.mentions import MAKE_BLOCKS, Mentions
-from skerry.plan.money import cost_text, partials_s, seconds_of
-from skerry.plan.place import Costs, bottom_up_places, bottom_up_reason, cheapest
-from skerry.plan.reduce import read_sources, signature
+from skerry.plan.money import cost_text, seconds_of
+from skerry.plan.place import Cost, Costs, bottom_up_places, bottom_up_reason, cheapest
+from skerry.plan.reduce import read_sources
 from skerry.plan.rest import rest_at, tables_in
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.prune import KeptParts
@@ -79,21 +79,17 @@ class Choice:
         self._known = ChainMap(self._mentions, self._aparts.mentions)
         self.result = result or Sizer(mentions.all, site.estimator).of(tree)
 
-    def best(self) -> tuple[str, dict[str, Shipment], str, float]:
+    def best(self) -> tuple[str, dict[str, Shipment], str, Cost]:
         """The member, what comes to it, why it is there, and the cost of that."""
         found = {member: self._at(member) for member in self._candidates()}
         each_once = {member: once(shipments) for member, shipments in found.items()}
         over = {member: self._crowded(member, shipments) for member, shipments in each_once.items()}
-        costs_s = {
-            member: sum(each.cost_s for each in shipments)
-            + self._costs.ship_s(member, self._site.initiator, self.result.size_bytes)
-            + partials_s(self._partials, member, self._costs)
-            for member, shipments in each_once.items()
-        }
+        costs = {member: self._cost(member, shipments) for member, shipments in each_once.items()}
+        costs_s = {member: cost.cost_s for member, cost in costs.items()}
         roomy = [member for member in found if not over[member] and costs_s[member] < float("inf")]
         self.has_room = bool(roomy)
         holders = self._holders()
-        wanted, root = self._cheapest(costs_s, holders, found), self._cheapest(costs_s, holders, roomy or found)
+        wanted, root = self._cheapest(costs, holders, found), self._cheapest(costs, holders, roomy or found)
         if costs_s[root] == float("inf"):
             raise _no_way(self._costs, holders, root, self._site.initiator)
         if over[wanted]:
@@ -101,15 +97,24 @@ class Choice:
             too_many = min(sum(each.values()) for each in over.values() if each)
             self.fewer = self._fewer(over[wanted], wanted, found[wanted], too_many)
         full = list(over[wanted]) if wanted != root or not roomy else []
-        costs_s = {member: costs_s[member] for member in roomy or found}
-        reason = self._reason(root, costs_s, each_once) + self._room_text(wanted, full)
+        among = {member: costs[member] for member in roomy or found}
+        reason = self._reason(root, among, each_once) + self._room_text(wanted, full)
         self.take(root)
-        return root, found[root], reason, costs_s[root]
+        return root, found[root], reason, costs[root]
 
-    def _cheapest(self, costs_s: Mapping[str, float], holders: Sequence[str], among: Iterable[str]) -> str:
+    def _cost(self, root: str, shipments: Sequence[Shipment]) -> Cost:
+        """Of all that comes to `root`, and of the result's way from there."""
+        costs, result = self._costs, (root, self._site.initiator, self.result.size_bytes)
+        partials = [(sender, root, size) for each in self._partials for sender, size in each.sent_bytes().items()]
+        return Cost(
+            sum(each.cost_s for each in shipments) + sum(costs.ship_s(*each) for each in (result, *partials)),
+            sum(each.sent_bytes for each in shipments) + sum(costs.sent_bytes(*each) for each in (result, *partials)),
+        )
+
+    def _cheapest(self, costs: Mapping[str, Cost], holders: Sequence[str], among: Iterable[str]) -> str:
         if self._site.rules.strategy == "bottom-up":
             return next(iter(among))
-        return cheapest({member: costs_s[member] for member in among}, holders, self._site.data_members)
+        return cheapest({member: costs[member] for member in among}, holders, self._site.data_members)
 
     def _fewer(
         self, full: Mapping[str, int], root: str, shipments: Mapping[str, Shipment], too_many: int
@@ -158,7 +163,7 @@ class Choice:
         self._mentions.update(self.joiner.groups(root))
         self._mentions.update(self._aparts.take(root))
 
-    def _reason(self, root: str, costs_s: Mapping[str, float], shipments: Mapping[str, Sequence[Shipment]]) -> str:
+    def _reason(self, root: str, costs: Mapping[str, Cost], shipments: Mapping[str, Sequence[Shipment]]) -> str:
         rules = self._site.rules
         if rules.root == "initiator":
             return "the client asked for the initiator"
@@ -167,13 +172,15 @@ class Choice:
         if rules.strategy == "bottom-up":
             site = self._site
             return bottom_up_reason(root, site.topology, self._holders(), site.initiator, site.data_members)
-        others = sorted((cost_s, member) for member, cost_s in costs_s.items() if member != root)
+        others = sorted((cost.cost_s, member) for member, cost in costs.items() if member != root)
         told: list[str] = []
-        for cost_s, member in [(costs_s[root], root), *others[:1]]:
+        for cost_s, member in [(costs[root].cost_s, root), *others[:1]]:
             size_bytes, mentions = self.result.size_bytes, self._mentions
             seconds = seconds_of(cost_s, member, shipments[member], self._partials, size_bytes, mentions, self._site)
             told.append(cost_text(cost_s, seconds))
         beside = f", {told[1]} at {others[0][1]}" if others else ""
+        if others and others[0][0] < costs[root].cost_s and costs[others[0][1]].sent_bytes > costs[root].sent_bytes:
+            beside += ", which sends more bytes"
         return f"the links take {told[0]}{beside}"
 
     def _holders(self) -> list[str]:
@@ -229,10 +236,34 @@ class Choice:
                 for name, shipment in found.items()
                 if name not in inside_moved and not _is_moved(self._known[name], sent)
             }
-        if not self._site.rules.has("joined"):
+        if self._site.rules.has("joined"):
+            blocks = [each for each in (self._known[name] for name in found) if each.block is not None]
+            found = self.joiner.at(member, found, blocks_hosted(member, blocks, self._grouping()))
+        return self._with_arriving(found, member)
+
+    def _with_arriving(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
+        """Whole tables that come to the member anyway give it their keys too: more rows may be worth reducing then."""
+        if not self._site.rules.has("semijoin"):
             return found
-        blocks = [each for each in (self._known[name] for name in found) if each.block is not None]
-        return self.joiner.at(member, found, blocks_hosted(member, blocks, self._grouping()))
+        sent = {name: each for name, each in found.items() if name in self._mentions}
+        whole = {name for name, each in sent.items() if not each.node.children and not each.node.ranges}
+        relied: set[str] = set()
+        for name, each in sent.items():
+            gains = self._reducer.asked(self._mentions[name], member) & whole - {name}
+            if not gains or name in relied or self._is_shared(name, found):
+                continue
+            arriving = frozenset(signature(found[other].node) for other in gains)
+            other = self._reducer.shipment(self._mentions[name], member, self._columns[name], True, arriving)
+            if other.cost.is_less(each.cost):
+                found = found | {name: other}
+                relied |= gains
+                whole.discard(name)
+        return found
+
+    def _is_shared(self, name: str, found: Mapping[str, Shipment]) -> bool:
+        """Do its rows travel for another mention too?"""
+        own = signature(found[name].node)
+        return any(signature(each.node) == own for other, each in found.items() if other != name)
 
     def _shared(self, found: dict[str, Shipment], member: str) -> dict[str, Shipment]:
         """Mentions of the same rows travel as one, unreduced, where that costs less than each reduced by itself."""

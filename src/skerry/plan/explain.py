@@ -14,7 +14,7 @@ import msgspec
 from skerry.catalog.topology import Topology
 from skerry.model.amounts import counted, size_text
 from skerry.model.config import Link
-from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Finish, Fragment, OperatorFragment, Plan, SparkFragment, TableLeaf
 
 _ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
 
@@ -62,7 +62,7 @@ def describe(
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
     if plan.left_out:
         found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
-    steps = finish_steps(plan)
+    steps = finish_steps(plan.finish)
     found["finish"] = {
         "member": initiator,
         "edge": plan.rows.edge,
@@ -104,7 +104,7 @@ def _link(link: Link) -> dict[str, Any]:
 
 
 def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | None) -> dict[str, Any]:
-    sql = fragment.sql
+    sql = fragment.sql if isinstance(fragment, SparkFragment) else ""
     reads: list[dict[str, Any]] = []
     for leaf in fragment.leaves:
         match leaf:
@@ -115,7 +115,12 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
                 sql = sql.replace(placeholder, f"edge_{edge}")
                 reads.append({"edge": edge, "from": list(senders)})
     found: dict[str, Any] = {"id": fragment.id, "member": fragment.member, "reads": reads}
-    found |= {"operators": list(fragment.facts.operators) if fragment.facts is not None else [], "sql": sql}
+    match fragment:
+        case SparkFragment():
+            told = fragment.facts.operators if fragment.facts is not None else ()
+            found |= {"operators": list(told), "sql": sql}
+        case OperatorFragment():
+            found["operators"] = finish_steps(fragment.operator)
     if fragment.reason:
         found["reason"] = fragment.reason
     found["output"] = _output(fragment, topology)
@@ -143,8 +148,7 @@ def _output(fragment: Fragment, topology: Topology | None) -> dict[str, Any]:
     return found
 
 
-def finish_steps(plan: Plan) -> list[str]:
-    finish = plan.finish
+def finish_steps(finish: Finish) -> list[str]:
     steps = ["merge" if finish.keys else "gather"]
     if finish.aggregate:
         steps.append("aggregate")
@@ -191,7 +195,7 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     lines = [
         f"fragment {fragment['id']} at {fragment['member']}: reads {'; '.join(reads) or 'nothing'}",
         *([f"    {', '.join(fragment['operators'])}"] if fragment["operators"] else []),
-        f"    {fragment['sql']}",
+        *([f"    {fragment['sql']}"] if "sql" in fragment else ["    by the member itself"]),
     ]
     if "reason" in fragment:
         lines.append(f"    because {fragment['reason']}")

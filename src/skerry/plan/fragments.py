@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Output
+from skerry.model.fragment import EdgeLeaf, Leaf, Output, SparkFragment
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
 from skerry.plan.egress import EgressRules
@@ -34,7 +34,7 @@ class Fragments:
     def __init__(self, nonce: str, limits: Limits, egress: EgressRules | None = None) -> None:
         self.limits = limits
         self._egress = egress
-        self.fragments: list[Fragment] = []
+        self.fragments: list[SparkFragment] = []
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
         self.mentions: Mapping[str, Mention] = {}

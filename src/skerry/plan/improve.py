@@ -18,7 +18,7 @@ from skerry.plan.joining import Joiner
 from skerry.plan.known import table_text
 from skerry.plan.mention import Shipment
 from skerry.plan.mentions import Mentions, read_scopes
-from skerry.plan.place import Costs
+from skerry.plan.place import Cost, Costs
 from skerry.plan.rest import rest_at
 from skerry.plan.rules.answers import asked
 from skerry.plan.rules.arms import put_arms
@@ -68,7 +68,7 @@ class _Draft:
     root: str
     shipments: Mapping[str, Shipment]
     reason: str
-    cost_s: float
+    cost: Cost
     result: Estimate
     has_room: bool
     barred: Barred
@@ -126,7 +126,10 @@ def _draft(
             break
         barred, tree = fewer, tree.copy()
     roomy = [each for each in found if each.has_room]
-    return min(roomy, key=lambda each: each.cost_s) if roomy else found[-1]
+    best = roomy[0] if roomy else found[-1]
+    for each in roomy[1:]:
+        best = each if each.cost.is_less(best.cost) else best
+    return best
 
 
 def _best_draft(
@@ -238,4 +241,5 @@ def _doubt_s(draft: _Draft, name: str, site: Site) -> float:
 
 
 def _is_better(other: _Draft, best: _Draft, doubt_s: float = 0.0) -> bool:
-    return (other.has_room or not best.has_room) and other.cost_s + doubt_s < best.cost_s - _SAVES_S
+    doubted = Cost(other.cost.cost_s + doubt_s + _SAVES_S, other.cost.sent_bytes)
+    return (other.has_room or not best.has_room) and doubted.is_less(best.cost)

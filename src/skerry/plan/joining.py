@@ -187,8 +187,9 @@ class Joiner:
         group = self._mention(from_, piece, mentions, shipments, full)
         columns = [column.name for column in group.scan.table.columns]
         shipment = self._reducer.shipment(group, receiver, columns, self._site.rules.has("semijoin"))
-        inputs_s = sum(each.cost_s for each in shipments)
-        return group, dataclasses.replace(shipment, cost_s=shipment.cost_s + inputs_s)
+        cost_s = shipment.cost_s + sum(each.cost_s for each in shipments)
+        sent_bytes = shipment.sent_bytes + sum(each.sent_bytes for each in shipments)
+        return group, dataclasses.replace(shipment, cost_s=cost_s, sent_bytes=sent_bytes)
 
     def _mention(
         self,

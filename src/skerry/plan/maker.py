@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from skerry.model.config import Leaves
-from skerry.model.fragment import Facts, Fragment, Leaf, Output, TableLeaf
+from skerry.model.fragment import Facts, Leaf, Output, SparkFragment, TableLeaf
 from skerry.plan.egress import EgressRules
 from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
@@ -69,7 +69,7 @@ def make_fragment(
     reason: str = "",
     analyzes: str = "",
     egress: EgressRules | None = None,
-) -> Fragment:
+) -> SparkFragment:
     """The fragment that runs `tree`, in which placeholders stand for the leaves."""
     seen = _Seen(tree)
     facts = Facts(
@@ -79,7 +79,7 @@ def make_fragment(
         scan=_scan(tree, leaves),
         done=_done(tree, member, leaves, egress),
     )
-    return Fragment(
+    return SparkFragment(
         number,
         member,
         render(tree),

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -16,6 +19,8 @@ from skerry.plan.condition import Condition
 from skerry.plan.estimate import Estimate
 from skerry.plan.known import name_of, table_text
 from skerry.plan.observed import digest, scan_key, texts_of
+from skerry.plan.place import Cost
+from skerry.sql.dialect import render
 from skerry.sql.scope import Scope, Source
 from skerry.sql.statement import Scan
 
@@ -89,20 +94,79 @@ class Node:
         """The names of what its parts would send."""
         return _node_keys(self)
 
+    @cached_property
+    def rows_text(self) -> str:
+        """Equal for nodes of the same rows, whatever is computed from them."""
+        mention, block = self.mention, self.mention.block
+        filters = [mention.name if each.subquery else each.text for each in mention.conditions]
+        below = sorted(f"{pairs}={child.rows_text}" for pairs, child in self.children)
+        below += sorted(f"{pair} in the range of {other.rows_text}" for pair, other in self.ranges)
+        if mention.is_set:
+            filters.append("set")
+        if block is not None and not block.is_stable:
+            filters.append(mention.name)  # another one's rows may be others, however alike they are
+        table = mention.scan.table
+        of = f"({block.text})" if block is not None else f"{table.member}.{table.name}"
+        return f"{of}[{' AND '.join(filters)}]({', '.join(below)})"
+
 
 @dataclass(frozen=True)
 class Shipment:
-    """How a mention comes to a member, with these columns of it."""
+    """How a mention comes to a member, with these columns of it.
+
+    `sent_bytes`: over links, of its rows and of all that goes ahead of them.
+    """
 
     node: Node
     cost_s: float
     rows: float
     size_bytes: float
     columns: tuple[str, ...]
+    sent_bytes: float
+
+    @property
+    def cost(self) -> Cost:
+        return Cost(self.cost_s, self.sent_bytes)
 
 
 def is_key(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal(")
+
+
+def distinct_rows(estimate: Estimate, columns: Sequence[str]) -> float:
+    """Rows that differ in these columns."""
+    known = (estimate.columns.get(column.lower()) for column in columns)
+    return min(estimate.rows, math.prod(each.ndv if each is not None else estimate.rows for each in known))
+
+
+def sent_rows(node: Node, columns: Sequence[str]) -> float:
+    """Rows that travel: of a set those that differ."""
+    return distinct_rows(node.estimate, columns) if node.mention.is_set else node.estimate.rows
+
+
+def width_of(estimate: Estimate, columns: Sequence[str]) -> float:
+    """Bytes of these columns of a row."""
+    known = estimate.columns
+    return sum(known[name.lower()].width_bytes if name.lower() in known else 24.0 for name in columns)
+
+
+def signature(node: Node) -> str:
+    """Equal for mentions of which the same rows travel."""
+    computed = [f"{name}: {render(value)}" for name, value in node.mention.computed.items()]
+    return f"{node.rows_text} with {', '.join(computed)}" if computed else node.rows_text
+
+
+class Arriving(NamedTuple):
+    """What comes to a member anyway, by signature: its keys need not come there again."""
+
+    member: str
+    rows: frozenset[str]
+
+    def has(self, node: Node, member: str) -> bool:
+        return member == self.member and bool(self.rows) and signature(node) in self.rows
+
+
+NOTHING = Arriving("", frozenset())
 
 
 def _mention_keys(mention: Mention) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import msgspec
 import xxhash
 from sqlglot import exp
 
-from skerry.model.fragment import EdgeLeaf, Fragment, Plan, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, Plan, TableLeaf
 from skerry.model.table import TablePart
 from skerry.sql.dialect import render
 from skerry.sql.push import split
@@ -171,7 +171,9 @@ def _key(
     key_of: Callable[[Fragment], str],
     version_of: VersionOf,
 ) -> str:
-    if fragment.facts is None or not set(parameters).isdisjoint(fragment.facts.markers):
+    if isinstance(fragment, OperatorFragment) or fragment.facts is None:
+        return ""
+    if not set(parameters).isdisjoint(fragment.facts.markers):
         return ""  # other values, other rows
     sql, inputs = fragment.sql, []
     for number, leaf in enumerate(fragment.leaves):

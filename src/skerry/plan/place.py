@@ -6,6 +6,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from skerry.catalog.topology import ROUTE_BYTES, S_PER_USD, Topology, byte_s
 from skerry.model.errors import ConfigError
@@ -14,6 +15,26 @@ from skerry.model.errors import ConfigError
 _MBIT, _WAIT_S = 100.0, 0.001
 # An edge is a channel with its schema and its end, whatever its rows.
 EDGE_BYTES = 1_500
+# Costs, or bytes, that differ by no more than this are the same: sizes are estimates, and so is what a job takes.
+SAME_SHARE = 0.05
+
+
+class Cost(NamedTuple):
+    """What a plan, or a part of one, takes: seconds, money counted as such, and bytes over links."""
+
+    cost_s: float
+    sent_bytes: float
+
+    def is_same(self, other: Cost) -> bool:
+        """May bytes decide between the two?"""
+        return abs(self.cost_s - other.cost_s) <= SAME_SHARE * min(self.cost_s, other.cost_s)
+
+    def is_less(self, other: Cost) -> bool:
+        """Fewer seconds; where these are the same, fewer bytes, if they are not the same as well."""
+        least, most = sorted((self.sent_bytes, other.sent_bytes))
+        if self.is_same(other) and least < (1 - SAME_SHARE) * most:
+            return self.sent_bytes < other.sent_bytes
+        return self.cost_s < other.cost_s
 
 
 class Costs:
@@ -22,44 +43,52 @@ class Costs:
     def __init__(self, topology: Topology | None = None, s_per_usd: float = S_PER_USD) -> None:
         self._topology = topology
         self._s_per_usd = s_per_usd
-        self._known: dict[tuple[str, str], tuple[float, float]] = {}
+        self._known: dict[tuple[str, str], tuple[float, float, float]] = {}
 
     def ship_s(self, sender: str, receiver: str, size_bytes: float) -> float:
         """Infinite when no link leads there."""
         if sender == receiver:
             return 0.0
-        each_s, wait_s = self._route(sender, receiver)
+        each_s, wait_s, _ = self._route(sender, receiver)
         return (size_bytes + EDGE_BYTES) * each_s + wait_s
 
-    def _route(self, sender: str, receiver: str) -> tuple[float, float]:
+    def sent_bytes(self, sender: str, receiver: str, size_bytes: float) -> float:
+        """Over all links of the route; infinite likewise."""
+        return (size_bytes + EDGE_BYTES) * self._route(sender, receiver)[2] if sender != receiver else 0.0
+
+    def _route(self, sender: str, receiver: str) -> tuple[float, float, float]:
+        """Seconds for each byte, seconds of waiting, links."""
         known = self._known.get((sender, receiver))
         if known is None:
             known = self._known[sender, receiver] = self._links(sender, receiver)
         return known
 
-    def _links(self, sender: str, receiver: str) -> tuple[float, float]:
+    def _links(self, sender: str, receiver: str) -> tuple[float, float, float]:
         if self._topology is None:
-            return 8 / (_MBIT * 1e6), _WAIT_S
+            return 8 / (_MBIT * 1e6), _WAIT_S, 1.0
         try:
             route = self._topology.route(sender, receiver)
         except ConfigError:
-            return math.inf, math.inf
+            return math.inf, math.inf, math.inf
         each_s = wait_s = 0.0
         for one, other in itertools.pairwise(route):
             link = self._topology.link(one, other)
             each_s += byte_s(link, self._s_per_usd) if link else 8 / (_MBIT * 1e6)
             wait_s += link.ms / 1000 if link else _WAIT_S
-        return each_s, wait_s
+        return each_s, wait_s, float(len(route) - 1)
 
 
-def cheapest(costs_s: Mapping[str, float], holders: Sequence[str], members: Sequence[str]) -> str:
+def cheapest(costs: Mapping[str, Cost], holders: Sequence[str], members: Sequence[str]) -> str:
     """The member with the least cost; ties go to one that holds rows (another may be down), then to the first."""
 
     def rank(member: str) -> tuple[float, bool, int]:
         # Estimates are no finer than this.
-        return round(costs_s[member], 6), member not in holders, members.index(member)
+        return round(costs[member].cost_s, 6), member not in holders, members.index(member)
 
-    return min(costs_s, key=rank)
+    best, *others = sorted(costs, key=rank)
+    for each in others:
+        best = each if costs[each].is_less(costs[best]) else best
+    return best
 
 
 def common_ancestor(

@@ -15,15 +15,13 @@ from skerry.plan.condition import Condition
 from skerry.plan.estimate import held_row_bytes, row_bytes
 from skerry.plan.fragments import Fragments
 from skerry.plan.known import groups_key
-from skerry.plan.mention import Mention, Node
+from skerry.plan.mention import Mention, Node, distinct_rows, sent_rows, signature, width_of
 from skerry.plan.partials import cast
 from skerry.plan.placeholders import hint_broadcasts, replace_tables
 from skerry.plan.remembered import sent_keys
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Input, Joined
-from skerry.plan.rules.semijoin import distinct_rows, sent_rows, width_of
 from skerry.plan.source import Source
-from skerry.sql.statement import render
 from skerry.sql.types import decimal_of
 from skerry.sql.walk import find_all
 from skerry.sql.width import only_copies
@@ -36,23 +34,6 @@ def columns_of(mention: Mention, names: Sequence[str]) -> tuple[Column, ...]:
     """In the table's order."""
     wanted = {name.lower() for name in names}
     return tuple(column for column in mention.scan.table.columns if column.name.lower() in wanted)
-
-
-def signature(node: Node) -> str:
-    """Equal for mentions of which the same rows travel."""
-    mention = node.mention
-    filters = [mention.name if each.subquery else each.text for each in mention.conditions]
-    below = sorted(f"{pairs}={signature(child)}" for pairs, child in node.children)
-    below += sorted(f"{pair} in the range of {signature(other)}" for pair, other in node.ranges)
-    table = mention.scan.table
-    if mention.is_set:
-        filters.append("set")
-    filters += [f"{name}: {render(value)}" for name, value in mention.computed.items()]
-    if mention.block is not None and not mention.block.is_stable:
-        filters.append(mention.name)  # another one's rows may be others, however alike they are
-    if mention.block is not None:
-        return f"({mention.block.text})[{' AND '.join(filters)}]({', '.join(below)})"
-    return f"{table.member}.{table.name}[{' AND '.join(filters)}]({', '.join(below)})"
 
 
 def read_sources(
@@ -327,15 +308,13 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
         if part.member == member
     ]
     if remote:
-        edge = builder.edge()
-        for part in remote:
-            own: list[Leaf] = []
-            tree = _bounds(reduced_select(builder, node, part, [known], own))
-            output = Output(edge, member, through_driver=True)
-            size_bytes = int(2 * width_of(node.estimate, [known.name]))
-            reason = f"{_called(node.mention)} is there; its least and greatest {known.name} spare other rows the way"
-            builder.add_copies(part.member, tree, tuple(own), output, 1, size_bytes, part, node.mention, reason)
-        leaf = EdgeLeaf(builder.placeholder(), edge, columns, tuple(part.member for part in remote))
+        of = f"{signature(node)}: least and greatest {known.name}"
+        leaf = builder.arrived(member, of, columns, is_keys=False)
+        if leaf is None:
+            edge, senders = builder.edge(), tuple(part.member for part in remote)
+            for part in remote:
+                _add_bounds(builder, node, part, known, Output(edge, member, through_driver=True))
+            leaf = builder.arrives(member, of, edge, columns, senders, is_keys=False)
         leaves.append(leaf)
         names = [exp.column(each.name, quoted=True) for each in columns]
         queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
@@ -344,6 +323,14 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
         union = exp.union(union, query, distinct=False, copy=False)
     whole = exp.select(_aliased("min", _LOW, _LOW), _aliased("max", _HIGH, _HIGH))
     return whole.from_(exp.Subquery(this=union, alias=exp.TableAlias(this=exp.to_identifier("bounds"))))
+
+
+def _add_bounds(builder: Fragments, node: Node, part: TablePart, column: Column, output: Output) -> None:
+    leaves: list[Leaf] = []
+    tree = _bounds(reduced_select(builder, node, part, [column], leaves))
+    size_bytes = int(2 * width_of(node.estimate, [column.name]))
+    reason = f"{_called(node.mention)} is there; its least and greatest {column.name} spare other rows the way"
+    builder.add_copies(part.member, tree, tuple(leaves), output, 1, size_bytes, part, node.mention, reason)
 
 
 def _bounds(select: exp.Select) -> exp.Select:

@@ -11,9 +11,9 @@ from sqlglot import exp
 
 from skerry.plan.fragments import Fragments
 from skerry.plan.joining import Joiner
-from skerry.plan.mention import Mention, Shipment
+from skerry.plan.mention import Mention, Shipment, signature
 from skerry.plan.mentions import Mentions, free_prefix, read_scopes
-from skerry.plan.reduce import columns_of, signature
+from skerry.plan.reduce import columns_of
 from skerry.plan.rules import Rules
 from skerry.plan.rules.arms import without_arms
 from skerry.plan.rules.computed import compute_at_source

@@ -15,7 +15,7 @@ from skerry.plan.estimate import Estimator, part_rows, row_bytes
 from skerry.plan.grouping import Block, rows_of
 from skerry.plan.partial_cost import PartsOf, pays
 from skerry.plan.partial_plan import AtSite, replaced, strewn
-from skerry.plan.place import Costs, Rooms
+from skerry.plan.place import Cost, Costs, Rooms
 from skerry.plan.rules.topn import rows_wanted, top_rows
 from skerry.plan.site import Site
 from skerry.plan.topn_sets import bounded_operands
@@ -106,8 +106,9 @@ def _over(query: Query, root: exp.Expr, found: Sequence[AtSite]) -> Query:
 def cheaper(one: Plan, other: Plan, site: Site) -> Plan:
     """The plan whose edges cost less by their estimates; the second if there is nothing in it."""
     costs = Costs(site.topology)
-    one_s, other_s = (
-        sum(costs.ship_s(each.member, each.output.receiver, each.estimated_bytes) for each in plan.fragments)
-        for plan in (one, other)
-    )
-    return one if one_s < other_s else other
+
+    def cost(plan: Plan) -> Cost:
+        sent = [(each.member, each.output.receiver, each.estimated_bytes) for each in plan.fragments]
+        return Cost(sum(costs.ship_s(*each) for each in sent), sum(costs.sent_bytes(*each) for each in sent))
+
+    return one if cost(one).is_less(cost(other)) else other

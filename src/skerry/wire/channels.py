@@ -211,7 +211,9 @@ class ChannelIn:
         if frame.kind == BATCH:
             self.received_bytes += frame.size_bytes
             header, body = split_batch(frame)
-            if not self._receiver.is_new(header, len(body)) or self._is_over:
+            # Nobody wants what was under way when the channel was stopped or failed.
+            is_unwanted = self._is_over and not self._receiver.is_complete
+            if is_unwanted or not self._receiver.is_new(header, len(body)):
                 return
             if header.rows:
                 self.append(header, body)

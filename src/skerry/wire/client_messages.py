@@ -137,7 +137,7 @@ class ClientQueriesReply(Message, frozen=True):
 
 
 class MemberState(msgspec.Struct, frozen=True, array_like=True):
-    """state: "starting", "up" or "down"."""
+    """state: "up", "down" or "unknown"; of the member that answers "up" or "stopping"."""
 
     name: str
     address: str

@@ -36,8 +36,17 @@ _SCRATCH_BYTES = 32 * 1024
 _JOIN_BYTES = 16 * 1024  # below this one copy is cheaper than one more buffer to write
 _ALIGNMENT_BYTES = 64
 
+
+class _Decoders(dict[int, msgspec.msgpack.Decoder[Message]]):
+    """A kind's decoder, made at its first message: a client, or a Spark task, meets few of them."""
+
+    def __missing__(self, kind: int) -> msgspec.msgpack.Decoder[Message]:
+        decoder = self[kind] = msgspec.msgpack.Decoder(KINDS[kind])
+        return decoder
+
+
 _encoder = msgspec.msgpack.Encoder()
-_decoders = {kind: msgspec.msgpack.Decoder(message) for kind, message in KINDS.items()}
+_decoders = _Decoders()
 # Besides its own errors msgspec lets these through: depth, map keys that cannot be hashed, dates out of range.
 _DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, ValueError, TypeError, OverflowError)
 

@@ -16,8 +16,9 @@ from skerry.model.errors import ConfigError, InternalError, Overloaded, PeerErro
 from skerry.model.limits import Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
 from skerry.wire.frames import ConnectionLost, decode
+from skerry.wire.greeting import choose_version
 from skerry.wire.messages import Hello, Welcome
-from skerry.wire.session import Identity, choose_version
+from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection
 from skerry.wire.tls import MEMBER_KINDS, Tls, check_member
 

@@ -18,6 +18,7 @@ from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.channel import ChannelEnd, ChannelSender, Phase
 from skerry.wire.codec import CODECS, decode_schema, recode_batch
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_batch_frame, size_of
+from skerry.wire.greeting import make_hello
 from skerry.wire.messages import (
     ChannelGone,
     ChannelOk,
@@ -31,7 +32,7 @@ from skerry.wire.messages import (
     StopSending,
 )
 from skerry.wire.peers import backoff_s
-from skerry.wire.session import Identity, make_hello
+from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from skerry.wire.tls import Tls
 from skerry.wire.values import error_of

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, VersionError
+from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError
 from skerry.model.limits import Limits
 from skerry.model.transitions import Machine, staying
 from skerry.wire.frames import (
@@ -26,17 +26,7 @@ from skerry.wire.frames import (
     encode_numbered,
     size_of,
 )
-from skerry.wire.messages import (
-    CONTROL_VERSIONS,
-    PROTOCOL_VERSIONS,
-    Goodbye,
-    Hello,
-    Message,
-    Ping,
-    Pong,
-    Refused,
-    Welcome,
-)
+from skerry.wire.messages import CONTROL_VERSIONS, Goodbye, Hello, Message, Ping, Pong, Refused, Welcome
 from skerry.wire.values import error_of
 
 # A receiver acks at the latest after so many messages, long before the sender's bound is reached.
@@ -138,37 +128,6 @@ class PeerLost(msgspec.Struct, frozen=True):
 
 
 Instruction = Transmit | Deliver | PeerUp | PeerBack | Unlink | PeerLost
-
-
-def make_hello(identity: Identity, kind: str, credentials: str = "") -> Hello:
-    """The first frame of a connection that is not a control connection."""
-    return Hello(
-        kind, _spoken(kind), identity.cluster, identity.member, identity.epoch, credentials, 0, identity.release
-    )
-
-
-def choose_version(hello: Hello, identity: Identity) -> int:
-    """The newest version in common; raises what to refuse the connection with."""
-    # A client is told whom it reached; it need not know the cluster's name beforehand.
-    if hello.cluster != identity.cluster and (hello.cluster or hello.kind != "client"):
-        raise PeerError(f"this is a member of cluster {identity.cluster!r}, not of {hello.cluster[:100]!r}")
-    spoken = _spoken(hello.kind)
-    common = set(hello.versions) & set(spoken)
-    if not common:
-        raise VersionError(
-            f"{hello.member[:100]} speaks protocol versions {_listed(hello.versions)} and"
-            f" {identity.member} {_listed(spoken)}",
-            suggestion="update the older of the two",
-        )
-    return max(common)
-
-
-def _spoken(kind: str) -> tuple[int, ...]:
-    return CONTROL_VERSIONS if kind == "control" else PROTOCOL_VERSIONS
-
-
-def _listed(versions: Sequence[int]) -> str:
-    return ", ".join(map(str, versions[:10])) or "none"
 
 
 class Session:

@@ -189,6 +189,13 @@ def test_rows_as_frames(cluster: LocalCluster) -> None:
         assert isinstance(rest, polars.DataFrame)
         assert rest["id"].to_list() == list(range(10, FEW))
         assert isinstance(connection.cursor().execute(sql).fetch_arrow_table(), pa.Table)
+        some = "SELECT decimal, timestamp, array(1, NULL) AS list, named_struct('x', 1.5D) AS struct FROM kinds"
+        assert dict(polars.read_database(some, connection).schema) == {
+            "decimal": polars.Decimal(10, 2),
+            "timestamp": polars.Datetime("us", "UTC"),
+            "list": polars.List(polars.Int32()),
+            "struct": polars.Struct({"x": polars.Float64()}),
+        }
 
 
 def test_reads_run_again_at_another_member(sail_engine: Engine, tmp_path: Path) -> None:

@@ -173,6 +173,7 @@ def test_types_from_text() -> None:
     ("url", "args"),
     [
         ("skerry://h:1/oslo", (["skerry://h:1/oslo"], {})),
+        ("skerry://h/oslo", (["skerry://h/oslo"], {})),
         ("skerry://h:1?timeout_s=2", (["skerry://h:1/"], {"timeout_s": 2.0})),
         ("skerry+tls://h:1?authority=ca.pem", (["skerry+tls://h:1/"], {"tls": {"authority": "ca.pem"}})),
     ],
@@ -181,7 +182,7 @@ def test_urls(url: str, args: object) -> None:
     assert SkerryDialect().create_connect_args(sqlalchemy.make_url(url)) == args
 
 
-@pytest.mark.parametrize("url", ["skerry://h", "skerry://h:1?color=red", "skerry://h:1?resume_s=long"])
+@pytest.mark.parametrize("url", ["skerry:///oslo", "skerry://h:1?color=red", "skerry://h:1?resume_s=long"])
 def test_wrong_urls(url: str) -> None:
     with pytest.raises(exc.ArgumentError):
         SkerryDialect().create_connect_args(sqlalchemy.make_url(url))

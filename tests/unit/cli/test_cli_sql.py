@@ -305,3 +305,36 @@ def test_on_a_terminal_progress_is_shown_and_ctrl_c_ends_the_query(member: Scrip
     assert "bergen→oslo 1.5 MB" in shown.decode()
     assert member.of(ClientStatus)
     assert member.wait_for(ClientClose)[0].query == member.of(ClientExecute)[0].query
+
+
+def test_at_the_prompt_ctrl_c_ends_the_query_and_keeps_the_prompt(member: ScriptedMember) -> None:
+    master, terminal = pty.openpty()
+    command = [sys.executable, "-m", "skerry", "sql", member.url]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, env=environment)
+    os.close(terminal)
+    shown = b""
+
+    def read_until(text: bytes) -> None:
+        nonlocal shown
+        while text not in shown:
+            shown += os.read(master, 1000)
+        shown = shown.partition(text)[2]
+
+    try:
+        read_until(b"oslo>")
+        os.write(master, b"slow;\r")
+        read_until(b"fragments 1/2")
+        process.send_signal(signal.SIGINT)
+        read_until(b"cancelled")
+        read_until(b"oslo>")
+        os.write(master, b"SELECT * FROM cities;\r")
+        read_until(b"(2 rows, ")
+        os.write(master, b"\\q\r")
+        assert process.wait(WAIT_S) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    slow, _ = (query for query in member.of(ClientExecute) if query.sql in ("slow", "SELECT * FROM cities"))
+    assert slow.query in [closed.query for closed in member.of(ClientClose)]

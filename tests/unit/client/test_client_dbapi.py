@@ -67,6 +67,7 @@ def test_every_error_has_its_class() -> None:
         201: skerry.OperationalError,
         300: skerry.OperationalError,
         301: skerry.OperationalError,
+        302: skerry.OperationalError,
         400: skerry.OperationalError,
         401: skerry.OperationalError,
         500: skerry.InternalError,

@@ -12,7 +12,7 @@ import pytest
 import skerry
 from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.client.links import only_reads
-from skerry.model.errors import Cancelled, SiteError
+from skerry.model.errors import Cancelled, SiteError, SiteStopping
 from skerry.model.ids import QueryId
 from skerry.wire.client_messages import (
     ClientAttach,
@@ -364,3 +364,25 @@ def test_a_schema_that_changes_between_connections_is_the_members_fault() -> Non
         pytest.raises(skerry.OperationalError, match="its columns changed"),
     ):
         connection.cursor().execute("q").fetchall()
+
+
+def test_reads_run_elsewhere_when_the_member_is_stopping() -> None:
+    def stopping(member: str) -> Failure:
+        return Failure(SiteStopping.code, f"site {member} is stopping; ask another member", member)
+
+    # A site that the member needs is no reason to ask somebody else.
+    here = Answers({"SELECT n": stopping("oslo"), "DELETE n": stopping("oslo"), "SELECT m": stopping("tromso")})
+    with member_with(here) as first, member_with(Answers({"SELECT n": NUMBERS}, name="bergen")) as second:
+        here.members = (
+            MemberState("oslo", f"127.0.0.1:{first.port}", "data", "stopping"),
+            MemberState("bergen", f"127.0.0.1:{second.port}", "data", "up"),
+        )
+        with skerry.connect(first.url, retry="reads") as connection:
+            for sql, site in (("DELETE n", "oslo"), ("SELECT m", "tromso")):
+                with pytest.raises(skerry.OperationalError, match=f"site {site} is stopping"):
+                    connection.cursor().execute(sql)
+            cursor = connection.cursor()
+            assert cursor.execute("SELECT n").fetchall() == EVERY
+            assert cursor.query_id.initiator == connection.member == "bergen"
+        with skerry.connect(first.url) as connection, pytest.raises(skerry.OperationalError, match="is stopping"):
+            connection.cursor().execute("SELECT n")

@@ -11,7 +11,7 @@ import pyarrow as pa
 from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Entry, Spool
 from skerry.member.faults import Patience
-from skerry.model.fragment import EdgeLeaf, Fragment, Output, Plan, Rows, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Output, Plan, Rows, SparkFragment, TableLeaf
 from skerry.model.ids import QueryId
 from skerry.model.limits import MIB, Limits
 from skerry.model.table import Column
@@ -35,11 +35,13 @@ def plan_of(*members: str, initiator: str = "oslo") -> Plan:
     """The first member runs the rest (its fragment has the highest number), the others send it their scans."""
     root, *scanning = members
     fragments = [
-        Fragment(number, member, f"SELECT * FROM leaf_{number}", (TableLeaf(f"leaf_{number}", "t"),), Output(1, root))
+        SparkFragment(
+            number, member, f"SELECT * FROM leaf_{number}", (TableLeaf(f"leaf_{number}", "t"),), Output(1, root)
+        )
         for number, member in enumerate(scanning, 1)
     ]
     leaves = (EdgeLeaf("leaf_0", 1, SCHEMA.columns, tuple(scanning)),) if scanning else ()
-    fragments.append(Fragment(len(members), root, "SELECT * FROM leaf_0", leaves, Output(2, initiator)))
+    fragments.append(SparkFragment(len(members), root, "SELECT * FROM leaf_0", leaves, Output(2, initiator)))
     info = {f"{member}.t": 7 for member in members}
     return sealed(Plan("", tuple(fragments), Rows(2, (root,)), info))
 

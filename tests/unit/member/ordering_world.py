@@ -20,7 +20,7 @@ from skerry.member import clock
 from skerry.member.inputs import Inputs
 from skerry.member.resources import Resources
 from skerry.member.server import Member
-from skerry.model.fragment import Fragment, Plan
+from skerry.model.fragment import Plan, SparkFragment
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.table import Column
@@ -30,6 +30,7 @@ from skerry.spark.source import SourceSpec, read_share
 from skerry.testing.ports import free_ports
 from skerry.wire.channels import data_handler
 from skerry.wire.frames import encode_batch_frame
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Batch,
@@ -50,7 +51,7 @@ from skerry.wire.messages import (
     Schema,
     Started,
 )
-from skerry.wire.session import Identity, make_hello
+from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from tests.unit.member.member_samples import ARROW, PATIENCE, SCHEMA, entry_of, execute_of, plan_of, rows_of, sealed
 from tests.unit.member.ordering_table import TABLE, Event, Row, State
@@ -351,7 +352,7 @@ def entries_of(spool):  # type: ignore[no-untyped-def]
 
 
 def _through_driver(plan: Plan) -> Plan:
-    def change(fragment: Fragment) -> Fragment:
+    def change(fragment: SparkFragment) -> SparkFragment:
         output = msgspec.structs.replace(fragment.output, through_driver=True)
         return msgspec.structs.replace(fragment, output=output)
 

@@ -8,7 +8,7 @@ import pytest
 
 from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.model.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
-from skerry.model.fragment import Fragment, Output, Plan, Rows, TableLeaf
+from skerry.model.fragment import Output, Plan, Rows, SparkFragment, TableLeaf
 from skerry.model.limits import Limits
 from skerry.model.table import Column
 from skerry.wire.messages import (
@@ -223,7 +223,7 @@ def test_only_the_root_tells_the_columns_and_only_once() -> None:
 def parts_plan() -> Plan:
     """The same at two members, gathered by the initiator."""
     fragments = [
-        Fragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, "oslo"))
+        SparkFragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, "oslo"))
         for number, member in ((1, "bergen"), (2, "tromso"))
     ]
     return sealed(Plan("", tuple(fragments), Rows(1, ("bergen", "tromso")), {}))

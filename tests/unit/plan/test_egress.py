@@ -9,7 +9,7 @@ from metamorphic.reading import parse_fragment
 from skerry.catalog.topology import Topology
 from skerry.config import Leaves, Link
 from skerry.model.errors import UserError
-from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Output, Plan, Rows, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Leaf, Output, Plan, Rows, SparkFragment, TableLeaf
 from skerry.model.table import Column
 from skerry.plan.egress import ColumnsOf, EgressRules, check_egress, egress_rules
 from skerry.plan.maker import make_fragment
@@ -38,7 +38,9 @@ def leaving(sql: str, mark: str, at: str = "bergen", columns_of: ColumnsOf = unk
     check_egress(plan, egress)
 
 
-def made(number: int, member: str, sql: str, leaves: tuple[Leaf, ...], output: Output, egress: EgressRules) -> Fragment:
+def made(
+    number: int, member: str, sql: str, leaves: tuple[Leaf, ...], output: Output, egress: EgressRules
+) -> SparkFragment:
     tree = parse_fragment(sql)
     assert tree is not None, sql
     return make_fragment(number, member, tree, leaves, output, egress=egress)
@@ -194,7 +196,7 @@ def test_what_was_allowed_out_may_go_on() -> None:
 
 def test_of_a_fragment_that_tells_nothing_the_worst_is_taken() -> None:
     groups = "SELECT count(*) AS a FROM T"
-    silent = Fragment(1, "oslo", groups, (TableLeaf("T", "secret"),), Output(1, "bergen"))
+    silent = SparkFragment(1, "oslo", groups, (TableLeaf("T", "secret"),), Output(1, "bergen"))
     with pytest.raises(UserError, match="rows of secret that are not aggregated from oslo to bergen"):
         check_egress(Plan("", (silent,), Rows(1, ("oslo",)), {}), rules(secret="aggregated"))
 
@@ -215,7 +217,7 @@ def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
     )
     topology = Topology(msgspec.structs.replace(CONFIG, links=links))
     fragments = tuple(
-        Fragment(number, "oslo", "SELECT 1", (), Output(number, to), 10, size)
+        SparkFragment(number, "oslo", "SELECT 1", (), Output(number, to), 10, size)
         for number, to, size in ((1, "bergen", 400), (2, "tromso", 601), (3, "oslo", 5_000))
     )
     plan = Plan("", fragments, Rows(3, ("oslo",)), {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metamorphic.reading import parse_fragment
-from skerry.model.fragment import EdgeLeaf, Facts, Fragment, Leaf, Output, TableLeaf
+from skerry.model.fragment import EdgeLeaf, Facts, Leaf, Output, SparkFragment, TableLeaf
 from skerry.plan.cache import fingerprint
 from skerry.plan.explain import describe
 from skerry.plan.maker import make_fragment
@@ -14,7 +14,7 @@ from tests.plans.plan_cases import planned
 TABLE = TableLeaf("t", "orders")
 
 
-def made(sql: str, *leaves: Leaf) -> Fragment:
+def made(sql: str, *leaves: Leaf) -> SparkFragment:
     tree = parse_fragment(sql)
     assert tree is not None, sql
     return make_fragment(1, "oslo", tree, leaves, Output(1, "oslo"))

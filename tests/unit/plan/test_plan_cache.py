@@ -6,13 +6,13 @@ import msgspec
 import pytest
 
 from skerry.model.errors import PeerError
-from skerry.model.fragment import Fragment, Output, Plan, Rows
+from skerry.model.fragment import Output, Plan, Rows, SparkFragment
 from skerry.model.limits import Limits
 from skerry.plan.cache import PlanCache, fingerprint
 
 
 def plan(name: str, sql_bytes: int = 10) -> Plan:
-    made = Plan("", (Fragment(1, name, "x" * sql_bytes, (), Output(1, "oslo")),), Rows(1, (name,)), {})
+    made = Plan("", (SparkFragment(1, name, "x" * sql_bytes, (), Output(1, "oslo")),), Rows(1, (name,)), {})
     return msgspec.structs.replace(made, plan_id=fingerprint(made))
 
 

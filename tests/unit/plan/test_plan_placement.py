@@ -12,7 +12,7 @@ from skerry.model.errors import ConfigError
 from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
 from skerry.plan.money import cost_text
-from skerry.plan.place import EDGE_BYTES, Costs, bottom_up_places, cheapest, common_ancestor
+from skerry.plan.place import EDGE_BYTES, SAME_SHARE, Cost, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound
@@ -61,9 +61,31 @@ def test_the_reason_tells_seconds_and_dollars_apart() -> None:
 
 def test_ties_go_to_a_member_that_holds_rows() -> None:
     members = ("oslo", "bergen", "tromso")
-    assert cheapest({"oslo": 1.0, "bergen": 1.0, "tromso": 1.0}, ["tromso"], members) == "tromso"
-    assert cheapest({"oslo": 1.0, "bergen": 1.0, "tromso": 1.0}, [], members) == "oslo"
-    assert cheapest({"oslo": 2.0, "bergen": 1.0}, ["oslo"], members) == "bergen"
+    even = dict.fromkeys(members, Cost(1.0, 9.0))
+    assert cheapest(even, ["tromso"], members) == "tromso"
+    assert cheapest(even, [], members) == "oslo"
+    assert cheapest({"oslo": Cost(2.0, 9.0), "bergen": Cost(1.0, 9.0)}, ["oslo"], members) == "bergen"
+
+
+def test_fewer_bytes_decide_between_costs_that_are_the_same() -> None:
+    fewer, more = Cost(1.0 + 0.9 * SAME_SHARE, 50.0), Cost(1.0, 90.0)
+    assert fewer.is_less(more)
+    assert not more.is_less(fewer)
+    assert cheapest({"oslo": more, "bergen": fewer}, ["oslo"], ("oslo", "bergen")) == "bergen"
+
+
+@pytest.mark.parametrize(
+    ("less", "other"),
+    [
+        (Cost(1.0, 90.0), Cost(1.0 + 1.1 * SAME_SHARE, 50.0)),  # the costs differ
+        (Cost(1.0, 50.0), Cost(1.0 + 0.9 * SAME_SHARE, 50.0 * (1 - 0.9 * SAME_SHARE))),  # the bytes are the same too
+        (Cost(1.0, 50.0), Cost(math.inf, math.inf)),
+    ],
+)
+def test_else_seconds_decide(less: Cost, other: Cost) -> None:
+    assert less.is_less(other)
+    assert not other.is_less(less)
+    assert not less.is_less(less)
 
 
 @pytest.mark.parametrize(

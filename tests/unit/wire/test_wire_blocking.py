@@ -15,9 +15,9 @@ import pytest
 from skerry.model.errors import PeerError, VersionError
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode, encode_batch_frame, encode_frame, split_batch
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Goodbye, Hello, Ping
-from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection
 from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, run
 

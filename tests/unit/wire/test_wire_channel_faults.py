@@ -13,8 +13,8 @@ from skerry.exchange.spool import Budget
 from skerry.model.errors import Overloaded, PeerError, SiteError
 from skerry.model.limits import KIB
 from skerry.wire.frames import decode, encode_batch_frame
+from skerry.wire.greeting import make_hello
 from skerry.wire.messages import Batch, ChannelOk, Grant, OpenChannel, Ping, Refused
-from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection, connect, login
 from tests.unit.wire.channel_ends import CHANNEL, SMALL, Receiver, Sender
 from tests.unit.wire.control_members import lasting_address

@@ -18,9 +18,9 @@ from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, data_handler
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
 from skerry.wire.frames import Buffer
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, OpenChannel
-from skerry.wire.session import make_hello
 from skerry.wire.tcp import connect, login
 from tests.unit.wire.looping import BERGEN, OSLO, QUICK, Cutter, run, until
 

@@ -15,8 +15,8 @@ from skerry.wire.frames import (
     encode_frame,
     encode_message,
 )
+from skerry.wire.greeting import make_hello
 from skerry.wire.messages import Hello, Ping, Refused, Welcome
-from skerry.wire.session import make_hello
 from skerry.wire.tcp import connect, login
 from skerry.wire.values import failure_of
 from tests.unit.wire.echoing import refusal, start

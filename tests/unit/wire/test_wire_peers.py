@@ -8,8 +8,9 @@ import pytest
 
 from skerry.model.errors import InternalError, PeerError
 from skerry.wire.frames import encode_frame
+from skerry.wire.greeting import make_hello
 from skerry.wire.messages import Message
-from skerry.wire.session import Identity, make_hello
+from skerry.wire.session import Identity
 from skerry.wire.tcp import connect, login
 from tests.unit.wire.control_members import Member, behind_cutter, check, two
 from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until

@@ -18,10 +18,10 @@ from skerry.testing.ports import free_ports
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, Gone, data_handler
 from skerry.wire.frames import Buffer, decode
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, ChannelGone, ChannelPort, OpenChannel
 from skerry.wire.ports import DataPorts
-from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection, connect, login
 from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
 

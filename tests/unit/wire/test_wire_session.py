@@ -9,21 +9,10 @@ from skerry.model.errors import Overloaded, PeerError, VersionError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.wire.frames import Buffer, Frame, FrameReader, decode, encode_frame, encode_message, encode_numbered
+from skerry.wire.greeting import choose_version, make_hello
 from skerry.wire.kinds import KIND_OF
 from skerry.wire.messages import Cancel, Check, Failure, Goodbye, Hello, Ping, Pong, Refused, StopSending, Welcome
-from skerry.wire.session import (
-    Deliver,
-    Identity,
-    Instruction,
-    PeerBack,
-    PeerLost,
-    PeerUp,
-    Session,
-    Transmit,
-    Unlink,
-    choose_version,
-    make_hello,
-)
+from skerry.wire.session import Deliver, Identity, Instruction, PeerBack, PeerLost, PeerUp, Session, Transmit, Unlink
 
 LIMITS = Limits(heartbeat_s=1.0, heartbeats_missed=3, wait_s=30.0, control_unacked_messages=5)
 OSLO = Identity("fjords", "oslo", 11, "1.0")

@@ -22,9 +22,9 @@ from skerry.wire.frames import (
     encode_frame,
     split_batch,
 )
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, Ping, Refused, Welcome
-from skerry.wire.session import make_hello
 from skerry.wire.tcp import Connection, connect, login
 from tests.unit.wire.echoing import start
 from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until

@@ -28,10 +28,11 @@ from skerry.wire.blocking import BlockingConnection
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelIn, ChannelOut, data_handler
 from skerry.wire.frames import Buffer, encode_batch_frame
+from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Check, Hello, Message
 from skerry.wire.peers import Peers
-from skerry.wire.session import Identity, make_hello
+from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, connect, login
 from skerry.wire.tls import Tls, TlsSocket, client_context, names_in, subject_of
 from tests.unit.wire.certificates import authority, files_of, needs_openssl

@@ -8,16 +8,26 @@ reductions starts as a spanning tree of the join and loses every branch that doe
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping, Sequence
 
 import msgspec
 
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import width_key
-from skerry.plan.mention import Mention, Node, Pair, Pairs, Shipment
+from skerry.plan.mention import (
+    NOTHING,
+    Arriving,
+    Mention,
+    Node,
+    Pair,
+    Pairs,
+    Shipment,
+    distinct_rows,
+    sent_rows,
+    width_of,
+)
 from skerry.plan.observed import distinct_of
-from skerry.plan.place import Costs
+from skerry.plan.place import SAME_SHARE, Cost, Costs
 from skerry.plan.rules.ranges import between, range_pairs
 
 # A reduction makes its receiver wait for one more Spark job.
@@ -48,6 +58,7 @@ class Reducer:
         self._costs = costs
         self._estimator = estimator
         self._scans: dict[str, Estimate] = {}
+        self._plain: dict[str, Node] = {}
         self._grown: dict[str, Node] = {}
         # Shares of parts, key columns, and whether any reduced rows have been seen.
         self._asked: dict[str, tuple[list[float], list[str], bool]] = {}
@@ -55,25 +66,56 @@ class Reducer:
         self._known_shares: dict[str, dict[str, float]] = {}
         # Trees without a branch are looked at for every receiver, and share most of their nodes.
         self._lesser: dict[Node, list[Node]] = {}
-        self._keys_s: dict[tuple[Node, str, Pairs], float] = {}
+        self._keys_s: dict[tuple[Node, str, Pairs, Arriving], float] = {}
 
     def plain(self, mention: Mention) -> Node:
-        return Node(mention, (), self._scan(mention))
+        found = self._plain.get(mention.name)
+        if found is None:
+            found = self._plain[mention.name] = Node(mention, (), self._scan(mention))
+        return found
 
-    def shipment(self, mention: Mention, receiver: str, columns: Sequence[str], reduces: bool) -> Shipment:
-        """The columns of the mention at `receiver`, reduced as far as that pays."""
+    def shipment(
+        self,
+        mention: Mention,
+        receiver: str,
+        columns: Sequence[str],
+        reduces: bool,
+        arriving: frozenset[str] = frozenset(),
+    ) -> Shipment:
+        """The columns of the mention at `receiver`, reduced as far as that pays.
+
+        `arriving`: signatures of what comes to the receiver beside it, rows that give it keys too.
+        """
         reduces = reduces and len(self._mentions) <= _MENTIONS_MAX and self._is_worth(mention, receiver, columns)
-        node = self._pruned(mention, receiver, columns) if reduces else self.plain(mention)
+        there = Arriving(receiver, arriving) if arriving else NOTHING
+        node = self._pruned(mention, receiver, columns, there) if reduces else self.plain(mention)
         if self._has_ranges and len(self._mentions) <= _MENTIONS_MAX:
             # A branch of keys may be worth less than the bounds of the same mention.
             trees = [node, *(self._node(mention, _but(node.children, each)) for each in node.children)]
-            ranged = [self._ranged(tree, receiver, columns) for tree in trees]
-            node = min(ranged, key=lambda each: self.cost_s(each, receiver, columns))
+            ranged = [self._ranged(tree, receiver, columns, there) for tree in trees]
+            cost_s, node = self._least(ranged, receiver, columns, there)
+        else:
+            cost_s = self.cost_s(node, receiver, columns, there)
         width = self._width(node, columns)
         rows = sent_rows(node, columns) * sum(
             share for member, share in self._shares(mention).items() if member != receiver
         )
-        return Shipment(node, self.cost_s(node, receiver, columns), rows, rows * width, tuple(columns))
+        sent_bytes = self._sent_bytes(node, receiver, columns, there)
+        return Shipment(node, cost_s, rows, rows * width, tuple(columns), sent_bytes)
+
+    def asked(self, mention: Mention, receiver: str) -> set[str]:
+        """Mentions elsewhere whose keys come to the receiver in the largest tree that reduces this one elsewhere."""
+        found: set[str] = set()
+        if receiver in mention.members or mention.name not in self._grown:  # nobody found it worth reducing
+            return found
+        # Whoever is asked first is not at the receiver, and asks of its own children only.
+        below = [child for _, child in self._grow(mention).children]
+        while below:
+            node = below.pop()
+            if receiver in node.mention.members:
+                found.update(each.mention.name for _, each in node.children if receiver not in each.mention.members)
+            below += [each for _, each in node.children]
+        return found
 
     def _is_worth(self, mention: Mention, receiver: str, columns: Sequence[str]) -> bool:
         """Do its rows cost more than the least that a reduction does?"""
@@ -207,20 +249,39 @@ class Reducer:
             return Node(mention, children, self._as_seen(node, self._scan(mention)))
         return node
 
-    def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str]) -> Node:
+    def _pruned(self, mention: Mention, receiver: str, columns: Sequence[str], there: Arriving) -> Node:
         node = self._grow(mention)
-        cost_s = self.cost_s(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns, there)
+        seen = [(cost_s, node)]
         while True:
-            fewer = [(self.cost_s(each, receiver, columns), each) for each in self._without(node)]
+            fewer = [(self.cost_s(each, receiver, columns, there), each) for each in self._without(node)]
+            seen += fewer
             best = min(fewer, key=lambda item: item[0], default=None)
             if best is None or best[0] > cost_s:
-                return node
+                break
             cost_s, node = best
+        # A tree that was left on the way may cost the same and send less.
+        return self._least([(cost_s, node), *seen], receiver, columns, there)[1]
 
-    def _ranged(self, node: Node, receiver: str, columns: Sequence[str]) -> Node:
+    def _least(
+        self, found: Sequence[tuple[float, Node]], receiver: str, columns: Sequence[str], there: Arriving
+    ) -> tuple[float, Node]:
+        """The tree that costs least; among those that cost the same, the one that sends the fewest bytes."""
+        best_s, best = min(found, key=lambda item: item[0])
+        near = [item for item in found if item[0] <= best_s * (1 + SAME_SHARE) and item[1] is not best]
+        if near:
+            cost = Cost(best_s, self._sent_bytes(best, receiver, columns, there))
+            for each_s, each in near:
+                other = Cost(each_s, self._sent_bytes(each, receiver, columns, there))
+                if other.is_less(cost):
+                    best, cost = each, other
+            best_s = cost.cost_s
+        return best_s, best
+
+    def _ranged(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving) -> tuple[float, Node]:
         """With the bounds of others that give no keys, as far as that pays."""
         mention = node.mention
-        cost_s = self.cost_s(node, receiver, columns)
+        cost_s = self.cost_s(node, receiver, columns, there)
         for name in sorted(mention.arcs.keys() - {child.mention.name for _, child in node.children}):
             if not self._gives(name, mention):
                 continue
@@ -231,10 +292,10 @@ class Reducer:
                     continue
                 ranged = Node(mention, node.children, estimate, (*node.ranges, (pair, other)))
                 ranged = dataclasses.replace(ranged, estimate=self._as_seen(ranged, node.estimate))
-                ranged_s = self.cost_s(ranged, receiver, columns)
+                ranged_s = self.cost_s(ranged, receiver, columns, there)
                 if ranged_s < cost_s:
                     node, cost_s = ranged, ranged_s
-        return node
+        return cost_s, node
 
     def _without(self, node: Node) -> list[Node]:
         """Every tree that lacks one branch."""
@@ -250,16 +311,29 @@ class Reducer:
         return found
 
     # --- its cost ----------------------------------------------------------------------------------
-    def cost_s(self, node: Node, receiver: str, columns: Sequence[str]) -> float:
+    def cost_s(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving = NOTHING) -> float:
         """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * self._width(node, columns)
         total_s = 0.0
         for member, share in self._shares(node.mention).items():
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share)
-                total_s += sum(self._keys_cost(child, member, pairs) for pairs, child in node.children)
+                total_s += sum(self._keys_cost(child, member, pairs, there) for pairs, child in node.children)
                 total_s += sum(self._range_cost(other, member, pair) for pair, other in node.ranges)
         return total_s
+
+    def _sent_bytes(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving) -> float:
+        """Over links, likewise."""
+        size_bytes, costs = sent_rows(node, columns) * self._width(node, columns), self._costs
+        total = 0.0
+        for member, share in self._shares(node.mention).items():
+            if member != receiver:
+                total += costs.sent_bytes(member, receiver, size_bytes * share)
+                total += sum(self._keys_bytes(child, member, pairs, there) for pairs, child in node.children)
+                for pair, other in node.ranges:
+                    width = 2 * width_of(other.estimate, pair[1:])
+                    total += sum(costs.sent_bytes(each, member, width) for each in other.mention.members)
+        return total
 
     def _range_cost(self, node: Node, receiver: str, pair: Pair) -> float:
         """Of one row with the least and the greatest key, from each member that has some."""
@@ -276,19 +350,32 @@ class Reducer:
             return sum(self._read_rows(self._mentions[name]) for name in mention.block.names)
         return float(sum(part.rows or 0 for part in mention.parts))
 
-    def _keys_cost(self, node: Node, receiver: str, pairs: Pairs) -> float:
-        known = self._keys_s.get((node, receiver, pairs))
+    def _keys_bytes(self, node: Node, receiver: str, pairs: Pairs, there: Arriving) -> float:
+        total, is_there = 0.0, there.has(node, receiver) and not node.children
+        size_bytes = self._key_bytes(node, pairs)
+        for member, share in self._shares(node.mention).items():
+            if not is_there:
+                total += self._costs.sent_bytes(member, receiver, size_bytes * share)
+            total += sum(self._keys_bytes(child, member, own, there) for own, child in node.children)
+        return total
+
+    def _key_bytes(self, node: Node, pairs: Pairs) -> float:
+        keys = list(dict.fromkeys(other.lower() for _, other in pairs))
+        return distinct_rows(node.estimate, keys) * width_of(node.estimate, keys)
+
+    def _keys_cost(self, node: Node, receiver: str, pairs: Pairs, there: Arriving = NOTHING) -> float:
+        known = self._keys_s.get((node, receiver, pairs, there))
         if known is not None:
             return known
-        keys = list(dict.fromkeys(other.lower() for _, other in pairs))
-        estimate = node.estimate
-        size_bytes = distinct_rows(estimate, keys) * width_of(estimate, keys)
+        if there.has(node, receiver) and not node.children:
+            return LOOK_UP_S
+        size_bytes = self._key_bytes(node, pairs)
         total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
         for member, share in self._shares(node.mention).items():
             if member != receiver:
                 total_s += self._costs.ship_s(member, receiver, size_bytes * share) + JOB_S
-            total_s += sum(self._keys_cost(child, member, own) for own, child in node.children)
-        self._keys_s[node, receiver, pairs] = total_s
+            total_s += sum(self._keys_cost(child, member, own, there) for own, child in node.children)
+        self._keys_s[node, receiver, pairs, there] = total_s
         return total_s
 
 
@@ -310,20 +397,3 @@ def _shares(mention: Mention) -> dict[str, float]:
         rows[part.member] += part.rows if part.rows is not None else part.size_bytes
     total = sum(rows.values())
     return {member: count / total if total else 1 / len(rows) for member, count in rows.items()}
-
-
-def distinct_rows(estimate: Estimate, columns: Sequence[str]) -> float:
-    """Rows that differ in these columns."""
-    known = (estimate.columns.get(column.lower()) for column in columns)
-    return min(estimate.rows, math.prod(each.ndv if each is not None else estimate.rows for each in known))
-
-
-def sent_rows(node: Node, columns: Sequence[str]) -> float:
-    """Rows that travel: of a set those that differ."""
-    return distinct_rows(node.estimate, columns) if node.mention.is_set else node.estimate.rows
-
-
-def width_of(estimate: Estimate, columns: Sequence[str]) -> float:
-    """Bytes of these columns of a row."""
-    known = estimate.columns
-    return sum(known[name.lower()].width_bytes if name.lower() in known else 24.0 for name in columns)
