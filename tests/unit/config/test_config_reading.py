@@ -24,6 +24,8 @@ FULL = """\
 cluster: nordic
 data_root: data
 state: kept/here
+log_format: json
+log_sql: true
 members:
   no:
     address: Localhost:7101
@@ -52,6 +54,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert config.cluster == "nordic"
     assert config.data_root == str(tmp_path.resolve() / "data")
     assert config.state == str(tmp_path / "kept" / "here")
+    assert (config.log_format, config.log_sql) == ("json", True)
     assert list(config.members) == ["no", "bergen", "sail", "front"]
     assert config.addresses() == {
         "no": "tcp:localhost:7101",
