@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from scripts.transitions import DOCUMENT, TABLES, names_in, printed
+from skerry.model.errors import BY_CODE, SkerryError
+from skerry.plan.rules import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -69,6 +71,33 @@ def test_links_and_paths_in_documents_exist(document: Path) -> None:
     missing = [link for link in links if not (document.parent / link).exists()]
     missing += [path for path in paths if not (ROOT / path).exists()]
     assert missing == []
+
+
+def anchors(document: Path) -> set[str]:
+    """The headings of a document as links name them."""
+    text = re.sub(r"```.*?```", "", document.read_text(encoding="utf-8"), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
+def test_links_to_headings_find_them(document: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", document.read_text(encoding="utf-8"))
+    own = [
+        ((document.parent / name).resolve() if name else document, anchor) for name, anchor in links if "//" not in name
+    ]
+    assert [(relative(target), anchor) for target, anchor in own if anchor not in anchors(target)] == []
+
+
+@pytest.mark.parametrize("error", BY_CODE.values(), ids=lambda error: error.__name__)
+def test_troubleshooting_tells_of_every_error(error: type[SkerryError]) -> None:
+    text = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| \[?{error.code}\b.*`{error.__name__}`", text, re.MULTILINE)
+
+
+def test_planning_tells_of_every_rule() -> None:
+    text = (ROOT / "docs/planning.md").read_text(encoding="utf-8")
+    assert [rule for rule in NAMES if f"\n| `{rule}` | " not in text] == []
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=relative)
