@@ -113,13 +113,15 @@ class Screen:
     @contextmanager
     def starting(self) -> Iterator[None]:
         """The table is there while the body runs."""
-        if self._live is None:
+        if self._live is not None:
+            self._live.start(refresh=True)
+        try:
             yield
-        else:
-            with self._live:
-                yield
-        with self._lock:
-            self._phase = Phase.UP
+        finally:
+            with self._lock:  # no line may come between the last table and its end
+                if self._live is not None:
+                    self._live.stop()
+                self._phase = Phase.UP
 
     def show(self, seen: Sequence[Seen]) -> None:
         """How far they are now."""
@@ -132,11 +134,12 @@ class Screen:
                 self.say(f"{pad(each.name, self._width)}  {each.state_text}")
 
     def say(self, text: str) -> None:
-        self._err.print(text, markup=False, highlight=False, soft_wrap=True)
+        with self._lock:
+            self._err.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def ready(self, config: Config, seen: Sequence[Seen]) -> None:
-        for line in ready_lines(config, seen):
-            self._out.print(line, markup=False, highlight=False, soft_wrap=True)
+        with self._lock:
+            self._out.print("\n".join(ready_lines(config, seen)), markup=False, highlight=False, soft_wrap=True)
 
     def stopping(self) -> None:
         with self._lock:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -134,3 +136,29 @@ def test_members_that_are_stopped_lose_each_other_in_silence(monkeypatch: pytest
     assert terminals.err.getvalue().splitlines()[0] == "stopping"
     assert "is odd" not in terminals.err.getvalue()
     assert "does not end" in terminals.err.getvalue()
+
+
+def test_lines_that_come_while_the_table_ends_are_not_torn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Members go on logging, each read by a thread of its own."""
+    terminals = Terminals(monkeypatch, out=True, err=True)
+    screen = Screen(tuple(CONFIG.members), shows_all=True)
+    has_ended = threading.Event()
+
+    def log(member: str) -> None:
+        while not has_ended.is_set():
+            screen.take(member, INFO)
+
+    threads = [threading.Thread(target=log, args=(member,)) for member in CONFIG.members]
+    for thread in threads:
+        thread.start()
+    for _ in range(10):
+        with screen.starting():
+            screen.show(seen("starting"))
+            screen.show(seen("ready"))
+    has_ended.set()
+    for thread in threads:
+        thread.join()
+    # A line begins where another ended, or where the table was erased: never behind a URL of the table.
+    drawn = terminals.err.getvalue()
+    assert re.findall(r"://[^\n\x1b]*INFO", drawn) == []
+    assert drawn.count(" INFO    listening\n") == drawn.count("listening") > 0
