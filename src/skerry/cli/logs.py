@@ -13,7 +13,7 @@ from enum import Enum
 
 import msgspec
 
-from skerry.member.loglines import JsonLines, TextLines
+from skerry.member.loglines import JsonLines, TextLines, plain
 
 HELD_LINES = 100  # of one member, while it starts
 
@@ -73,7 +73,7 @@ def line_text(member: str, width: int, line: Line) -> str:
     """For a log of several members: each line names its own, padded to `width`."""
     if isinstance(line, Record):
         clock = line.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
-        text = f"{clock} {line.level.upper():<7} {line.lines}"
+        text = f"{clock} {line.level.upper():<7} {plain(line.lines)}"
     else:
         text = line
     return "\n".join(f"{member:<{width}}  {each}" for each in text.split("\n"))

@@ -71,6 +71,19 @@ def _word(url: str) -> str:
     return f"'{url}'" if set(url) & set("?&; ") else url
 
 
+class _Console(Console):
+    """Text as it is. When nobody reads it any more (`up | head`), it goes nowhere, and members run on.
+
+    Rich ends the thread that writes: a member's log would then be read no more, and the member stop at a full pipe.
+    """
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, emoji=False)  # `:100:` in a statement is no picture
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 class Screen:
     """Safe for threads. Where there is a terminal, log lines stand above the table, and only those that matter.
 
@@ -81,8 +94,8 @@ class Screen:
     def __init__(
         self, names: Sequence[str], *, shows_all: bool = False, is_json: bool = False, out: Console | None = None
     ) -> None:
-        self._out = out or Console()
-        self._err = Console(stderr=True)
+        self._out = out or _Console()
+        self._err = _Console(stderr=True)
         self._names = tuple(names)
         self._width = max(map(len, names), default=0)
         self._shows_all = shows_all or not self._err.is_terminal
@@ -94,6 +107,11 @@ class Screen:
         # The table is drawn where the log goes: only so can the two keep out of each other's way.
         drawn = next((console for console in (self._err, self._out) if console.is_terminal), None)
         self._live = Live(console=drawn, refresh_per_second=8, transient=True) if drawn is not None else None
+
+    @property
+    def is_left(self) -> bool:
+        """Does nobody read the log any more?"""
+        return self._err.quiet
 
     def take(self, member: str, line: Line) -> None:
         """A line of a member's log."""

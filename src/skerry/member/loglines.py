@@ -5,8 +5,20 @@ from __future__ import annotations
 import json
 import logging
 from datetime import UTC, datetime
+from typing import Any
 
 from skerry.model.trace import Event, fields_of, name_of
+
+# What a terminal would obey, or a reader of lines take for an end: names and values of a query come to the log.
+_C1 = (*range(0x7F, 0xA0), 0x2028, 0x2029)
+_IN_TEXT = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t\n"}
+_IN_TEXT |= {ord("\r"): "\\r", **{code: f"\\u{code:04x}" for code in _C1}}
+_IN_JSON = {code: f"\\u{code:04x}" for code in _C1}  # json writes those below 32 so
+
+
+def plain(text: str) -> str:
+    """The text with its control characters written out; tabs and newlines stay."""
+    return text.translate(_IN_TEXT)
 
 
 class TextLines(logging.Formatter):
@@ -16,7 +28,10 @@ class TextLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        return super().formatMessage(record).replace("\r", "\\r").replace("\n", "\\n")
+        return plain(super().formatMessage(record)).replace("\n", "\\n")
+
+    def formatException(self, ei: Any) -> str:
+        return plain(super().formatException(ei))
 
 
 class JsonLines(logging.Formatter):
@@ -39,4 +54,4 @@ class JsonLines(logging.Formatter):
         }
         if record.exc_info:
             line["trace"] = self.formatException(record.exc_info)
-        return json.dumps(line, ensure_ascii=False, default=str)
+        return json.dumps(line, ensure_ascii=False, default=str).translate(_IN_JSON)

@@ -361,9 +361,10 @@ def test_lastrowid_is_none(cursor: Cursor) -> None:
 
 def test_what_is_optional_and_left_out(connection: Connection, cursor: Cursor) -> None:
     """An extension that is not there must not look as if it were."""
-    for name in ("messages", "errorhandler", "scroll"):
+    for name in ("errorhandler", "scroll"):
         assert not hasattr(connection, name)
         assert not hasattr(cursor, name)
+    assert not hasattr(connection, "messages")  # a cursor has those of its statement
 
 
 # --- types -------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import threading
 from datetime import UTC, datetime
 
@@ -72,7 +73,7 @@ class Terminals:
             False: Console(file=self.out, force_terminal=out, width=80, color_system=None),
             True: Console(file=self.err, force_terminal=err, width=80, color_system=None),
         }
-        monkeypatch.setattr(screen_module, "Console", lambda stderr=False: consoles[stderr])
+        monkeypatch.setattr(screen_module, "_Console", lambda stderr=False: consoles[stderr])
 
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -162,3 +163,31 @@ def test_lines_that_come_while_the_table_ends_are_not_torn(monkeypatch: pytest.M
     drawn = terminals.err.getvalue()
     assert re.findall(r"://[^\n\x1b]*INFO", drawn) == []
     assert drawn.count(" INFO    listening\n") == drawn.count("listening") > 0
+
+
+class Broken(io.StringIO):
+    """A pipe whose reader has gone."""
+
+    def write(self, _text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_when_nobody_reads_the_log_any_more_members_are_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Screen(tuple(CONFIG.members))
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", Broken())
+        for line in (INFO, WARNING, "from its JVM"):
+            screen.take("oslo", line)  # rich would end this thread with SystemExit
+        screen.stopping()
+    assert screen.is_left
+
+
+def test_text_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    Screen(("oslo",)).take("oslo", "SELECT ':100:', '[bold]'")
+    assert capsys.readouterr().err == "oslo  SELECT ':100:', '[bold]'\n"
+
+
+def test_no_text_of_a_query_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    screen = Screen(("oslo",))
+    screen.take("oslo", Record(NOW, "info", "unknown table a\x1b[2Jb\u2028c", trace="\x9b1m"))
+    assert capsys.readouterr().err.split("INFO    ")[1] == "unknown table a\\x1b[2Jb\\u2028c\noslo  \\u009b1m\n"

@@ -80,6 +80,14 @@ def test_a_newline_makes_no_line_of_its_own() -> None:
     assert written(JsonLines(), forged).count("\n") == 1
 
 
+def test_no_text_of_a_query_steers_a_terminal() -> None:
+    forged = trace.QueryFailed(QUERY, "a\x1b[2J\x07\x9b1m\u2028z", 300)
+    text, line = written(TextLines(), forged), written(JsonLines(), forged)
+    assert text.endswith("a\\x1b[2J\\x07\\u009b1m\\u2028z\n")
+    assert line[:-1].isprintable()
+    assert json.loads(line)["error"] == forged.error
+
+
 def test_other_lines_and_traces_are_objects_too() -> None:
     line = json.loads(written(JsonLines(), "plain", ValueError("wrong\nvalue")))
     assert (line["event"], line["text"], line["layer"]) == ("note", "plain", "query")
