@@ -134,7 +134,8 @@ class Catalog:
         known = self._members.get(name.lower())
         if known is None:
             members = [member.name for member in self._members.values()]
-            raise UserError(f"no schema {name[:100]}{did_you_mean(name, members)}")
+            hint = did_you_mean(name, members) or f"; there are {', '.join(members)}"
+            raise UserError(f"there is no schema {name[:100]}{hint}")
         return known.name
 
     def show_tables(self, schema: str | None = None) -> tuple[TableLine, ...]:

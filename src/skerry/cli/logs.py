@@ -40,7 +40,7 @@ Line = Record | str
 
 
 class Phase(Enum):
-    """Of all members together."""
+    """Where all members together are."""
 
     STARTING = "starting"
     UP = "up"

@@ -67,7 +67,7 @@ class History:
     """Queries of one initiator, the latest that ended included."""
 
     def __init__(self, name: str, most: int, memory_of: Callable[[QueryId, str], Memory | None]) -> None:
-        """Of member `name`, which remembers `most` queries. `memory_of`: what a query holds at a member."""
+        """For member `name`, which remembers `most` queries. `memory_of`: what a query holds at a member."""
         self._name = name
         self._most = most
         self._memory_of = memory_of

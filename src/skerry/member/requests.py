@@ -38,7 +38,7 @@ class PrepareStatement(msgspec.Struct, frozen=True):
 
 
 class GivePage(msgspec.Struct, frozen=True):
-    """Of a query that runs. To attach is to ask for one that somebody else may have begun."""
+    """A page of a query that runs. To attach is to ask for one that somebody else may have begun."""
 
     query: QueryId
     number: int

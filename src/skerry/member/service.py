@@ -143,7 +143,7 @@ class Service:
                 raise cursor.error
             if cursor.initiated is None:
                 if cursor.answer is None:
-                    raise UserError(f"query {query} is still planned by the connection that began it")
+                    raise UserError(f"query {query} is still being planned; try again shortly")
                 return cursor.answer
             schema = await cursor.initiated.schema()
             cursor.initiated.arrived(request.number)

@@ -196,7 +196,7 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def rows(self) -> Rows:
-        """Of a plan that ends in rows, as that of every SELECT does."""
+        """The ending of a plan that ends in rows, as every SELECT does."""
         if not isinstance(self.ends_in, Rows):
             raise InternalError(f"plan {self.plan_id} ends in {self.ends_in}, not in rows")
         return self.ends_in

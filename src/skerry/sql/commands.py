@@ -24,7 +24,7 @@ class ShowSchemas:
 
 @dataclass(frozen=True)
 class ShowTables:
-    """Of one schema, or all; `pattern` as in ShowSchemas."""
+    """Tables of one schema, or all; `pattern` as in ShowSchemas."""
 
     pattern: str | None
     schema: str | None = None

@@ -21,7 +21,7 @@ def test_schemas_tables_and_columns_are_shown(cluster: LocalCluster) -> None:
             for table, _, rows, *_ in lines:
                 assert cursor.execute(f"SELECT count(*) FROM {schema}.{table}").fetchone() == (rows,)
         assert cursor.execute("SHOW COLUMNS IN few").fetchall()[0] == ("id",)
-        with pytest.raises(skerry.ProgrammingError, match="no schema bergn; did you mean bergen"):
+        with pytest.raises(skerry.ProgrammingError, match="there is no schema bergn; did you mean bergen"):
             cursor.execute("SHOW TABLES IN bergn")
 
 

@@ -74,7 +74,7 @@ def test_a_default_schema_means_the_part_there_if_it_has_one(catalog: Catalog) -
 
 
 def test_a_mistyped_schema_does_not_mean_all_sites(catalog: Catalog) -> None:
-    with pytest.raises(UserError, match=r"^no schema olso; did you mean Oslo\?$"):
+    with pytest.raises(UserError, match=r"^there is no schema olso; did you mean Oslo\?$"):
         catalog.lookup(("orders",), "olso")
 
 

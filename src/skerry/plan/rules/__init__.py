@@ -26,7 +26,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 
 # Fixtures of each are tests/plans/rules_NAME.sql (tests/plans/test_plans_executed.py sees to that); what it does stands
-# in docs/architecture.md. A rule that is not named here cannot be switched.
+# in docs/planning.md. A rule that is not named here cannot be switched.
 RULES = (
     Rule("filters", GivenUp.LAST),
     Rule("disjunctions", GivenUp.LAST),
