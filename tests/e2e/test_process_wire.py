@@ -13,7 +13,7 @@ from skerry.model.errors import PeerError, VersionError
 from skerry.model.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode, encode_message
-from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Message, Ping, Refused, Welcome
+from skerry.wire.messages import CONTROL_VERSIONS, PROTOCOL_VERSIONS, Hello, Message, Ping, Refused, Welcome
 from tests.e2e.processes import Sites
 from tests.integration.member.member_sites import FEW
 
@@ -68,7 +68,10 @@ def frame(message: Message) -> bytes:
         pytest.param(hello()[:9] + b"\xff" * (len(hello()) - 9), id="a damaged hello"),
         pytest.param(frame(Ping(0)), id="no hello"),
         pytest.param(hello(kind="friend"), id="an unknown kind"),
-        pytest.param(hello(kind="control", cluster="faults", member="stranger", epoch=1), id="an unknown member"),
+        pytest.param(
+            hello(kind="control", versions=CONTROL_VERSIONS, cluster="faults", member="stranger", epoch=1),
+            id="an unknown member",
+        ),
         pytest.param(hello(kind="data", cluster="faults", member="bergen", epoch=1) + frame(Ping(0)), id="no channel"),
         pytest.param(hello(kind="task", cluster="faults"), id="a task on the members' port"),
     ],
