@@ -118,8 +118,6 @@ class Service:
             assert cursor.answer is not None
             return cursor.answer
         except SkerryError as error:
-            if cursor.initiated is None:  # else whoever ran it has told
-                trace.emit(trace.QueryRefused(query, error.message.splitlines()[0], error.code))
             self.give_up(query, error)
             raise
         except Exception as error:
@@ -246,7 +244,12 @@ class Service:
 
     # --- cursors -----------------------------------------------------------------------------------
     async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
-        answer = await self._runs.first_page(statement, cursor)
+        try:
+            answer = await self._runs.first_page(statement, cursor)
+        except SkerryError as error:
+            if cursor.initiated is None:  # else whoever ran it has told
+                trace.emit(trace.QueryRefused(statement.query, error.message.splitlines()[0], error.code))
+            raise
         self._given(statement.query, answer.page)
         return answer
 
@@ -256,7 +259,6 @@ class Service:
             cursor.answer = await self._begin(statement, cursor)
         except SkerryError as error:
             cursor.error = error
-            trace.emit(trace.QueryRefused(statement.query, error.message.splitlines()[0], error.code))
         except Exception as error:
             trace.emit(trace.WorkFailed(f"query {statement.query}"), error)
             cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._name)

@@ -267,7 +267,7 @@ class ChannelStalled(Event, frozen=True):
 
 
 class ChannelEnded(Event, frozen=True):
-    """At its sender. `outcome`: "complete", "stopped" (the receiver has enough) or "gone" (its query is over)."""
+    """At its sender. `outcome`: "finished", "stopped" (the receiver has enough) or "gone" (its query is over)."""
 
     layer = "wire"
     level = logging.DEBUG

@@ -84,3 +84,20 @@ def test_what_fails_is_told_with_its_code_and_without_the_statement(
         wait_until(lambda: of(heard, trace.QueryEnded), "the query has ended")
     assert {each.sql for each in of(heard, trace.QueryReceived)} == {""}
     assert "a secret" not in caplog.text
+
+
+@pytest.mark.parametrize("resume_s", [0, 30])
+def test_a_failure_is_told_once_and_as_what_it_is(
+    start_sail: StartCluster, heard: list[trace.Event], resume_s: float
+) -> None:
+    cluster = start_sail()
+    with cluster.connect("oslo", resume_s=resume_s) as connection:
+        with pytest.raises(skerry.ProgrammingError):
+            connection.cursor().execute("SELECT nothing_like_it FROM few")
+        assert [each.code for each in of(heard, trace.QueryRefused)] == [101]
+        heard.clear()
+        with pytest.raises(skerry.ProgrammingError):
+            connection.cursor().execute("SELECT sum(1 / (id - id)) FROM oslo.few").fetchall()
+        wait_until(lambda: of(heard, trace.QueryEnded), "the query has ended")
+    assert len(of(heard, trace.QueryFailed)) == 1
+    assert of(heard, trace.QueryRefused) == []
