@@ -2,7 +2,7 @@
 
 Spark itself works so between its partitions: a merge of buffers that equals Spark's gives an answer of Spark's.
 What is not here (percentiles, most sketches, first and last, …) has no partial form that SQL can carry, or one whose
-merge is not what one Spark says of all rows (docs/architecture.md).
+merge is not what one Spark says of all rows (docs/planning.md).
 """
 
 from __future__ import annotations
