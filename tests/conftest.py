@@ -43,6 +43,14 @@ settings.register_profile(
 settings.register_profile("mutants", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
 
+# Where `make test` looks for tests with these marks.
+HOMES = {
+    "spark": ("integration", "e2e"),
+    "sail": ("integration", "e2e"),
+    "e2e": ("e2e", "integration/spark"),
+    "slow": ("integration", "e2e", "plans", "sim", "unit/member"),
+}
+
 # These hold sockets, threads and files on purpose (Spark's gateway, processes): they check their own leaks.
 UNCHECKED = ("spark", "sail", "e2e")
 # A thread or a socket that is on its way out may need a moment, on a busy machine a long one; a leak stays.
@@ -54,6 +62,8 @@ SHARED_S = 300.0
 # For every JVM that tests start: queries that differ, over few rows. To compile them as for a long life, and to collect
 # garbage beside them, took half of Spark's time.
 JVM_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+
+TESTS = Path(__file__).parent
 
 PRIVATE_TEMP = pytest.StashKey[Path]()
 
@@ -89,6 +99,9 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Sail and Apache Spark cannot share a process: pyspark would take one for the other."""
     if "sail_engine" in getattr(item, "fixturenames", ()):
         item.add_marker("sail")
+    for mark, homes in HOMES.items():
+        if item.get_closest_marker(mark) and not any(item.path.is_relative_to(TESTS / home) for home in homes):
+            raise pytest.UsageError(f"{item.nodeid}: `make test` does not look here for tests marked {mark} (HOMES)")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -19,8 +19,6 @@ from tests.plans.plan_cases import CATALOG, CONFIG, FOLDER, ROWS, UPDATES, Case,
 if UPDATES:
     rewrite()
 CASES = all_cases()
-# Of the module's scope, so that all tests of one case come one after the other: its plan is made once.
-EACH = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file.stem}: {case.title}", scope="module")
 _HINT = re.compile(r"/\*\+ .*? \*/ ")
 
 
@@ -32,14 +30,21 @@ def parsed(sql: str) -> exp.Expr:
     return tree
 
 
-@EACH
-def test_the_plan_is_as_written_down(case: Case) -> None:
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.file.stem}: {case.title}")
+def test_plan(case: Case) -> None:
+    """One test of all that a plan must be: with one for each, starting tests took longer than planning."""
     assert case.explained() == case.expected
+    fragments_are_sql_that_reads_its_leaves_and_nothing_else(case.plan)
+    every_edge_has_one_receiver_and_its_senders(case.plan, case.at)
+    no_member_is_sent_the_same_twice(case.plan)
+    tables_are_read_where_they_are_under_their_own_names(case.plan)
+    bounds_are_applied_once_and_orders_are_kept(case.plan)
+    assert case.plan == case.planned_again()
+    assert case.plan.plan_id == fingerprint(case.plan)
 
 
-@EACH
-def test_fragments_are_sql_that_reads_its_leaves_and_nothing_else(case: Case) -> None:
-    for fragment in case.plan.fragments:
+def fragments_are_sql_that_reads_its_leaves_and_nothing_else(plan: Plan) -> None:
+    for fragment in plan.fragments:
         tree = parsed(fragment.sql)
         defined = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
         named = {table.name for table in tree.find_all(exp.Table) if isinstance(table.this, exp.Identifier)}
@@ -53,11 +58,9 @@ def test_fragments_are_sql_that_reads_its_leaves_and_nothing_else(case: Case) ->
             assert len(re.findall(rf"\b{placeholder}\b", fragment.sql)) == len(tables)
 
 
-@EACH
-def test_every_edge_has_one_receiver_and_its_senders(case: Case) -> None:
+def every_edge_has_one_receiver_and_its_senders(plan: Plan, at: str) -> None:
     """Several fragments of the receiver may read it, after it has been made and as it is."""
-    plan = case.plan
-    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.rows.edge: (case.at, plan.rows.senders)}
+    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.rows.edge: (at, plan.rows.senders)}
     columns: dict[int, tuple[Column, ...]] = {}
     made: set[int] = set()
     for fragment in plan.fragments:
@@ -75,11 +78,10 @@ def test_every_edge_has_one_receiver_and_its_senders(case: Case) -> None:
         assert {fragment.output.receiver for fragment in feeding} == {receiver}
 
 
-@EACH
-def test_no_member_is_sent_the_same_twice(case: Case) -> None:
+def no_member_is_sent_the_same_twice(plan: Plan) -> None:
     """But for queries that may give other rows each time. A table and one of its parts are not the same."""
     sent: dict[int, list[str]] = {}
-    for fragment in case.plan.fragments:
+    for fragment in plan.fragments:
         text = re.sub(r"\bkey_\d+", "key", fragment.sql)
         for leaf in fragment.leaves:
             read = f"edge {leaf.edge}" if isinstance(leaf, EdgeLeaf) else f"table {leaf.table}"
@@ -91,9 +93,7 @@ def test_no_member_is_sent_the_same_twice(case: Case) -> None:
     assert all(count == 1 or "LIMIT" in each for each, count in counts.items()), counts
 
 
-@EACH
-def test_tables_are_read_where_they_are_under_their_own_names(case: Case) -> None:
-    plan = case.plan
+def tables_are_read_where_they_are_under_their_own_names(plan: Plan) -> None:
     for fragment in plan.fragments:
         for leaf in fragment.leaves:
             if isinstance(leaf, TableLeaf):
@@ -107,9 +107,7 @@ def sorts_alike(plan: Plan, fragment: SparkFragment) -> bool:
     return not plan.finish.keys or not keys or keys == plan.finish.keys
 
 
-@EACH
-def test_bounds_are_applied_once_and_orders_are_kept(case: Case) -> None:
-    plan = case.plan
+def bounds_are_applied_once_and_orders_are_kept(plan: Plan) -> None:
     roots = [fragment for fragment in plan.fragments if fragment.output.edge == plan.rows.edge]
     for fragment in roots:
         tree = parsed(fragment.sql)
@@ -127,13 +125,6 @@ def test_bounds_are_applied_once_and_orders_are_kept(case: Case) -> None:
                 assert int(tree.args["limit"].expression.this) == plan.finish.limit + plan.finish.offset
     if len(roots) == 1 and not plan.finish.keys:
         assert (plan.finish.offset, plan.finish.limit) == (0, None)
-
-
-@EACH
-def test_the_same_statement_has_the_same_plan(case: Case) -> None:
-    plan = case.plan
-    assert plan == case.planned_again()
-    assert plan.plan_id == fingerprint(plan)
 
 
 def test_every_case_has_a_name_of_its_own() -> None:
