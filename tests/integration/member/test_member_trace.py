@@ -79,7 +79,7 @@ def test_what_fails_is_told_with_its_code_and_without_the_statement(
         cursor = connection.cursor()
         with pytest.raises(skerry.ProgrammingError):
             cursor.execute("SELECT nothing_like_it FROM few")
-        assert [each.code for each in of(heard, trace.QueryRefused)] == [101]
+        assert [each.error.code for each in of(heard, trace.QueryRefused)] == [101]
         cursor.execute("SELECT 'a secret' AS s FROM few LIMIT 1").fetchall()
         wait_until(lambda: of(heard, trace.QueryEnded), "the query has ended")
     assert {each.sql for each in of(heard, trace.QueryReceived)} == {""}
@@ -94,7 +94,7 @@ def test_a_failure_is_told_once_and_as_what_it_is(
     with cluster.connect("oslo", resume_s=resume_s) as connection:
         with pytest.raises(skerry.ProgrammingError):
             connection.cursor().execute("SELECT nothing_like_it FROM few")
-        assert [each.code for each in of(heard, trace.QueryRefused)] == [101]
+        assert [each.error.code for each in of(heard, trace.QueryRefused)] == [101]
         heard.clear()
         with pytest.raises(skerry.ProgrammingError):
             connection.cursor().execute("SELECT sum(1 / (id - id)) FROM oslo.few").fetchall()
