@@ -53,13 +53,13 @@ class Drain:
     async def wait(self, drain_s: float, hurry: asyncio.Event) -> None:
         """Until nothing runs, the time is up, or `hurry` is set."""
         self.has_begun = True
-        begun = clock.now()
-        trace.emit(trace.DrainBegun(self._name, len(self.running()), drain_s))
+        begun, queries = clock.now(), len(self.running())
+        trace.emit(trace.DrainBegun(self._name, queries, drain_s))
         give_up = begun + drain_s
         while (left := self.running()) and not hurry.is_set() and (rest_s := give_up - clock.now()) > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(hurry.wait(), min(_LOOK_EVERY_S, rest_s))
         if left:
             trace.emit(trace.DrainGivenUp(self._name, tuple(sorted(left))))
-        else:
+        elif queries:
             trace.emit(trace.DrainDone(self._name, clock.now() - begun))

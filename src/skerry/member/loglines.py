@@ -50,9 +50,9 @@ class Callers:
         self._running: dict[QueryId, str] = {}
         self._ended: dict[QueryId, str] = {}
 
-    def of(self, event: Event) -> str:
-        """ "" when it is about no query, or about one that was asked at another member."""
-        query = query_of(event)
+    def of(self, event: Event | None) -> str:
+        """The empty text when it is about no query, or about one that was asked at another member."""
+        query = query_of(event) if event is not None else None
         if query is None:
             return ""
         asked = QueryId(query.initiator, query.local.partition(AGAIN)[0])
@@ -86,9 +86,10 @@ class _Lines(logging.Formatter):
             return None
         return record.msg if self._logs_sql else record.msg.discreet()
 
-    def _text(self, record: logging.LogRecord, event: Event | None) -> str:
+    def _text(self, record: logging.LogRecord, event: Event | None, caller: str) -> str:
         if event is not None:
-            return event.line()
+            is_named = not caller or isinstance(event, QueryReceived)
+            return event.line() if is_named else f"{event.line()} (for {caller})"
         # Another library's: its first line says what it is about, the next ones hold reprs of all kinds.
         text = record.getMessage()
         return text if self._logs_sql else text.partition("\n")[0]
@@ -105,9 +106,7 @@ class TextLines(_Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         event = self._event(record)
-        text = self._text(record, event)
-        if event is not None and (caller := self._callers.of(event)) and not isinstance(event, QueryReceived):
-            text += f" (for {caller})"
+        text = self._text(record, event, self._callers.of(event))
         line = plain(f"{self.formatTime(record)} {record.levelname:<7} {record.name} {text}")
         trace = self._trace(record)
         return f"{line}\n{plain_trace(trace)}" if trace else line
@@ -122,6 +121,7 @@ class JsonLines(_Lines):
 
     def format(self, record: logging.LogRecord) -> str:
         event = self._event(record)
+        caller = self._callers.of(event)
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -130,9 +130,9 @@ class JsonLines(_Lines):
             "event": name_of(event) if event is not None else "note",
             **(fields_of(event) if event is not None else {}),
         }
-        if event is not None and (caller := self._callers.of(event)):
+        if caller:
             line["caller"] = caller
-        line["text"] = self._text(record, event)
+        line["text"] = self._text(record, event, caller)
         if trace := self._trace(record):
             line["trace"] = trace
         return json.dumps(line, ensure_ascii=False, default=str).translate(_IN_JSON)

@@ -185,7 +185,9 @@ def test_every_line_about_a_query_says_who_asked_it() -> None:
         written(formatter, trace.QueryReceived(QUERY, "anna at 10.0.0.7:5012"))
     for event in steps:
         assert written(text, event).endswith(" (for anna at 10.0.0.7:5012)\n")
-        assert json.loads(written(lines, event))["caller"] == "anna at 10.0.0.7:5012"
+        line = json.loads(written(lines, event))
+        assert line["caller"] == "anna at 10.0.0.7:5012"
+        assert line["text"].endswith(" (for anna at 10.0.0.7:5012)")
     assert "caller" not in json.loads(written(lines, trace.PeerConnected("oslo", "bergen")))
     assert "caller" not in json.loads(written(lines, trace.QueryFailed(QueryId("bergen", "1"), trace.Cause("x", 300))))
 

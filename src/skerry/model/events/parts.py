@@ -106,7 +106,7 @@ class AttemptLost(Event, frozen=True):
     reason: Cause
 
     def line(self) -> str:
-        return f"query {self.query}: fragment {self.fragment}: {self.reason}"
+        return f"query {self.query}: {self.reason}"  # which names the fragment
 
 
 class ReaderGone(Event, frozen=True):
