@@ -35,6 +35,7 @@ LIMITS = {
     "wait_s": 6,
     "stop_s": 5,
 }
+_SPARKS_TRACE = re.compile(r".* skerry\.spark .*Spark failed: ")  # in the log on purpose
 _TCP_GONE = {"06", "0A"}  # TIME_WAIT and LISTEN, as /proc/net/tcp writes them
 
 
@@ -126,7 +127,7 @@ class Site:
         found = []
         for record in re.split(r"^(?=\d{4}-\d\d-\d\d )", new, flags=re.MULTILINE):
             first = record.partition("\n")[0]
-            if " ERROR " in first or ("Traceback" in record and not first.endswith(" Spark failed")):
+            if " ERROR " in first or ("Traceback" in record and not _SPARKS_TRACE.match(first)):
                 found.append(f"{self.name} logged: {first}")
         return found
 

@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections import deque
 from datetime import datetime
 from enum import Enum
 
 import msgspec
 
-from skerry.member.loglines import JsonLines, TextLines, plain
-
-HELD_LINES = 100  # of one member, while it starts
+from skerry.member.loglines import JsonLines, TextLines, plain, plain_trace
+from skerry.model.limits import HELD_LINES
+from skerry.model.trace import WorkFailed, emit
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -32,7 +33,8 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> str:
-        return f"{self.text}\n{self.trace}" if self.trace else self.text
+        """Nothing in it makes a line that looks like another record."""
+        return f"{plain(self.text)}\n{plain_trace(self.trace)}" if self.trace else plain(self.text)
 
 
 # A member's record, or a line that something else wrote: its JVM, or Python when it ends.
@@ -51,14 +53,23 @@ class Phase(Enum):
 _LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOPPING: logging.ERROR}
 
 
-def set_up_log(member: str, *, is_debug: bool = False, is_json: bool = False) -> None:
-    """The log of a member's process: one record a line, to standard error."""
+def set_up_log(member: str, *, is_debug: bool = False, is_json: bool = False, logs_sql: bool = False) -> None:
+    """The log of a member's process: one record a line, to standard error. Other libraries may warn in it."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonLines(member) if is_json else TextLines())
-    root = logging.getLogger("skerry")
-    root.handlers[:] = [handler]
-    root.setLevel(logging.DEBUG if is_debug else logging.INFO)
-    root.propagate = False
+    handler.setFormatter(JsonLines(member, logs_sql=logs_sql) if is_json else TextLines(logs_sql=logs_sql))
+    ours, others = logging.getLogger("skerry"), logging.getLogger()
+    ours.handlers[:] = others.handlers[:] = [handler]
+    ours.setLevel(logging.DEBUG if is_debug else logging.INFO)
+    ours.propagate = False
+    others.setLevel(logging.WARNING)
+    logging.captureWarnings(True)
+    threading.excepthook = _thread_failed
+
+
+def _thread_failed(failed: threading.ExceptHookArgs) -> None:
+    """Python would write the trace to standard error as it is."""
+    name = failed.thread.name if failed.thread is not None else "a thread"
+    emit(WorkFailed(name), failed.exc_value)
 
 
 def read_line(raw: bytes) -> Line:
@@ -73,10 +84,15 @@ def line_text(member: str, width: int, line: Line) -> str:
     """For a log of several members: each line names its own, padded to `width`."""
     if isinstance(line, Record):
         clock = line.time.astimezone().strftime("%H:%M:%S.%f")[:-3]
-        text = f"{clock} {line.level.upper():<7} {plain(line.lines)}"
+        text = f"{clock} {line.level.upper():<7} {line.lines}"
     else:
-        text = line
+        text = plain(line)
     return "\n".join(f"{member:<{width}}  {each}" for each in text.split("\n"))
+
+
+def note_line(member: str, line: str) -> str:
+    """A line of a member's process that is no record, as an object like the others."""
+    return JsonLines(member).format(logging.LogRecord("process", logging.INFO, "", 0, line, (), None))
 
 
 def is_shown(line: Line, phase: Phase) -> bool:
@@ -93,7 +109,7 @@ class Held:
         self._lines: dict[str, deque[str]] = {}
 
     def keep(self, member: str, line: Line) -> None:
-        text = line.lines if isinstance(line, Record) else line
+        text = line.lines if isinstance(line, Record) else plain(line)
         self._lines.setdefault(member, deque(maxlen=HELD_LINES)).append(text)
 
     def last(self, member: str, count: int) -> str:

@@ -16,12 +16,12 @@ import click
 from skerry.cli.logs import Line, read_line
 from skerry.cli.screen import Screen, Seen, engine_of
 from skerry.model.config import Config, MemberConfig
+from skerry.model.limits import LAST_LINES
 
 _READY = "is ready at"
 _START_S = 300.0  # three Sparks at once on a small, busy machine take minutes
 _STOP_S = 180.0  # a member whose Spark is still starting stops when that is done; one that is killed leaves files
 _READ_S = 10.0  # for the last words of a process that has ended
-_LAST_LINES = 15  # of a member that ended instead of starting
 
 OnLine = Callable[[str, Line], None]
 
@@ -214,5 +214,5 @@ class Members:
 
     def _last_words(self, process: MemberProcess) -> str:
         if process.log_path is None:
-            return self._screen.last_words(process.name, _LAST_LINES)
-        return "\n".join(process.log_path.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+            return self._screen.last_words(process.name, LAST_LINES)
+        return "\n".join(process.log_path.read_text(errors="replace").splitlines()[-LAST_LINES:])

@@ -13,8 +13,10 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from skerry.cli.logs import Held, Line, Phase, Record, is_shown, line_text
+from skerry.cli.logs import Held, Line, Phase, Record, is_shown, line_text, note_line
 from skerry.cli.render import pad
+from skerry.member.loglines import JsonLines, record_of
+from skerry.model import trace
 from skerry.model.config import Config, MemberConfig
 
 _MARKS = {"ready": ("✓", "green"), "ended": ("✗", "red")}
@@ -88,7 +90,7 @@ class Screen:
     """Safe for threads. Where there is a terminal, log lines stand above the table, and only those that matter.
 
     `shows_all`: every line is shown. Without a terminal that is always so: what is written to a file is to be complete.
-    `is_json`: records are shown as their members wrote them.
+    `is_json`: every line of the log is an object, those of this process too. What is on standard output stays text.
     """
 
     def __init__(
@@ -117,9 +119,10 @@ class Screen:
         """A line of a member's log."""
         with self._lock:
             if self._shows_all or is_shown(line, self._phase):
-                text = line_text(member, self._width, line)
-                if self._is_json and isinstance(line, Record):
-                    text = line.raw
+                if self._is_json:
+                    text = line.raw if isinstance(line, Record) else note_line(member, line)
+                else:
+                    text = line_text(member, self._width, line)
                 self._err.print(text, markup=False, highlight=False, soft_wrap=True)
             else:
                 self._held.keep(member, line)
@@ -149,9 +152,13 @@ class Screen:
         for each in seen:
             if each.state != "starting" and each.name not in self._told:
                 self._told.add(each.name)
-                self.say(f"{pad(each.name, self._width)}  {each.state_text}")
+                kind = trace.MemberReady if each.state == "ready" else trace.MemberEnded
+                self.say(f"{pad(each.name, self._width)}  {each.state_text}", kind(each.name, each.seconds))
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, event: trace.Event) -> None:
+        """The text, or the event where lines are objects."""
+        if self._is_json:
+            text = JsonLines().format(record_of(event))
         with self._lock:
             self._err.print(text, markup=False, highlight=False, soft_wrap=True)
 
@@ -162,7 +169,7 @@ class Screen:
     def stopping(self) -> None:
         with self._lock:
             self._phase = Phase.STOPPING
-        self.say("stopping")
+        self.say("stopping", trace.StopBegun(self._names))
 
 
 def _table(seen: Sequence[Seen]) -> Table:

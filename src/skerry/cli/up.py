@@ -14,6 +14,8 @@ from skerry.cli.logs import set_up_log
 from skerry.cli.processes import Members
 from skerry.cli.screen import Screen
 from skerry.config import Config, load
+from skerry.member.loglines import JsonLines, record_of
+from skerry.model import trace
 from skerry.model.errors import SkerryError
 
 _LOOK_S = 0.5
@@ -31,6 +33,7 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
     Without --member every member of the file is started on this machine, each as a process with its own Spark.
     Shows how they start, and at the end where to connect. Then their log follows.
     """
+    config: Config | None = None
     try:
         config = load(str(file))
         if name is None:
@@ -39,9 +42,18 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
         name = config.member(name).name
         from skerry.member.boot import run_member  # Spark takes a while to load
 
-        set_up_log(name, is_debug=debug, is_json=json_log or config.log_format == "json")
-        run_member(config, name, until_input_ends=until_input_ends)
+        set_up_log(name, is_debug=debug, is_json=json_log or config.log_format == "json", logs_sql=config.log_sql)
+        try:
+            run_member(config, name, until_input_ends=until_input_ends)
+        except SkerryError:
+            raise
+        except Exception as error:  # Python would write the trace as it is
+            trace.emit(trace.WorkFailed(f"member {name}"), error)
+            sys.exit(1)
     except SkerryError as error:
+        if config is not None and config.log_format == "json":
+            _tell(trace.StartFailed(error.message, error.suggestion), name or "")
+            sys.exit(1)
         click.echo(click.style("error: ", fg="red", bold=True) + error.message, err=True)
         if error.suggestion:
             click.echo(f"hint: {error.suggestion}", err=True)
@@ -51,6 +63,20 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
 def _run_all(file: Path, config: Config, is_debug: bool) -> None:
     screen = Screen(tuple(config.members), shows_all=is_debug, is_json=config.log_format == "json")
     signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        _run_members(file, config, screen, is_debug)
+    except click.ClickException as error:
+        if config.log_format != "json":
+            raise
+        _tell(trace.StartFailed(error.message))
+        sys.exit(error.exit_code)
+
+
+def _tell(event: trace.Event, member: str = "") -> None:
+    click.echo(JsonLines(member).format(record_of(event)), err=True)
+
+
+def _run_members(file: Path, config: Config, screen: Screen, is_debug: bool) -> None:
     with Members(file, config, screen, is_debug=is_debug) as members:
         try:
             members.wait_ready()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-import logging
 import os
 import signal
 import socket
@@ -17,16 +16,13 @@ import uvloop
 from skerry.config import Config, MemberConfig
 from skerry.config.exposed import refuse_exposed
 from skerry.member.server import Member
+from skerry.model import trace
 from skerry.model.errors import ConfigError
-from skerry.model.limits import Limits
+from skerry.model.limits import END_S, Limits
 from skerry.model.points import reach
 from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
 from skerry.wire.address import TcpAddress, parse_address
-
-log = logging.getLogger("skerry.member")
-
-_END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -133,8 +129,8 @@ def _end_in_time() -> None:
     """A job that its Spark does not end would keep this process, though nothing of it is wanted any more."""
 
     def end() -> None:
-        time.sleep(_END_S)
-        log.error("this process has not ended in %d s, as its Spark still works: it is ended", _END_S)
+        time.sleep(END_S)
+        trace.emit(trace.ProcessLeft(END_S))
         os._exit(1)
 
     threading.Thread(target=end, daemon=True).start()

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Iterable, Mapping
 
 from skerry.member import clock
 from skerry.member.initiator import Initiated
 from skerry.member.query import Phase
+from skerry.model import trace
 from skerry.model.errors import SiteStopping
 from skerry.model.ids import QueryId
-
-log = logging.getLogger("skerry.member")
 
 _LOOK_EVERY_S = 0.05  # cursors, receipts and releases all may be the last: none of them has to remember to say so
 
@@ -55,11 +53,13 @@ class Drain:
     async def wait(self, drain_s: float, hurry: asyncio.Event) -> None:
         """Until nothing runs, the time is up, or `hurry` is set."""
         self.has_begun = True
-        if running := self.running():
-            log.info("member %s: takes no new query; up to %g s for %d that run", self._name, drain_s, len(running))
-        give_up = clock.now() + drain_s
+        begun, queries = clock.now(), len(self.running())
+        trace.emit(trace.DrainBegun(self._name, queries, drain_s))
+        give_up = begun + drain_s
         while (left := self.running()) and not hurry.is_set() and (rest_s := give_up - clock.now()) > 0:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(hurry.wait(), min(_LOOK_EVERY_S, rest_s))
         if left:
-            log.warning("member %s: stops; still running: %s", self._name, ", ".join(map(str, sorted(left))))
+            trace.emit(trace.DrainGivenUp(self._name, tuple(sorted(left))))
+        elif queries:
+            trace.emit(trace.DrainDone(self._name, clock.now() - begun))

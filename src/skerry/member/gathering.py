@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import uuid
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -15,13 +14,12 @@ from skerry.catalog.statistics import ANALYZED, SCANNED, gather
 from skerry.member import clock
 from skerry.member.lull import Lull
 from skerry.member.resources import Workers
+from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError
 from skerry.model.limits import Limits
 from skerry.model.table import Column, PartStats, TablePart
 from skerry.plan.analyze import PLACEHOLDER, analysis_of, read_found
 from skerry.spark.engine import Engine, Job, JobResult, TableFiles
-
-log = logging.getLogger("skerry.catalog")
 
 # A table that changes faster than its statistics can be gathered goes without, until it changes again.
 _GATHER_AGAIN = 3
@@ -116,10 +114,10 @@ class Gathering:
         except SkerryError:
             is_over = True
             raise
-        except Exception:
+        except Exception as error:
             # Files of others may hold what nobody thought of; queries do without.
             is_over = True
-            log.exception("table %s: no statistics", name)
+            trace.emit(trace.StatisticsFailed(name), error)
         finally:
             self._under_way.discard(name)
             if is_over:
@@ -156,7 +154,7 @@ class Gathering:
         while True:
             since = clock.now()
             if not await self._wait(name, left_s):
-                log.info("table %s: no statistics yet, queries kept Spark busy", name)
+                trace.emit(trace.StatisticsPutOff(name))
                 return None
             left_s -= clock.now() - since
             async with self._turn:
@@ -236,7 +234,7 @@ class Gathering:
                 await asyncio.wait_for(cancel, max(0.0, deadline - clock.now()))
             await asyncio.wait({work}, timeout=_CANCEL_AGAIN_S)
         if not work.done():
-            log.error("Spark has not ended %s in time", tag)
+            trace.emit(trace.ScanLeft(tag))
             work.cancel()
         elif is_asked and not work.cancelled():
             work.exception()  # that it was cancelled is no news

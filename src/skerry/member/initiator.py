@@ -146,7 +146,7 @@ class Initiated:
                     raise InternalError(f"query {self.query}: its cursor gets rows, not a count")
                 case QueryFailed(error):
                     if not isinstance(error, Cancelled):
-                        trace.emit(trace.QueryFailed(self.query, error.message, error.code))
+                        trace.emit(trace.QueryFailed(self.query, trace.cause_of(error)))
                     self.result.fail(error)
                 case QueryEnded(missing, left):
                     self._end(missing, left)
@@ -155,11 +155,11 @@ class Initiated:
         seconds = clock.now() - self.core.started_at
         how = "complete" if self.core.error is None else "failed"
         sent_bytes = sum(link.size_bytes for link in self.core.progress()[1])
-        trace.emit(trace.QueryEnded(self.query, how, self.result.pages.rows, seconds, sent_bytes))
         if missing:
             trace.emit(trace.ReceiptsMissed(self.query, missing))
         if left:
             trace.emit(trace.LeftBehind(self.query, left))
+        trace.emit(trace.QueryEnded(self.query, how, self.result.pages.rows, seconds, sent_bytes))
         self.result.close()
         self._inputs.end(self.query, {self.plan.rows.edge}, clock.now())
         self.ended.set()

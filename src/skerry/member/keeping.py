@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -20,9 +19,8 @@ from skerry.member.kept import (
     sizes_of,
 )
 from skerry.member.resources import Workers
+from skerry.model import trace
 from skerry.plan.observed import Observed, Size
-
-log = logging.getLogger("skerry.member")
 
 # Tables become known one after the other, and queries end all the time: many changes make one file.
 _STATISTICS_S = 0.2
@@ -66,9 +64,7 @@ class Keeping:
             kept = Kept(self._owner)
         except (OSError, Unreadable) as error:
             kept = Kept(self._owner)
-            log.warning(
-                "member %s: kept statistics cannot be used, they are gathered anew: %s", self._member, _why(error)
-            )
+            trace.emit(trace.KeptRefused(self._member, _why(error)))
         self._tables = {name: table for name, table in kept.tables.items() if name in self._names}
         if kept.planned_over == self._planned_over:
             self._observed.restore((each.name, Size(each.rows, each.size_bytes)) for each in kept.sizes)
@@ -117,7 +113,7 @@ class Keeping:
                 self._is_failing = False
             except (OSError, ValueError) as error:
                 if not self._is_failing:  # once, until it works again
-                    log.warning("member %s: statistics are not kept (check state): %s", self._member, _why(error))
+                    trace.emit(trace.KeptUnwritten(self._member, _why(error)))
                 self._is_failing = True
 
     def _replace(self, tables: dict[str, KeptTable], seen: list[tuple[str, Size]]) -> None:

@@ -1,48 +1,127 @@
-"""A member's log: a line for each event (model/trace.py), as text or as JSON."""
+"""A member's log: a line for each event (model/trace.py), as text or as JSON.
+
+Control characters are written out here and nowhere else: no name, value or error's text makes a line of its own.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
+import traceback
 from datetime import UTC, datetime
-from typing import Any
 
-from skerry.model.trace import Event, fields_of, name_of
+from skerry.model.ids import AGAIN, QueryId
+from skerry.model.limits import ERROR_CHAIN, LOGGED_CALLERS, LOGGED_CALLERS_ENDED
+from skerry.model.trace import (
+    Event,
+    QueryAnswered,
+    QueryEnded,
+    QueryPlanned,
+    QueryReceived,
+    QueryRefused,
+    fields_of,
+    name_of,
+    query_of,
+)
 
 # What a terminal would obey, or a reader of lines take for an end: names and values of a query come to the log.
 _C1 = (*range(0x7F, 0xA0), 0x2028, 0x2029)
-_IN_TEXT = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t\n"}
-_IN_TEXT |= {ord("\r"): "\\r", **{code: f"\\u{code:04x}" for code in _C1}}
+_IN_TEXT = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t"}
+_IN_TEXT |= {ord("\n"): "\\n", ord("\r"): "\\r", **{code: f"\\u{code:04x}" for code in _C1}}
 _IN_JSON = {code: f"\\u{code:04x}" for code in _C1}  # json writes those below 32 so
+
+_TRACE_MARK = "  | "  # before each line of a trace, which so is none of the log
 
 
 def plain(text: str) -> str:
-    """The text with its control characters written out; tabs and newlines stay."""
+    """One line: the text with its control characters written out; tabs stay."""
     return text.translate(_IN_TEXT)
 
 
-class TextLines(logging.Formatter):
-    """One line each. A newline inside a message is written as `\\n`, so that no message makes a line of its own."""
+def plain_trace(trace: str) -> str:
+    """Several lines, each marked as no line of the log."""
+    return "\n".join(_TRACE_MARK + plain(line) for line in trace.rstrip("\n").split("\n"))
+
+
+class Callers:
+    """Who asked each query, for every line about it. Those that run are kept apart from those that have ended."""
 
     def __init__(self) -> None:
-        super().__init__("%(asctime)s %(levelname)-7s %(name)s %(message)s")
+        self._running: dict[QueryId, str] = {}
+        self._ended: dict[QueryId, str] = {}
 
-    def formatMessage(self, record: logging.LogRecord) -> str:
-        return plain(super().formatMessage(record)).replace("\n", "\\n")
+    def of(self, event: Event | None) -> str:
+        """The empty text when it is about no query, or about one that was asked at another member."""
+        query = query_of(event) if event is not None else None
+        if query is None:
+            return ""
+        asked = QueryId(query.initiator, query.local.partition(AGAIN)[0])
+        match event:
+            case QueryReceived():
+                _put(self._running, asked, event.caller, LOGGED_CALLERS)
+            case QueryPlanned() if asked in self._ended:  # once more: its tables had changed
+                _put(self._running, asked, self._ended.pop(asked), LOGGED_CALLERS)
+            # Its last lines may come later, or another attempt.
+            case QueryAnswered() | QueryEnded() | QueryRefused() if asked in self._running:
+                _put(self._ended, asked, self._running.pop(asked), LOGGED_CALLERS_ENDED)
+        return self._running.get(asked) or self._ended.get(asked, "")
 
-    def formatException(self, ei: Any) -> str:
-        return plain(super().formatException(ei))
+
+def _put(callers: dict[QueryId, str], query: QueryId, caller: str, most: int) -> None:
+    callers[query] = caller
+    if len(callers) > most:
+        del callers[next(iter(callers))]
 
 
-class JsonLines(logging.Formatter):
+class _Lines(logging.Formatter):
+    """`logs_sql`: may the log hold statements and values (`log_sql`)?"""
+
+    def __init__(self, *, logs_sql: bool = False) -> None:
+        super().__init__()
+        self._logs_sql = logs_sql
+        self._callers = Callers()
+
+    def _event(self, record: logging.LogRecord) -> Event | None:
+        if not isinstance(record.msg, Event):
+            return None
+        return record.msg if self._logs_sql else record.msg.discreet()
+
+    def _text(self, record: logging.LogRecord, event: Event | None, caller: str) -> str:
+        if event is not None:
+            is_named = not caller or isinstance(event, QueryReceived)
+            return event.line() if is_named else f"{event.line()} (for {caller})"
+        # Another library's: its first line says what it is about, the next ones hold reprs of all kinds.
+        text = record.getMessage()
+        return text if self._logs_sql else text.partition("\n")[0]
+
+    def _trace(self, record: logging.LogRecord) -> str:
+        if not record.exc_info or record.exc_info[1] is None:
+            return ""
+        error = record.exc_info[1]
+        return "".join(traceback.format_exception(error)) if self._logs_sql else _discreet_trace(error)
+
+
+class TextLines(_Lines):
+    """One line each; a trace follows it, in lines that are marked."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = self._event(record)
+        text = self._text(record, event, self._callers.of(event))
+        line = plain(f"{self.formatTime(record)} {record.levelname:<7} {record.name} {text}")
+        trace = self._trace(record)
+        return f"{line}\n{plain_trace(trace)}" if trace else line
+
+
+class JsonLines(_Lines):
     """One object each: time, level, member, layer, event, its fields, and the same text; a trace is one field."""
 
-    def __init__(self, member: str = "") -> None:
-        super().__init__()
+    def __init__(self, member: str = "", *, logs_sql: bool = False) -> None:
+        super().__init__(logs_sql=logs_sql)
         self._member = member
 
     def format(self, record: logging.LogRecord) -> str:
-        event = record.msg if isinstance(record.msg, Event) else None
+        event = self._event(record)
+        caller = self._callers.of(event)
         line: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
@@ -50,8 +129,28 @@ class JsonLines(logging.Formatter):
             "layer": record.name.removeprefix("skerry."),
             "event": name_of(event) if event is not None else "note",
             **(fields_of(event) if event is not None else {}),
-            "text": record.getMessage(),
         }
-        if record.exc_info:
-            line["trace"] = self.formatException(record.exc_info)
+        if caller:
+            line["caller"] = caller
+        line["text"] = self._text(record, event, caller)
+        if trace := self._trace(record):
+            line["trace"] = trace
         return json.dumps(line, ensure_ascii=False, default=str).translate(_IN_JSON)
+
+
+def record_of(event: Event) -> logging.LogRecord:
+    """For whoever writes lines without a logger."""
+    return logging.LogRecord(f"skerry.{event.layer}", event.level, "", 0, event, (), None)
+
+
+def _discreet_trace(error: BaseException) -> str:
+    """Where it was raised, and as what; the words of an exception may quote anything."""
+    chain: list[str] = []
+    following: BaseException | None = error
+    while following is not None and len(chain) < ERROR_CHAIN:
+        frames = "".join(traceback.format_tb(following.__traceback__))
+        kind = type(following)
+        chain.append(f"Traceback (most recent call last):\n{frames}{kind.__module__}.{kind.__qualname__}\n")
+        hidden = following.__suppress_context__
+        following = following.__cause__ or (None if hidden else following.__context__)
+    return "\nfollowed by\n\n".join(reversed(chain))

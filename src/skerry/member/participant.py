@@ -81,21 +81,23 @@ class Participant:
                 case StopFragment(number):
                     self._own(self._stop(self._fragments[number]))
                 case Release(why):
-                    trace.emit(trace.QueryReleased(self.query, self._around.identity.member, why))
+                    # Why it failed has been told, or the initiator tells it.
+                    reason = trace.Cause(why, 0, may_quote=why != "complete")
+                    trace.emit(trace.QueryReleased(self.query, self._around.identity.member, reason))
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
         if self.core.phase is TaskPhase.RUNNING:
             self._around.inputs.planned(self.query)
 
-    def fail(self, error: BaseException) -> None:
-        """Anything that went wrong here ends the query."""
+    def fail(self, error: BaseException, fragment: int | None = None) -> None:
+        """Anything that went wrong here ends the query. `fragment`: in which of them, if it was one."""
         if not isinstance(error, SkerryError):
-            trace.emit(trace.WorkFailed(f"query {self.query}"), error)
+            trace.emit(trace.WorkFailed(f"query {self.query}", self.query, fragment), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
         error = named(error, self._around.identity.member)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             me = self._around.identity.member
-            trace.emit(trace.FragmentsFailed(self.query, me, error.message, error.code))
+            trace.emit(trace.FragmentsFailed(self.query, me, trace.cause_of(error), fragment))
         self.do(self.core.failed(error))
 
     def progress(self) -> Progress:
@@ -132,11 +134,11 @@ class Participant:
                 self._readers.setdefault(leaf.edge, set()).add(fragment.id)
         match fragment:
             case SparkFragment():
-                running.work = self._own(self._run_job(running, fragment))
+                running.work = self._own(self._run_job(running, fragment), fragment.id)
             case OperatorFragment():
                 operation = Operation(fragment, self._around.limits)
                 self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
-                running.work = self._own(self._operate(running, fragment, operation))
+                running.work = self._own(self._operate(running, fragment, operation), fragment.id)
 
     def _expect(self, leaf: EdgeLeaf) -> None:
         # Rows that an operator gets from its own member pass no channel.
@@ -195,7 +197,7 @@ class Participant:
         output = self._spool(fragment, "rows")
         running.state = "running"
         for leaf in fragment.leaves:
-            self._own(operation.arrive(leaf.edge, self._arriving[leaf.edge]))
+            self._own(operation.arrive(leaf.edge, self._arriving[leaf.edge]), fragment.id)
 
         def on_schema(schema: Schema) -> None:
             self._schema_known(running, schema)
@@ -311,7 +313,7 @@ class Participant:
         around = self._around
         sending = around.outgoing.channel(channel, running.schema.arrow, spool, self.watch.patience.wait_s)
         self._channels.append(sending)
-        self._own(self._run_channel(running, sending))
+        self._own(self._run_channel(running, sending), running.fragment.id)
 
     async def _run_channel(self, running: Running, sending: ChannelOut) -> None:
         if await sending.run() is ChannelEnd.STOPPED:
@@ -359,16 +361,16 @@ class Participant:
                 )
             )
 
-    def _own(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+    def _own(self, work: Coroutine[None, None, None], fragment: int | None = None) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._ended)
+        task.add_done_callback(functools.partial(self._ended, fragment))
         return task
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _ended(self, fragment: int | None, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            self.fail(error)
+            self.fail(error, fragment)
 
     async def _release(self) -> None:
         around = self._around
@@ -393,6 +395,6 @@ class Participant:
 
     def _note_release(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
-            trace.emit(trace.WorkFailed(f"query {self.query}: letting go"), error)
+            trace.emit(trace.WorkFailed(f"query {self.query}: letting go", self.query), error)
             self._released.set()
             self._on_released(self)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +12,10 @@ import msgspec
 
 from skerry.config import FaultPolicy
 from skerry.exchange.spool import Budget, Spool
+from skerry.model import trace
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.wire.messages import Memory
-
-log = logging.getLogger("skerry.member")
 
 T = TypeVar("T")
 
@@ -58,7 +56,7 @@ class Resources:
         if held.users == 0:
             del self._held[query]
             if held.budget.memory_used or held.budget.disk_used:
-                log.error("query %s: %d bytes of spool were not given back", query, held.budget.memory_used)
+                trace.emit(trace.SpoolLeft(query, held.budget.memory_used + held.budget.disk_used))
 
     def spool(self, held: Held, name: str, *, gives_way: bool = False) -> Spool:
         return Spool(held.budget, self.directory, name, gives_way=gives_way)

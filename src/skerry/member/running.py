@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -22,6 +21,7 @@ from skerry.member.resources import Held, Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
+from skerry.model import trace
 from skerry.model.errors import SkerryError, StaleSchema, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
@@ -32,8 +32,6 @@ from skerry.wire.channels import ChannelOut
 from skerry.wire.messages import Execute, LinkBytes, Message, Schema
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
-
-log = logging.getLogger("skerry.query")
 
 _CANCEL_AGAIN_S = 0.05
 
@@ -154,6 +152,8 @@ def make_job(
     query = execute.query
     return Job(
         tag=f"skerry-{member}-{query.initiator}-{query.local}-{fragment.id}",
+        query=query,
+        fragment=fragment.id,
         sql=fragment.sql,
         tables=tables,
         edges=edges,
@@ -199,7 +199,7 @@ async def stop_jobs(query: QueryId, fragments: Collection[Running], around: Surr
         with suppress(TimeoutError):  # a Spark that hangs must not hang the query's end as well
             await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - clock.now()))
         if clock.now() > deadline:
-            log.error("query %s: Spark has not ended %d jobs in time", query, len(busy))
+            trace.emit(trace.JobsLeft(query, tuple(running.fragment.id for running in busy)))
             return
         # A job's end is known at once; a cancel that came too early is said again.
         await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)
@@ -233,4 +233,6 @@ def named(error: SkerryError, member: str) -> SkerryError:
     if error.message.startswith("site "):
         return error
     message = f"site {member}: {error.message}"
-    return from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)
+    said = from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)
+    said.may_quote = error.may_quote
+    return said

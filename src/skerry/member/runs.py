@@ -14,14 +14,13 @@ from skerry.member.relay import relays_of
 from skerry.member.requests import Answer, PageSize, RunStatement
 from skerry.model import trace
 from skerry.model.errors import Cancelled, StaleSchema
-from skerry.model.ids import QueryId
+from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
 from skerry.plan.explain import explain
 from skerry.wire.messages import Message
 
 _REPLANS = 3  # columns that change faster than this are somebody's loop
-_AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
 
 
 class Runs:
@@ -89,7 +88,7 @@ class Runs:
         planner, query = self._planner, statement.query
         if attempt:
             # Participants remember the id of the attempt that failed.
-            query = QueryId(query.initiator, f"{query.local}{_AGAIN}{attempt}")
+            query = QueryId(query.initiator, f"{query.local}{AGAIN}{attempt}")
         timeout_s = statement.timeout_s if statement.timeout_s > 0 else planner.limits.query_timeout_s
         initiated = Initiated(
             query,
@@ -123,4 +122,4 @@ def page_bounds(size: PageSize, limits: Limits) -> tuple[int, int]:
 
 def asked_as(query: QueryId) -> QueryId:
     """The client's id of a query, whichever attempt this is."""
-    return QueryId(query.initiator, query.local.split(_AGAIN)[0])
+    return QueryId(query.initiator, query.local.split(AGAIN)[0])

@@ -236,7 +236,7 @@ class Member:
             try:
                 await work  # type: ignore[misc]
             except SkerryError as error:
-                trace.emit(trace.WorkGivenUp(what, error.message))
+                trace.emit(trace.WorkGivenUp(what, trace.cause_of(error)))
 
         task = asyncio.ensure_future(run())
         self._background.add(task)
@@ -319,7 +319,7 @@ class Member:
         try:
             self._dispatch(sender, message)
         except SkerryError as error:
-            trace.emit(trace.MessageRefused(sender, type(message).__name__, error.message))
+            trace.emit(trace.MessageRefused(sender, type(message).__name__, trace.cause_of(error)))
 
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:

@@ -104,7 +104,7 @@ class Service:
         options = read_options(statement.options, self._limits)
         self._cursors.open(query, caller.session, clock.now(), options.lease)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
-        trace.emit(trace.QueryReceived(query, caller.shown, statement.sql if self._logs_sql else ""))
+        trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
         try:
             if not options.lease.outlives:
                 return await self._begin(statement, cursor)
@@ -121,7 +121,7 @@ class Service:
             self.give_up(query, error)
             raise
         except Exception as error:
-            trace.emit(trace.WorkFailed(f"query {query}"), error)
+            trace.emit(trace.WorkFailed(f"query {query}", query), error)
             wrapped = InternalError(f"{type(error).__name__}: {error}", member=self._name)
             self.give_up(query, wrapped)
             raise wrapped from error
@@ -248,8 +248,10 @@ class Service:
             answer = await self._runs.first_page(statement, cursor)
         except SkerryError as error:
             if cursor.initiated is None:  # else whoever ran it has told
-                trace.emit(trace.QueryRefused(statement.query, error.message.splitlines()[0], error.code))
+                trace.emit(trace.QueryRefused(statement.query, trace.cause_of(error)))
             raise
+        if cursor.initiated is None:
+            trace.emit(trace.QueryAnswered(statement.query))
         self._given(statement.query, answer.page)
         return answer
 
@@ -260,7 +262,7 @@ class Service:
         except SkerryError as error:
             cursor.error = error
         except Exception as error:
-            trace.emit(trace.WorkFailed(f"query {statement.query}"), error)
+            trace.emit(trace.WorkFailed(f"query {statement.query}", statement.query), error)
             cursor.error = InternalError(f"{type(error).__name__}: {error}", member=self._name)
         finally:
             self._cursors.ready(statement.query, clock.now())

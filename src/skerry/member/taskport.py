@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -17,6 +16,7 @@ import msgspec
 from skerry.exchange.intake import Attempt, Intake, body_hash
 from skerry.exchange.reader import share
 from skerry.exchange.spool import Entry, Spool
+from skerry.model import trace
 from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
@@ -27,8 +27,6 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
 from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, receive_message
-
-log = logging.getLogger("skerry.member")
 
 
 class Store(Protocol):
@@ -180,7 +178,7 @@ class TaskPort:
 
     async def _serve_sink(self, stream: SinkStream, opening: SinkOpen, sink: _Sink, known: _Query) -> None:
         with known.serving(stream, ("sink", opening.fragment)):
-            await _SinkServer(stream, sink, known).serve(Attempt(opening.partition, opening.attempt))
+            await _SinkServer(stream, sink, known, opening).serve(Attempt(opening.partition, opening.attempt))
 
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)
@@ -221,8 +219,9 @@ class _SocketSink:
 class _SinkServer:
     """One sink task's connection."""
 
-    def __init__(self, stream: SinkStream, sink: _Sink, known: _Query) -> None:
+    def __init__(self, stream: SinkStream, sink: _Sink, known: _Query, opening: SinkOpen) -> None:
         self._stream = stream
+        self._opening = opening
         self._intake = sink.intake
         self._store = sink.store
         self._known = known
@@ -274,7 +273,7 @@ class _SinkServer:
             if self._intake.lost(attempt):
                 self._store.drop(attempt)
         except SkerryError as error:
-            log.info("%s", error.message)
+            trace.emit(trace.AttemptLost(self._opening.query, self._opening.fragment, trace.cause_of(error)))
 
 
 async def _serve_source(connection: Connection, spools: Sequence[Spool], opening: SourceOpen) -> None:
@@ -283,7 +282,7 @@ async def _serve_source(connection: Connection, spools: Sequence[Spool], opening
         raise PeerError(f"a source asks for share {opening.partition} of {opening.partitions}")
     changed = asyncio.Event()
     unsubscribes = [spool.subscribe(changed.set) for spool in spools]
-    watcher = asyncio.create_task(_watch(connection, changed), name="watch a source")
+    watcher = asyncio.create_task(_watch(connection, changed, opening), name="watch a source")
     positions = [0] * len(spools)
     batches = rows = 0
     try:
@@ -316,11 +315,11 @@ async def _serve_source(connection: Connection, spools: Sequence[Spool], opening
             unsubscribe()
 
 
-async def _watch(connection: Connection, changed: asyncio.Event) -> None:
+async def _watch(connection: Connection, changed: asyncio.Event, opening: SourceOpen) -> None:
     """A source that has enough (a LIMIT) closes its connection: notice that while waiting for rows."""
     try:
         await connection.receive()
     except SkerryError as error:
-        log.debug("%s", error.message)
+        trace.emit(trace.ReaderGone(opening.query, opening.edge, error.message))
     connection.abort()
     changed.set()

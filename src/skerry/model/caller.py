@@ -29,3 +29,8 @@ class Caller(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """For people."""
         return self.name or self.address
+
+    @property
+    def logged(self) -> str:
+        """Who it is, and from where it asks."""
+        return f"{self.name} at {self.address}" if self.name else self.address

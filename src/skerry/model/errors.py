@@ -17,13 +17,18 @@ SkerryError
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 
 class SkerryError(Exception):
-    """`message` says what happened, where, and what to do; `member` says who noticed."""
+    """`message` says what happened, where, and what to do; `member` says who noticed.
+
+    `may_quote`: the message may hold a statement or values, which a log may not (`log_sql`). `place`: in the statement.
+    """
 
     code: ClassVar[int] = 1
+    may_quote: bool = True
+    place: str = ""
 
     def __init__(self, message: str, *, member: str = "", suggestion: str = "") -> None:
         super().__init__(message)
@@ -46,10 +51,12 @@ class ConfigError(UserError):
 
 class Cancelled(UserError):
     code = 103
+    may_quote = False
 
 
 class PeerError(SkerryError):
     code = 200
+    may_quote = False
 
 
 class VersionError(PeerError):
@@ -58,6 +65,7 @@ class VersionError(PeerError):
 
 class SiteError(SkerryError):
     code = 300
+    may_quote = False
 
 
 class StaleSchema(SiteError):
@@ -70,6 +78,7 @@ class SiteStopping(SiteError):
 
 class Overloaded(SkerryError):
     code = 400
+    may_quote = False
 
 
 class TimedOut(Overloaded):
@@ -78,6 +87,9 @@ class TimedOut(Overloaded):
 
 class InternalError(SkerryError):
     code = 500
+
+
+_E = TypeVar("_E", bound=SkerryError)
 
 
 def _tree(cls: type[SkerryError]) -> list[type[SkerryError]]:
@@ -90,4 +102,13 @@ BY_CODE: dict[int, type[SkerryError]] = {kind.code: kind for kind in _tree(Skerr
 def from_code(code: int, message: str, *, member: str = "", suggestion: str = "") -> SkerryError:
     """The error a peer reported; a code from a newer release maps to its hundred's class."""
     kind = BY_CODE.get(code) or BY_CODE.get(code // 100 * 100) or SkerryError
-    return kind(message, member=member, suggestion=suggestion)
+    error = kind(message, member=member, suggestion=suggestion)
+    # Spark's words come as errors of a site, and nobody says over the wire whose words they are.
+    error.may_quote = kind.may_quote or kind in (PeerError, SiteError)
+    return error
+
+
+def quoting(error: _E) -> _E:
+    """The error, marked: its words are not all ours."""
+    error.may_quote = True
+    return error

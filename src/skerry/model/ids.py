@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+AGAIN = "~"  # parts a client's id from the number of the attempt; no client's id has it
+
 
 class QueryId(msgspec.Struct, frozen=True, array_like=True, order=True):
     """`local` is made by the client (32 hex digits), so a query can be closed before it is answered."""

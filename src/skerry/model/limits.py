@@ -12,6 +12,19 @@ GIB = 1024 * MIB
 # hold more than its bytes, and empty ones would be free, and endless.
 ENTRY_BYTES = 512
 
+# The log: lines kept of a member that starts, in case that it does not; those shown of one that ended; who asked the
+# queries that run, and the latest that have ended; causes of causes of an error
+HELD_LINES = 100
+LAST_LINES = 15
+LOGGED_CALLERS = 4096
+LOGGED_CALLERS_ENDED = 256
+ERROR_CHAIN = 10
+
+MESSAGE_CHARS = 600  # of Spark's words for an error
+SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
+
+END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
+
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log
 
 DEFAULT_PORT = 7100  # of a member whose URL or address names none

@@ -11,7 +11,10 @@ def sql_error(message: str, text: str, start: int | None, end: int | None = None
     """A SqlError whose message ends with the line of `text` around `start`..`end` (both inclusive)."""
     if start is None or not text:
         return SqlError(message)
-    return SqlError(f"{message}\n{underline(text, start, start if end is None else end)}")
+    error = SqlError(f"{message}\n{underline(text, start, start if end is None else end)}")
+    start = max(0, min(start, len(text)))
+    error.place = f"line {text.count(chr(10), 0, start) + 1}, column {start - text.rfind(chr(10), 0, start)}"
+    return error
 
 
 def underline(text: str, start: int, end: int) -> str:

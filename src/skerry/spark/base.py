@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import re
 import threading
 import traceback
@@ -16,10 +15,12 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.exchange.intake import SinkRow
+from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError, SqlError
+from skerry.model.limits import ERROR_CHAIN, SPARK_SCHEMAS
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
-from skerry.spark.failures import SPARK_ERRORS, first_words, translate
+from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, silence_spark, translate
 from skerry.spark.literals import to_literal
 from skerry.spark.settings import SparkSettings, core_count
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
@@ -30,11 +31,6 @@ from skerry.spark.views import EDGE_PREFIX, Views, read_table
 from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.messages import Schema
 from skerry.wire.values import to_value
-
-log = logging.getLogger("skerry.spark")
-
-_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
-_CHAIN = 10  # causes of causes: no error has more
 
 
 class SessionEngine(ABC):
@@ -105,13 +101,14 @@ class SessionEngine(ABC):
     def start(self) -> None:
         with self._lifecycle:
             if self._session is None:
+                silence_spark()
                 self._session = self._open()
 
     def _revive(self) -> None:
         """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not."""
         with self._lifecycle:
             if self._session is not None and not self._is_alive():
-                log.warning("Spark's process has ended by itself and is started again")
+                trace.emit(trace.SparkRestarted())
                 self._close()
                 self._views.reset()
                 self._edge_views.clear()
@@ -130,7 +127,7 @@ class SessionEngine(ABC):
             frame = self._spark().range(0, self.cores, 1, self.cores)
             frame.selectExpr("id + 1 AS n").mapInArrow(_pass_through, "n bigint").toArrow()
         except (SkerryError, *SPARK_ERRORS) as error:  # e.g. of a member that is stopped at once: no trace for that
-            log.info("warm-up ended early: %s", first_words(error))
+            trace.emit(trace.WarmUpEnded(first_words(error)))
 
     def describe(self, table: TableFiles) -> tuple[Column, ...]:
         try:
@@ -140,7 +137,7 @@ class SessionEngine(ABC):
         except SqlError as error:  # a column's type: nobody wrote a statement
             raise SiteError(f"table {table.table}: {error.message}", suggestion=error.suggestion) from None
         except SPARK_ERRORS as error:
-            raise translate(error, {}, what=f"table {table.table}") from error
+            raise _unread(table, error) from error
 
     def count_rows(self, table: TableFiles) -> int:
         try:
@@ -148,7 +145,7 @@ class SessionEngine(ABC):
             with self._views.lease({"t": table}) as names:
                 return self._spark().table(names["t"]).count()
         except SPARK_ERRORS as error:
-            raise translate(error, {}, what=f"table {table.table}") from error
+            raise _unread(table, error) from error
 
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}
@@ -160,7 +157,9 @@ class SessionEngine(ABC):
             except (SkerryError, *SPARK_ERRORS) as error:
                 _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
-                raise translate(error, names, is_traced=not job.is_optional) from error
+                if not job.is_optional and not isinstance(error, SkerryError):
+                    trace.emit(_failed(job, error), error)
+                raise translate(error, names) from error
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
@@ -168,7 +167,7 @@ class SessionEngine(ABC):
             try:
                 self._interrupt(tag)
             except SPARK_ERRORS as error:  # the job's own thread reports what is wrong with this Spark
-                log.info("cancel %s: %s", tag, error)
+                trace.emit(trace.CancelFailed(tag, trace.cause_of(error)))
 
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
@@ -209,7 +208,7 @@ class SessionEngine(ABC):
         schema = self._schemas.get(key)
         if schema is None:
             schema = schema_of(frame.schema)
-            if len(self._schemas) >= _SCHEMAS:
+            if len(self._schemas) >= SPARK_SCHEMAS:
                 self._schemas.clear()
             self._schemas[key] = schema
         return schema
@@ -260,10 +259,20 @@ def with_views(sql: str, views: Mapping[str, str]) -> str:
     return re.sub(rf"\b({placeholders})\b", lambda match: views[match[1]], sql)
 
 
+def _unread(table: TableFiles, error: BaseException) -> SkerryError:
+    # It is asked for again and again, and each time its member says so in a line.
+    trace.emit(trace.TableUnread(table.table, type(error).__name__), error)
+    return translate(error, {}, what=f"table {table.table}")
+
+
+def _failed(job: Job, error: BaseException) -> trace.SparkFailed:
+    return trace.SparkFailed(job.query, job.fragment, type(error).__name__, condition_of(error))
+
+
 def _clear_frames(error: BaseException) -> None:
     """gRPC's errors hold themselves by their tracebacks, and with them the batches and threads of the whole call."""
     chain: BaseException | None = error
-    for _ in range(_CHAIN):
+    for _ in range(ERROR_CHAIN):
         if chain is None:
             return
         traceback.clear_frames(chain.__traceback__)

@@ -12,6 +12,7 @@ from pyspark.sql.connect.functions import lit
 from pyspark.sql.connect.plan import SQL
 
 from skerry.exchange.intake import SinkRow
+from skerry.model import trace
 from skerry.model.errors import SiteError
 from skerry.spark.base import SessionEngine, numbered
 from skerry.spark.engine import Job
@@ -44,6 +45,7 @@ class ConnectEngine(SessionEngine):
             for key, value in conf.items():
                 self._set(self._remote, key, value)
         except SPARK_ERRORS as error:
+            trace.emit(trace.SparkFailed(None, None, type(error).__name__), error)
             raise SiteError(f"Spark Connect at {url}: {translate(error, {}).message}") from error
         return self._remote
 

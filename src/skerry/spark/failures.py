@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
+from pyspark.logger import PySparkLogger
 
-from skerry.model.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError
+from skerry.model.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError, quoting
+from skerry.model.limits import MESSAGE_CHARS
 
 try:  # grpc comes with pyspark[connect] only
     from grpc import RpcError
@@ -18,8 +19,6 @@ except ImportError:
     class RpcError(Exception):  # type: ignore[no-redef]
         """Never raised without grpc."""
 
-
-log = logging.getLogger("skerry.spark")
 
 # What talking to a Spark can raise; the last ones when its process is gone.
 SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
@@ -40,19 +39,15 @@ STATEMENT_CLASSES = (
 )
 # The same for Sail's messages, which have no condition either.
 STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|parse error")
-MESSAGE_CHARS = 600
 
 
-def translate(error: BaseException, names: Mapping[str, str], what: str = "", *, is_traced: bool = True) -> SkerryError:
+def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
     """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
 
-    `what` names a table when no statement is involved: then the fault is the site's.
+    `what` names a table when no statement is involved: then the fault is the site's, and no value is in its words.
     """
     if isinstance(error, SkerryError):
         return error
-    if is_traced:  # the client gets one sentence, the member's log the trace
-        # A table that cannot be read is asked for again and again, and each time its member says so in a line.
-        log.log(logging.DEBUG if what else logging.INFO, "Spark failed", exc_info=error)
     text = _text(error)
     if raised := _python_worker(error, text):
         return _from_worker(*raised, names)
@@ -67,7 +62,18 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "", *,
             "Spark ran out of memory (java.lang.OutOfMemoryError)",
             suggestion="raise spark.driver.memory in the member's spark.conf",
         )
-    return SiteError(f"Spark failed: {message}")
+    return quoting(SiteError(f"Spark failed: {message}"))
+
+
+def condition_of(error: BaseException) -> str:
+    """Spark's name for what went wrong, e.g. DIVIDE_BY_ZERO; "" if it gave none."""
+    return _condition(error, _text(error))[0]
+
+
+def silence_spark() -> None:
+    """PySpark would write every failed statement, with its trace, to standard error by itself."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def first_words(error: BaseException) -> str:
@@ -123,8 +129,8 @@ def _from_worker(kind: str, message: str, names: Mapping[str, str]) -> SkerryErr
     if kind == "RuntimeError" and STATEMENT_WORDS.search(message):
         return SqlError(message)
     if ours is None or issubclass(ours, PeerError):
-        return SiteError(f"a Spark task failed: {message}")
-    return ours(message)
+        return quoting(SiteError(f"a Spark task failed: {message}"))
+    return quoting(ours(message))
 
 
 def _is_statements_fault(error: BaseException, condition: str, state: str) -> bool:

@@ -21,7 +21,6 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
-from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from skerry.model.errors import InternalError, SiteError
@@ -71,8 +70,6 @@ class Jvm:
             except Exception as error:
                 self._end_process()
                 raise SiteError(f"Spark did not start: {str(error).splitlines()[0]}") from error
-        # It would write every failed statement, with the JVM's trace, to the terminal.
-        PySparkLogger.getLogger("DataFrameQueryContextLogger").disabled = True
         hooks = self._gateway.jvm.org.apache.spark.util.ShutdownHookManager
         hooks.registerShutdownDeleteDir(self._gateway.jvm.java.io.File(directory))
 

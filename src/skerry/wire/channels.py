@@ -158,7 +158,7 @@ class ChannelIn:
     def _break(self, error: SkerryError) -> None:
         if not self._is_over:
             self._end()
-            trace.emit(trace.ChannelFailed(self.channel, error.message, error.code))
+            trace.emit(trace.ChannelFailed(self.channel, trace.cause_of(error)))
             self.fail(error)
 
     # --- the link ----------------------------------------------------------------------------

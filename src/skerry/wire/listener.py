@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 import stat
@@ -21,8 +20,6 @@ from skerry.wire.messages import Hello, Welcome
 from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection
 from skerry.wire.tls import MEMBER_KINDS, Tls, check_member
-
-log = logging.getLogger("skerry.wire")
 
 # The connection is closed when its handler returns, and refused with the error it raises.
 Handler = Callable[[Connection, Hello], Awaitable[None]]
@@ -112,7 +109,7 @@ class Listener:
         if tasks:
             _, left = await asyncio.wait(tasks, timeout=self._limits.stop_s)
             for task in left:
-                log.error("%s: a handler did not end: %s", self._identity.member, task)
+                trace.emit(trace.HandlerLeft(self._identity.member, task.get_name()))
         lingering = list(self._open)
         for connection in lingering:
             connection.abort()

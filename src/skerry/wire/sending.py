@@ -329,7 +329,7 @@ class ChannelOut:
         except SkerryError as error:
             self._link_error = error
         except Exception as error:
-            trace.emit(trace.WorkFailed(str(self.channel)), error)
+            trace.emit(trace.WorkFailed(str(self.channel), self.channel.query), error)
             self._link_error = InternalError(f"{self.channel}: {type(error).__name__}: {error}")
         finally:
             self._changed.set()

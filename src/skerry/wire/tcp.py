@@ -146,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
         """Say why, then close; the peer has a moment to read it."""
         if self.is_closed or self._transport is None:
             return
-        trace.emit(trace.ConnectionRefused(self.peer_name, str(error)))
+        trace.emit(trace.ConnectionRefused(self.peer_name, trace.cause_of(error)))
         self.send(Refused(failure_of(error, member)))
         self._closing = self._is_refusing = True
         # Closing with unread bytes resets the connection, and the peer would never see the reason:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from skerry.model.errors import PeerError, SkerryError, UserError, from_code
+from skerry.model.errors import PeerError, SkerryError, UserError, from_code, quoting
 from skerry.wire.messages import Failure, Value
 
 _EPOCH_DATE = dt.date(1970, 1, 1)
@@ -149,4 +149,4 @@ def _from_wire(kind: str, value: Any, depth: int) -> Any:
     try:
         return read(value)
     except (TypeError, ValueError, OverflowError, InvalidOperation) as error:
-        raise PeerError(f"a parameter of type {kind} holds something else: {error}") from None
+        raise quoting(PeerError(f"a parameter of type {kind} holds something else: {error}")) from None

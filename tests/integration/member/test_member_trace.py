@@ -9,7 +9,7 @@ from typing import TypeVar
 import pytest
 
 import skerry
-from skerry.member.loglines import JsonLines
+from skerry.member.loglines import JsonLines, TextLines
 from skerry.model import trace
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, wait_until
@@ -79,11 +79,35 @@ def test_what_fails_is_told_with_its_code_and_without_the_statement(
         cursor = connection.cursor()
         with pytest.raises(skerry.ProgrammingError):
             cursor.execute("SELECT nothing_like_it FROM few")
-        assert [each.code for each in of(heard, trace.QueryRefused)] == [101]
+        assert [each.error.code for each in of(heard, trace.QueryRefused)] == [101]
         cursor.execute("SELECT 'a secret' AS s FROM few LIMIT 1").fetchall()
         wait_until(lambda: of(heard, trace.QueryEnded), "the query has ended")
+        assert "a secret" not in caplog.text
+        asked = {
+            "SELECT 'a secret FROM": (),  # no end of the literal
+            "SELECT a FROM few WHERE 'a secret' = LIKE": (),
+            "SELECT CAST(concat('a sec', 'ret', CAST(id AS STRING)) AS INT) FROM oslo.few": (),
+            "SELECT CAST(concat(?, CAST(id AS STRING)) AS INT) FROM oslo.few": ("a secret",),
+        }
+        for statement, parameters in asked.items():
+            with pytest.raises(skerry.Error):
+                cursor.execute(statement, parameters).fetchall()
+        # Two were refused before, with the first; of the others one had ended.
+        wait_until(lambda: len(of(heard, trace.QueryEnded)) == 3, "all queries have ended")
     assert {each.sql for each in of(heard, trace.QueryReceived)} == {""}
-    assert "a secret" not in caplog.text
+    assert len(of(heard, trace.QueryRefused)) == 3
+    text, objects = TextLines(), JsonLines("oslo")
+    assert "secret" not in "".join(text.format(record) for record in caplog.records)
+    lines = [json.loads(objects.format(record)) for record in caplog.records]
+    assert "secret" not in str(lines)
+    failed = [line for line in lines if line["event"] in ("query_failed", "query_refused", "fragments_failed")]
+    assert {(line["kind"], line["code"]) for line in failed} == {("SqlError", 101)}
+    # Sail's own words stay out, and where it happened does not.
+    sparks = [line for line in lines if line["event"] == "spark_failed"]
+    assert len(sparks) == 2
+    assert all(line["query"].startswith("oslo/") and line["fragment"] for line in sparks)
+    # Each line about a query says who asked it.
+    assert all(line["caller"].startswith("127.0.0.1:") for line in lines if "query" in line)
 
 
 @pytest.mark.parametrize("resume_s", [0, 30])
@@ -94,7 +118,7 @@ def test_a_failure_is_told_once_and_as_what_it_is(
     with cluster.connect("oslo", resume_s=resume_s) as connection:
         with pytest.raises(skerry.ProgrammingError):
             connection.cursor().execute("SELECT nothing_like_it FROM few")
-        assert [each.code for each in of(heard, trace.QueryRefused)] == [101]
+        assert [each.error.code for each in of(heard, trace.QueryRefused)] == [101]
         heard.clear()
         with pytest.raises(skerry.ProgrammingError):
             connection.cursor().execute("SELECT sum(1 / (id - id)) FROM oslo.few").fetchall()

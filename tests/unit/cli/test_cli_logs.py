@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import threading
+import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 
-from skerry.cli.logs import HELD_LINES, Held, Phase, Record, is_shown, line_text, read_line, set_up_log
+from skerry.cli.logs import Held, Phase, Record, is_shown, line_text, read_line, set_up_log
+from skerry.model.limits import HELD_LINES
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, UTC)
 
@@ -16,10 +20,14 @@ NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, UTC)
 @pytest.fixture
 def written(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
     """The log is as before in the end."""
-    root = logging.getLogger("skerry")
-    before = root.handlers[:], root.level, root.propagate
+    loggers = logging.getLogger("skerry"), logging.getLogger()
+    before = [(each.handlers[:], each.level, each.propagate) for each in loggers]
+    threads_failed = threading.excepthook
     yield capsys
-    root.handlers[:], root.level, root.propagate = before
+    logging.captureWarnings(False)
+    threading.excepthook = threads_failed
+    for each, (handlers, level, propagates) in zip(loggers, before, strict=True):
+        each.handlers[:], each.level, each.propagate = handlers, level, propagates
 
 
 def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.CaptureFixture[str]) -> None:
@@ -34,7 +42,27 @@ def test_a_member_for_up_writes_records_that_up_can_read(written: pytest.Capture
     record = read_line(line.encode())
     assert isinstance(record, Record)
     assert (record.level, record.text) == ("error", "query oslo/1 failed")
-    assert record.lines.startswith("query oslo/1 failed\nTraceback")
+    assert record.lines.startswith("query oslo/1 failed\n  | Traceback")
+
+
+def test_other_libraries_and_threads_write_objects_too(written: pytest.CaptureFixture[str]) -> None:
+    set_up_log("oslo", is_json=True)
+    logging.getLogger("py4j").error("Cannot close it\nfuture: SqlError('a secret')")
+    logging.getLogger("py4j").info("too much")
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.warn("it will go", FutureWarning, stacklevel=1)
+    thread = threading.Thread(target=lambda: {}["a secret"], name="reader")
+    thread.start()
+    thread.join()
+    lines = written.readouterr().err.splitlines()
+    foreign, warning, failed = map(json.loads, lines)
+    assert (foreign["layer"], foreign["text"]) == ("py4j", "Cannot close it")
+    assert (warning["layer"], warning["level"]) == ("py.warnings", "warning")
+    assert "it will go" in warning["text"]
+    assert (failed["event"], failed["what"]) == ("work_failed", "reader")
+    assert "KeyError" in failed["trace"]
+    assert "a secret" not in failed["text"] + foreign["text"]
 
 
 def test_text_is_for_people_and_debug_says_more(written: pytest.CaptureFixture[str]) -> None:
@@ -49,11 +77,12 @@ def test_what_a_member_did_not_log_is_taken_as_it_is(raw: bytes) -> None:
 
 
 def test_every_line_names_its_member() -> None:
-    lines = line_text("oslo", 6, Record(NOW, "warning", "a\nb")).split("\n")
+    forged = "\n03:04:05.250 ERROR   b\x1b"
+    lines = line_text("oslo", 6, Record(NOW, "warning", f"a{forged}", trace=f"t{forged}")).split("\n")
     assert lines[0].startswith("oslo    ")
-    assert lines[0].endswith(".250 WARNING a")
-    assert lines[1] == "oslo    b"
-    assert line_text("bergen", 6, "from its JVM") == "bergen  from its JVM"
+    assert lines[0].endswith(".250 WARNING a\\n03:04:05.250 ERROR   b\\x1b")
+    assert lines[1:] == ["oslo      | t", "oslo      | 03:04:05.250 ERROR   b\\x1b"]
+    assert line_text("bergen", 6, "from its JVM\x1b") == "bergen  from its JVM\\x1b"
 
 
 @pytest.mark.parametrize(

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from rich.console import Console
 
 from skerry.cli import screen as screen_module
 from skerry.cli.logs import Record
 from skerry.cli.screen import Screen, Seen, engine_of, ready_lines
+from skerry.cli.up import up
 from skerry.config import parse
 
 CONFIG = parse("""
@@ -117,6 +121,36 @@ def test_without_a_terminal_all_lines_come_as_they_are(monkeypatch: pytest.Monke
     assert screen.last_words("oslo", 9) == ""
 
 
+def test_where_lines_are_objects_those_of_up_are_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminals = Terminals(monkeypatch, out=False, err=False)
+    screen = Screen(tuple(CONFIG.members), is_json=True)
+    with screen.starting():
+        screen.take("oslo", Record(NOW, "info", "listening", raw='{"text": "listening"}'))
+        screen.take("oslo", "from its JVM \x1b[2J")
+        screen.show([*seen("ready")[:2], seen("ended")[2]])
+    screen.ready(CONFIG, seen("ready"))
+    screen.stopping()
+    lines = [json.loads(line) for line in terminals.err.getvalue().splitlines()]
+    assert [(line.get("event"), line.get("member"), line["text"]) for line in lines] == [
+        (None, None, "listening"),
+        ("note", "oslo", "from its JVM \x1b[2J"),
+        ("member_ready", "oslo", "member oslo: ready after 4.2 s"),
+        ("member_ready", "bergen", "member bergen: ready after 4.2 s"),
+        ("member_ended", "kiosk", "member kiosk: ended after 4.2 s"),
+        ("stop_begun", "", "stopping oslo, bergen, kiosk"),
+    ]
+    assert terminals.out.getvalue().splitlines() == ready_lines(CONFIG, seen("ready"))  # for a person
+
+
+def test_why_up_ends_is_an_object_too(tmp_path: Path) -> None:
+    file = tmp_path / "skerry.yaml"
+    file.write_text("cluster: nordic\nlog_format: json\nmembers:\n  oslo: {address: 'oslo.example'}\n")
+    ended = CliRunner().invoke(up, [str(file), "--member", "bergen"])
+    line = json.loads(ended.stderr)
+    assert (ended.exit_code, line["event"], line["level"]) == (1, "start_failed", "error")
+    assert "bergen" in line["text"]
+
+
 def test_with_the_log_in_a_file_the_table_is_on_the_other_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminals = Terminals(monkeypatch, out=True, err=False)
     screen = Screen(tuple(CONFIG.members))
@@ -190,4 +224,4 @@ def test_text_is_shown_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_text_of_a_query_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     screen = Screen(("oslo",))
     screen.take("oslo", Record(NOW, "info", "unknown table a\x1b[2Jb\u2028c", trace="\x9b1m"))
-    assert capsys.readouterr().err.split("INFO    ")[1] == "unknown table a\\x1b[2Jb\\u2028c\noslo  \\u009b1m\n"
+    assert capsys.readouterr().err.split("INFO    ")[1] == "unknown table a\\x1b[2Jb\\u2028c\noslo    | \\u009b1m\n"

@@ -1,0 +1,123 @@
+"""What happens to a member's tables, their statistics, and the Spark that reads them."""
+
+from __future__ import annotations
+
+import logging
+
+from skerry.model.events.event import Cause, Event
+
+
+class TableBroken(Event, frozen=True):
+    """The site cannot read it: queries that name it fail, others run."""
+
+    layer = "catalog"
+    level = logging.WARNING
+
+    table: str
+    reason: str
+
+    def line(self) -> str:
+        return f"table {self.table}: {self.reason}"
+
+
+class TableUnread(Event, frozen=True):
+    """Why, in Spark's own words: `emit` is given the error. Whoever asked says so in a line of its own."""
+
+    layer = "spark"
+    level = logging.DEBUG
+
+    table: str
+    error: str
+
+    def line(self) -> str:
+        return f"table {self.table}: Spark failed: {self.error}"
+
+
+class StatisticsFailed(Event, frozen=True):
+    """Nobody expected this: `emit` is given the error. Queries do without."""
+
+    layer = "catalog"
+    level = logging.ERROR
+
+    table: str
+
+    def line(self) -> str:
+        return f"table {self.table}: no statistics"
+
+
+class StatisticsPutOff(Event, frozen=True):
+    layer = "catalog"
+
+    table: str
+
+    def line(self) -> str:
+        return f"table {self.table}: no statistics yet, queries kept Spark busy"
+
+
+class ScanLeft(Event, frozen=True):
+    """Spark still looks for statistics that nobody waits for."""
+
+    layer = "catalog"
+    level = logging.ERROR
+
+    tag: str
+
+    def line(self) -> str:
+        return f"Spark has not ended {self.tag} in time"
+
+
+class KeptRefused(Event, frozen=True):
+    """The file of an earlier start is damaged, too large or cannot be read."""
+
+    layer = "member"
+    level = logging.WARNING
+
+    member: str
+    reason: str
+
+    def line(self) -> str:
+        return f"member {self.member}: kept statistics cannot be used, they are gathered anew: {self.reason}"
+
+
+class KeptUnwritten(Event, frozen=True):
+    layer = "member"
+    level = logging.WARNING
+
+    member: str
+    reason: str
+
+    def line(self) -> str:
+        return f"member {self.member}: statistics are not kept (check state): {self.reason}"
+
+
+class SparkRestarted(Event, frozen=True):
+    """Its jobs have failed, later ones run."""
+
+    layer = "spark"
+    level = logging.WARNING
+
+    def line(self) -> str:
+        return "Spark's process has ended by itself and is started again"
+
+
+class WarmUpEnded(Event, frozen=True):
+    """Early: the first query takes longer."""
+
+    layer = "spark"
+
+    reason: str
+
+    def line(self) -> str:
+        return f"warm-up ended early: {self.reason}"
+
+
+class CancelFailed(Event, frozen=True):
+    """The job's own thread reports what is wrong with this Spark."""
+
+    layer = "spark"
+
+    tag: str
+    reason: Cause
+
+    def line(self) -> str:
+        return f"cancel {self.tag}: {self.reason}"
