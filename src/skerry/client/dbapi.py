@@ -97,6 +97,7 @@ class Connection:
         self._links = links
         # Without waiting: finalizers run in any thread, a link's own among them.
         self._finalizer = weakref.finalize(self, links.close, wait=False)
+        self._schema_at_first = settings.schema_name
         self.schema_name = settings.schema_name
         self.fault_policy = settings.fault_policy
         self.resume_s = settings.resume_s
@@ -131,6 +132,10 @@ class Connection:
     def rollback(self) -> None:
         self._check()
         raise NotSupportedError("nothing can be rolled back: each statement commits by itself")
+
+    def reset(self) -> None:
+        """For pools: the next user finds the schema that the URL names, whatever this one used."""
+        self.schema_name = self._schema_at_first
 
     def close(self) -> None:
         """Say goodbye to the member; its open queries end, detached ones run on."""
