@@ -225,7 +225,7 @@ def hosts(plan: Plan, member: str) -> int:
     return sum(
         each.output.edge == plan.rows.edge
         or "GROUP BY" in each.sql
-        or any(words in each.reason for words in ("joined there", "its tables are there", "spare other rows"))
+        or any(words in each.reason for words in ("joined there", "its tables are there", "so fewer rows travel"))
         for each in own
     )
 
