@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skerry.cli.paging import UNPAGED_LINES, Fit, Left, Output, cut, pager_command, pager_environment, width_of
+from skerry.cli.paging import Fit, Left, Output, cut, pager_command, pager_environment, width_of
+from skerry.model.limits import UNPAGED_LINES
 from tests.unit.client.scripted_member import WAIT_S
 
 

@@ -10,9 +10,10 @@ from skerry.catalog.topology import Topology
 from skerry.config import parse
 from skerry.model.errors import ConfigError
 from skerry.model.fragment import Plan
+from skerry.model.limits import SAME_SHARE
 from skerry.plan.cut import make_plan
 from skerry.plan.money import cost_text
-from skerry.plan.place import EDGE_BYTES, SAME_SHARE, Cost, Costs, bottom_up_places, cheapest, common_ancestor
+from skerry.plan.place import EDGE_BYTES, Cost, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from skerry.model.limits import SAME_SHARE
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import width_key
 from skerry.plan.mention import (
@@ -27,7 +28,7 @@ from skerry.plan.mention import (
     width_of,
 )
 from skerry.plan.observed import distinct_of
-from skerry.plan.place import SAME_SHARE, Cost, Costs
+from skerry.plan.place import Cost, Costs
 from skerry.plan.rules.ranges import between, range_pairs
 
 # A reduction makes its receiver wait for one more Spark job.
