@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.sail]
 
 
 class Address:
-    """Of a cluster of one member, with Sail, that waits for its queries longer than any test lasts."""
+    """A cluster of one member, with Sail, that waits for its queries longer than any test lasts."""
 
     def __init__(self, folder: Path) -> None:
         (port,) = free_ports(1)

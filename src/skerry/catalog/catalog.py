@@ -112,7 +112,7 @@ class Catalog:
         return tuple(self._part(member, ref.name) for member in holders)
 
     def files_version(self, member: str, table: str) -> int | None:
-        """Of the part at that member, as it was last told."""
+        """The version of the files of that member's part, as it was last told."""
         site = self._sites.get(member.lower())
         part = site.parts.get(table.lower()) if site is not None else None
         return part.files_version if part is not None else None

@@ -48,7 +48,7 @@ def ps(words: Words, shows_all: bool) -> None:
 
 
 def _queries(connection: Connection) -> list[QueryInfo]:
-    """Of every member; one that does not answer is told of, the others are listed."""
+    """The queries of every member; one that does not answer is told of, the others are listed."""
     found: list[QueryInfo] = []
     for member in connection.members():
         try:

@@ -78,7 +78,7 @@ class Observed:
         return [scan_key(part.member, part.table, part.files_version, filters) for part in parts]
 
     def rows(self, keys: Sequence[str], shares: Sequence[float], guessed: float) -> float:
-        """Of relations in parts, which have these shares of the rows: as seen, or no fewer than was seen of them."""
+        """The rows of a relation in parts with these shares: as seen, or no fewer than was seen of them."""
         if not self._sizes:
             return guessed
         seen = self.seen(keys, shares)

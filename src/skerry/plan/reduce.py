@@ -334,7 +334,7 @@ def _add_bounds(builder: Fragments, node: Node, part: TablePart, column: Column,
 
 
 def _bounds(select: exp.Select) -> exp.Select:
-    """Of the one column that the query gives."""
+    """The least and the greatest value of the one column that the query gives."""
     (item,) = select.expressions
     name = item.this if isinstance(item, exp.Alias) else item
     select.set("expressions", [_aliased("min", name, _LOW), _aliased("max", name, _HIGH)])

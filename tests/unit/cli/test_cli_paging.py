@@ -62,7 +62,7 @@ def test_less_cuts_lines_unless_the_user_says_otherwise() -> None:
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Of 20 columns and 6 lines; what the pager gets is in the file."""
+    """A screen of 20 columns and 6 lines; the file has what the pager gets."""
     file = tmp_path / "paged"
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("LINES", "6")

@@ -241,7 +241,7 @@ def test_tables_of_one_site_are_joined_there() -> None:
 
 
 def test_a_join_of_a_full_member_moves_on() -> None:
-    """Of two joins at bergen one has no room, and its tables come apart."""
+    """One of two joins at bergen has no room, and its tables come apart."""
     inner = (
         "SELECT d.c_id FROM customer AS d, nation AS m WHERE d.c_nation = m.n_id AND m.n_name = 'y' AND d.c_id = o_id"
     )

@@ -313,7 +313,7 @@ class Reducer:
 
     # --- its cost ----------------------------------------------------------------------------------
     def cost_s(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving = NOTHING) -> float:
-        """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
+        """The cost of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * self._width(node, columns)
         total_s = 0.0
         for member, share in self._shares(node.mention).items():
@@ -337,7 +337,7 @@ class Reducer:
         return total
 
     def _range_cost(self, node: Node, receiver: str, pair: Pair) -> float:
-        """Of one row with the least and the greatest key, from each member that has some."""
+        """The cost of one row with the least and the greatest key, from each member that has some."""
         size_bytes = 2 * width_of(node.estimate, pair[1:])
         total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
         for member in node.mention.members:
