@@ -12,7 +12,7 @@ from skerry.cli.target import Words, read_url, target_argument
 from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
-from skerry.wire.client_messages import QueryInfo
+from skerry.model.progress import QueryInfo
 
 _TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
 _NUMBERS = ("seconds", "rows")

@@ -21,6 +21,7 @@ from skerry.client.url import parse_url, tls_files
 from skerry.model.config import FaultPolicy
 from skerry.model.errors import UserError
 from skerry.model.ids import QueryId
+from skerry.model.progress import MemberState, QueryInfo
 from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
@@ -30,8 +31,6 @@ from skerry.wire.client_messages import (
     ClientQueriesReply,
     ClientStatus,
     ClientStatusReply,
-    MemberState,
-    QueryInfo,
 )
 from skerry.wire.values import error_of
 

@@ -11,7 +11,8 @@ from skerry.client.url import Target, parse_url
 from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.names import DEFAULT_SCHEMA
-from skerry.wire.client_messages import ClientMembers, ClientMembersReply, MemberState
+from skerry.model.progress import MemberState
+from skerry.wire.client_messages import ClientMembers, ClientMembersReply
 
 # What a statement that only reads begins with, and the words that none of them has outside quotes.
 # USE only tells this client what to send with its next statements.

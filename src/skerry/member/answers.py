@@ -15,13 +15,12 @@ from skerry.member.requests import Answer
 from skerry.model.config import Config
 from skerry.model.errors import InternalError
 from skerry.model.names import DEFAULT_SCHEMA
+from skerry.model.results import Page, Schema
 from skerry.model.table import Column, TablePart
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
-from skerry.wire.client_messages import Page
 from skerry.wire.codec import encode_batch, encode_schema
-from skerry.wire.messages import Schema
 
 
 def answer_statement(planner: Planner, statement: Explained | Command) -> Answer:

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SkerryError, SqlError
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, first_words, translate
@@ -28,7 +29,6 @@ from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
 from skerry.spark.views import EDGE_PREFIX, Views, read_table
 from skerry.wire.codec import decode_schema, encode_schema
-from skerry.wire.messages import Schema
 from skerry.wire.values import to_value
 
 log = logging.getLogger("skerry.spark")

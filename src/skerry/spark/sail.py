@@ -22,6 +22,7 @@ from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
 from skerry.model.fragment import SortKey
 from skerry.model.limits import SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_OPERATORS_MAX
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.base import numbered
 from skerry.spark.connect import ConnectEngine
@@ -31,7 +32,6 @@ from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import read_table
-from skerry.wire.messages import Schema
 
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")

@@ -15,17 +15,10 @@ from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.client.links import only_reads
 from skerry.model.errors import Cancelled, SiteError, SiteStopping
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import (
-    ClientAttach,
-    ClientClose,
-    ClientExecute,
-    ClientFetch,
-    ClientPage,
-    ClientResult,
-    MemberState,
-    Page,
-)
-from skerry.wire.messages import Failure, Goodbye, Hello, Message, Schema
+from skerry.model.progress import MemberState
+from skerry.model.results import Page, Schema
+from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
+from skerry.wire.messages import Failure, Goodbye, Hello, Message
 from tests.unit.client.scripted_member import (
     WAIT_S,
     Answers,
