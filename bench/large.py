@@ -144,7 +144,7 @@ def _sample(site: Site, query: Any, pipe: Connection, held: Held) -> None:
 
 
 def resident_bytes(pid: int) -> int:
-    """Of a process and all below it: the JVM and its Python workers."""
+    """The memory of a process and all below it: the JVM and its Python workers."""
     total = 0
     parent = psutil.Process(pid)
     for process in (parent, *parent.children(recursive=True)):

@@ -12,10 +12,11 @@ import msgspec
 import pyarrow as pa
 
 from fuzz.target import FRAME, ROWS, SCHEMA, SCHEMAS, STREAM
+from skerry.model.results import Value
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.frames import NUMBERED, encode_batch_frame, encode_message, encode_numbered
 from skerry.wire.kinds import KINDS
-from skerry.wire.messages import Batch, Goodbye, Hello, Message, OpenChannel, Value
+from skerry.wire.messages import Batch, Goodbye, Hello, Message, OpenChannel
 
 CORPUS = Path(__file__).parent / "corpus"
 HEADER_BYTES = 9

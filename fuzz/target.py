@@ -9,9 +9,10 @@ from __future__ import annotations
 import pyarrow as pa
 
 from skerry.model.errors import PeerError
+from skerry.model.results import Value
 from skerry.wire.codec import decode_batch, decode_schema, encode_schema
 from skerry.wire.frames import BATCH, NUMBERED, Frame, FrameReader, decode, decode_numbered, split_batch
-from skerry.wire.messages import Message, OpenChannel, Value
+from skerry.wire.messages import Message, OpenChannel
 from skerry.wire.values import from_value
 
 # A stream of frames; one frame's kind and payload (a search would not find checksums); a schema; a batch.

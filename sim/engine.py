@@ -20,6 +20,7 @@ from sim.loop import Process
 from skerry.exchange.intake import SinkRow, body_hash, combine
 from skerry.model.errors import PeerError, SiteError, SkerryError
 from skerry.model.limits import Limits
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
@@ -29,7 +30,6 @@ from skerry.wire.messages import (
     Batch,
     Hello,
     Refused,
-    Schema,
     SinkEnd,
     SinkOpen,
     SinkTaken,

@@ -28,7 +28,8 @@ from skerry.client.pep249 import Description, Row
 from skerry.client.prepared import PreparedStatement as SyncStatement
 from skerry.client.status import QueryStatus
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import MemberState, Parameter, QueryInfo
+from skerry.model.progress import MemberState, QueryInfo
+from skerry.model.results import Parameter
 
 __all__ = ["Connection", "Cursor", "PreparedStatement", "connect"]
 

@@ -1,6 +1,7 @@
 """SQLAlchemy dialect, for 1.4 and 2.x: `create_engine("skerry://host:port/schema")`, or `skerry+tls://…?authority=ca.pem`.
 
-Schemas are members: `Table("orders", …)` is the table with all its parts, `schema="oslo"` the part at one member.
+Schemas are members: `Table("orders", …)` is the table with all its parts, `schema="oslo"` the part at one member;
+`schema="default"` is all parts again.
 Each statement commits by itself, so commit and rollback do nothing.
 """
 
@@ -11,12 +12,14 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import exc, pool
-from sqlalchemy.engine import URL, Connection
+from sqlalchemy import event, exc, pool
+from sqlalchemy.engine import URL, Connection, Engine
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql import compiler, sqltypes
 from sqlalchemy.sql.compiler import GenericTypeCompiler, IdentifierPreparer, SQLCompiler
 from sqlalchemy.types import TypeEngine, UserDefinedType
+
+from skerry.model.names import DEFAULT_SCHEMA
 
 if TYPE_CHECKING:  # 1.4 has no types of its own
     from sqlalchemy.engine.interfaces import ConnectArgsType, DBAPIConnection, ReflectedColumn
@@ -71,6 +74,12 @@ def type_of(text: str) -> TypeEngine[Any]:
     if text.startswith(("array<", "map<", "struct<")):
         return Nested(text)
     return TYPES.get(text.partition("(")[0], sqltypes.NullType)()
+
+
+def _reset(dbapi_connection: Any, _record: Any) -> None:
+    """A connection goes back to its pool: USE must not reach whoever takes it next."""
+    if dbapi_connection is not None:  # else it was invalidated
+        dbapi_connection.reset()
 
 
 class SkerryCompiler(SQLCompiler):
@@ -190,6 +199,10 @@ class SkerryDialect(DefaultDialect):
         place = host if url.port is None else f"{host}:{url.port}"
         return [f"{scheme}://{place}/{url.database or ''}"], options
 
+    @classmethod
+    def engine_created(cls, engine: Engine) -> None:
+        event.listen(engine.pool, "checkin", _reset)
+
     # --- transactions, of which there are none -----------------------------------------------------
     def do_rollback(self, dbapi_connection: Any) -> None:
         pass
@@ -223,11 +236,12 @@ class SkerryDialect(DefaultDialect):
         return getattr(pooled, "dbapi_connection", pooled).schema_name or None
 
     def get_schema_names(self, connection: Connection, **_: Any) -> list[str]:
-        """The members that hold tables."""
-        return sorted({member for members in self._tables(connection).values() for member in members})
+        """`default`, which is all tables with all their parts, and the members."""
+        return sorted(connection.exec_driver_sql("SHOW SCHEMAS").scalars())
 
     def get_table_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
-        return [name for name, members in self._tables(connection).items() if schema is None or schema in members]
+        is_whole = schema in (None, DEFAULT_SCHEMA)
+        return [name for name, members in self._tables(connection).items() if is_whole or schema in members]
 
     def get_view_names(self, connection: Connection, schema: str | None = None, **_: Any) -> list[str]:
         return []

@@ -91,6 +91,18 @@ class Site:
 
         wait_until(is_ready, f"{self.name} is ready", START_S)
 
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """From when it is ready; at the end it is gone, whatever a test did."""
+        try:
+            self.wait_ready()
+            yield
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+                self.process.wait()
+            self.close()
+
     def end(self, number: signal.Signals) -> int:
         """Send the signal, and wait for the end of the process and of all that it started; returns its status."""
         tree = tree_of(self.process.pid)

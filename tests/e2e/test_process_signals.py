@@ -49,15 +49,8 @@ class Kiosk:
 @pytest.fixture
 def kiosk(tmp_path: Path) -> Iterator[Kiosk]:
     member = Kiosk(tmp_path)
-    try:
-        member.site.wait_ready()
+    with member.oslo, member.site.running():
         yield member
-    finally:
-        if member.site.process.poll() is None:
-            member.site.process.kill()
-            member.site.process.wait()
-        member.site.close()
-        member.oslo.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

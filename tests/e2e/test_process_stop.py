@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.sail]
 
 
 class Address:
-    """Of a cluster of one member, with Sail, that waits for its queries longer than any test lasts."""
+    """A cluster of one member, with Sail, that waits for its queries longer than any test lasts."""
 
     def __init__(self, folder: Path) -> None:
         (port,) = free_ports(1)
@@ -57,14 +57,8 @@ class Oslo(Address):
 @pytest.fixture
 def oslo(tmp_path: Path) -> Iterator[Oslo]:
     member = Oslo(tmp_path)
-    try:
-        member.site.wait_ready()
+    with member.site.running():
         yield member
-    finally:
-        if member.site.process.poll() is None:
-            member.site.process.kill()
-            member.site.process.wait()
-        member.site.close()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -102,7 +96,7 @@ def test_ctrl_c_twice_at_up_stops_the_members_at_once(tmp_path: Path) -> None:
         wait_until(lambda: "Ctrl-C stops it" in output.read_text(), "it is up", START_S)
         with ThreadPoolExecutor() as threads, oslo.connect() as connection, connection.cursor() as cursor:
             asking = threads.submit(cursor.execute, slow_query("oslo"))
-            wait_until(lambda: connection.queries()[-1].state == "running", "the query runs")
+            wait_until(lambda: [each.state for each in connection.queries()] == ["running"], "the query runs")
             up.send_signal(signal.SIGINT)
             wait_until(oslo.refuses, "no new query begins")
             assert connection.queries()[-1].state == "running"

@@ -119,7 +119,7 @@ plan, result at oslo
 fragment 1 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_total = 3
-    because orders is there; its keys spare other rows the way
+    because orders is there; its keys go ahead, so fewer rows travel
     → edge 2 to tromso, by way of front, zstd (~14342 rows, 112.1 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from oslo
     scan, join
@@ -169,7 +169,7 @@ plan, result at front
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to oslo, zstd (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join
@@ -268,7 +268,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to tromso, zstd (~1434 rows, 11.2 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, join
@@ -301,7 +301,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 3 to tromso, zstd (~1434 rows, 11.2 KiB)
 fragment 3 at tromso: reads table lineitem; edge 3 from bergen
     scan, join
@@ -606,7 +606,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join, distinct
     SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_1) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
-    because orders is there; rows without an equal in customer stay; its keys spare other rows the way
+    because orders is there; rows without an equal in customer stay; its keys go ahead, so fewer rows travel
     → edge 3 to tromso, by way of front, zstd (~143 rows, 1.1 KiB)
 fragment 3 at tromso: reads table lineitem; edge 3 from oslo
     scan, join

@@ -228,7 +228,7 @@ plan, result at tromso
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to oslo (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join

@@ -216,7 +216,7 @@ plan, result at tromso
 fragment 1 at oslo: reads table orders
     scan, aggregate, distinct
     SELECT DISTINCT grouped_1.`o_cust` FROM (SELECT orders.`o_cust` AS `o_cust`, sum(o_total) AS `grouped_1_1` FROM orders AS orders GROUP BY orders.`o_cust`) AS grouped_1
-    because its tables are there; their rows are grouped there before they are joined with others; its keys spare other rows the way
+    because its tables are there; their rows are grouped there before they are joined with others; its keys go ahead, so fewer rows travel
     → edge 2 to bergen (~150000 rows, 1.1 MiB)
 fragment 2 at bergen: reads table visits; edge 2 from oslo
     scan, join
@@ -245,7 +245,7 @@ plan, result at bergen
 fragment 1 at bergen: reads table visits
     scan, filter, distinct
     SELECT DISTINCT visits.`v_key` FROM visits AS visits WHERE v_cost > 990000
-    because visits is there; its keys spare other rows the way
+    because visits is there; its keys go ahead, so fewer rows travel
     → edge 2 to oslo (~49009 rows, 382.9 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join, aggregate

@@ -106,7 +106,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 3 to oslo (~1434 rows, 11.2 KiB)
 fragment 3 at oslo: reads table orders; edge 3 from bergen
     scan, join, aggregate

@@ -7,7 +7,7 @@ plan, result at tromso
 fragment 1 at tromso: reads table clicks
     scan, aggregate
     SELECT min(clicks.`k_key`) AS `low`, max(clicks.`k_key`) AS `high` FROM clicks AS clicks
-    because clicks is there; its least and greatest k_key spare other rows the way
+    because clicks is there; its least and greatest k_key go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 16 B)
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
@@ -74,7 +74,7 @@ plan, result at oslo
 fragment 1 at tromso: reads table clicks
     scan, aggregate
     SELECT min(clicks.`k_day`) AS `low`, max(clicks.`k_day`) AS `high` FROM clicks AS clicks
-    because clicks is there; its least and greatest k_day spare other rows the way
+    because clicks is there; its least and greatest k_day go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 8 B)
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
@@ -84,7 +84,7 @@ fragment 2 at bergen: reads table visits; edge 2 from tromso
 fragment 3 at bergen: reads table visits
     scan, aggregate
     SELECT min(visits.`v_day`) AS `low`, max(visits.`v_day`) AS `high` FROM visits AS visits
-    because visits is there; its least and greatest v_day spare other rows the way
+    because visits is there; its least and greatest v_day go ahead, so fewer rows travel
     → edge 4 to tromso, through the driver (~1 row, 8 B)
 fragment 4 at tromso: reads table clicks; edge 4 from bergen
     scan, join, aggregate
@@ -108,7 +108,7 @@ plan, result at tromso
 fragment 1 at tromso: reads table clicks
     scan, aggregate
     SELECT min(clicks.`k_cost`) AS `low`, max(clicks.`k_cost`) AS `high` FROM clicks AS clicks
-    because clicks is there; its least and greatest k_cost spare other rows the way
+    because clicks is there; its least and greatest k_cost go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 32 B)
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
@@ -218,7 +218,7 @@ plan, result at tromso
 fragment 1 at bergen: reads table visits
     scan, aggregate
     SELECT min(visits.`v_key`) AS `low`, max(visits.`v_key`) AS `high` FROM visits AS visits
-    because visits is there; its least and greatest v_key spare other rows the way
+    because visits is there; its least and greatest v_key go ahead, so fewer rows travel
     → edge 2 to tromso, through the driver (~1 row, 16 B)
 fragment 2 at tromso: reads table clicks; edge 2 from bergen
     scan, join, aggregate
@@ -242,7 +242,7 @@ plan, result at tromso
 fragment 1 at tromso: reads table clicks
     scan, aggregate
     SELECT min(clicks.`k_key`) AS `low`, max(clicks.`k_key`) AS `high` FROM clicks AS clicks
-    because clicks is there; its least and greatest k_key spare other rows the way
+    because clicks is there; its least and greatest k_key go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 16 B)
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
@@ -266,7 +266,7 @@ plan, result at tromso
 fragment 1 at tromso: reads table clicks
     scan, aggregate
     SELECT min(clicks.`k_key`) AS `low`, max(clicks.`k_key`) AS `high` FROM clicks AS clicks
-    because clicks is there; its least and greatest k_key spare other rows the way
+    because clicks is there; its least and greatest k_key go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 16 B)
 fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
@@ -290,12 +290,12 @@ plan, result at oslo
 fragment 1 at oslo: reads table logs
     scan, aggregate
     SELECT min(logs.`id`) AS `low`, max(logs.`id`) AS `high` FROM logs AS logs
-    because logs is there; its least and greatest id spare other rows the way
+    because logs is there; its least and greatest id go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 16 B)
 fragment 2 at tromso: reads table logs
     scan, aggregate
     SELECT min(logs.`id`) AS `low`, max(logs.`id`) AS `high` FROM logs AS logs
-    because logs is there; its least and greatest id spare other rows the way
+    because logs is there; its least and greatest id go ahead, so fewer rows travel
     → edge 2 to bergen, through the driver (~1 row, 16 B)
 fragment 3 at bergen: reads table visits; table logs; edge 2 from oslo, tromso
     scan, join, union, aggregate
@@ -329,7 +329,7 @@ plan, result at bergen
 fragment 1 at bergen: reads table visits
     scan, aggregate
     SELECT min(visits.`v_key`) AS `low`, max(visits.`v_key`) AS `high` FROM visits AS visits
-    because visits is there; its least and greatest v_key spare other rows the way
+    because visits is there; its least and greatest v_key go ahead, so fewer rows travel
     → edge 2 to tromso, through the driver (~1 row, 16 B)
 fragment 2 at tromso: reads table clicks; edge 2 from bergen
     scan, filter, join, aggregate

@@ -30,7 +30,7 @@ plan, result at bergen
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to oslo (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
@@ -76,7 +76,7 @@ plan, result at oslo
 fragment 1 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_id = 5
-    because orders is there; its keys spare other rows the way
+    because orders is there; its keys go ahead, so fewer rows travel
     → edge 2 to tromso (~1 row, 8 B)
 fragment 2 at tromso: reads table lineitem; edge 2 from oslo
     scan, join
@@ -86,7 +86,7 @@ fragment 2 at tromso: reads table lineitem; edge 2 from oslo
 fragment 3 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_id = 5
-    because orders is there; its keys spare other rows the way
+    because orders is there; its keys go ahead, so fewer rows travel
     → edge 4 to bergen (~14342 rows, 112.1 KiB)
 fragment 4 at bergen: reads table customer; edge 4 from oslo
     scan, join
@@ -150,7 +150,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to tromso (~1434 rows, 11.2 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, join
@@ -221,7 +221,7 @@ plan, result at tromso
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to oslo (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table sales; edge 2 from bergen
     scan, join
@@ -255,7 +255,7 @@ plan, result at tromso
 fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
-    because customer is there; its keys spare other rows the way
+    because customer is there; its keys go ahead, so fewer rows travel
     → edge 2 to oslo (~1434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join

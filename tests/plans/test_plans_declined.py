@@ -14,7 +14,7 @@ JOINED = "FROM orders JOIN customer ON o_cust = c_id"
 
 
 def plans(sql: str) -> list[Plan]:
-    """Of each initiator, with all rules and links so slow that every byte counts."""
+    """One plan for each initiator, with all rules and links so slow that every byte counts."""
     return [make_plan(bound(sql), CATALOG, site(0.001, at, Rules()), LIMITS) for at in ("oslo", "bergen", "tromso")]
 
 

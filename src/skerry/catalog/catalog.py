@@ -9,7 +9,7 @@ import msgspec
 from skerry.model.columns import difference
 from skerry.model.config import Config, MemberConfig
 from skerry.model.errors import PeerError, SiteError, UserError
-from skerry.model.names import TableRef
+from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column, TablePart
 
@@ -75,25 +75,23 @@ class Catalog:
 
     # --- names -----------------------------------------------------------------------------------
     def lookup(self, parts: tuple[str, ...], default_schema: str = "") -> TableRef | None:
-        """`orders` with all its parts, or `oslo.orders` alone; None when nobody has such a table.
+        """`orders` or `default.orders` with all its parts, `oslo.orders` alone; None when nobody has such a table.
 
         SiteError when a site that should have it is down, cannot read it, or has other columns than the rest.
         """
-        if len(parts) == 2:
-            schema, table = parts
-            return self._part_ref(schema, table) if self._has(schema, table) else None
-        if len(parts) != 1:
+        if len(parts) not in (1, 2):
             return None
-        (table,) = parts
-        if default_schema:
-            # A mistyped schema must not silently mean the rows of all sites.
-            self.schema(default_schema)
-            if self._has(default_schema, table):
-                return self._part_ref(default_schema, table)
+        *schemas, table = parts
+        if schemas and schemas[0].lower() != DEFAULT_SCHEMA:
+            return self._part_ref(schemas[0], table) if self._has(schemas[0], table) else None
+        # A mistyped schema must not silently mean the rows of all sites.
+        within = self.schema(default_schema or DEFAULT_SCHEMA)
+        if not schemas and self._has(within, table):
+            return self._part_ref(within, table)
         return self._logical_ref(table) if self._holders(table) else None
 
     def names(self) -> list[str]:
-        """Every name that lookup knows: `orders`, `oslo.orders`, …"""
+        """Every table once by each name that is worth proposing: `orders`, `oslo.orders`, …"""
         logical = {table: self._spelled(table) for member in self._members for table in self._tables[member]}
         parts = [f"{self._members[m].name}.{self._tables[m][t]}" for m in self._members for t in self._tables[m]]
         return sorted(logical.values(), key=str.lower) + sorted(parts, key=str.lower)
@@ -114,7 +112,7 @@ class Catalog:
         return tuple(self._part(member, ref.name) for member in holders)
 
     def files_version(self, member: str, table: str) -> int | None:
-        """Of the part at that member, as it was last told."""
+        """The version of the files of that member's part, as it was last told."""
         site = self._sites.get(member.lower())
         part = site.parts.get(table.lower()) if site is not None else None
         return part.files_version if part is not None else None
@@ -126,23 +124,24 @@ class Catalog:
         return part.columns if part is not None else None
 
     def schemas(self) -> tuple[str, ...]:
-        """Every member that has tables, in the order of the configuration."""
-        return tuple(member.name for name, member in self._members.items() if self._tables[name])
+        """Every name that `schema` takes: `default`, then the members in the order of the configuration."""
+        return (DEFAULT_SCHEMA, *(member.name for member in self._members.values()))
 
     def schema(self, name: str) -> str:
-        """The member's own spelling; UserError for a name that is none."""
+        """The member's own spelling, "" for `default`; UserError for a name that is none."""
+        if name.lower() == DEFAULT_SCHEMA:
+            return ""
         known = self._members.get(name.lower())
         if known is None:
-            members = [member.name for member in self._members.values()]
-            hint = did_you_mean(name, members) or f"; there are {', '.join(members)}"
+            hint = did_you_mean(name, self.schemas()) or f"; there are {', '.join(self.schemas())}"
             raise UserError(f"there is no schema {name[:100]}{hint}")
         return known.name
 
     def show_tables(self, schema: str | None = None) -> tuple[TableLine, ...]:
         """Every logical table by name, or the parts at one member; sums are None where a part is not known."""
-        within = list(self._members) if schema is None else [self.schema(schema).lower()]
-        tables = {table for member in within for table in self._tables[member]}
-        return tuple(self._line(table, None if schema is None else within[0]) for table in sorted(tables))
+        member = self.schema(schema or DEFAULT_SCHEMA).lower() or None
+        tables = {table for each in ([member] if member else self._members) for table in self._tables[each]}
+        return tuple(self._line(table, member) for table in sorted(tables))
 
     def _line(self, table: str, member: str | None) -> TableLine:
         holders = self._holders(table) if member is None else [member]

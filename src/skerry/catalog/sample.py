@@ -91,7 +91,7 @@ class Seen:
             values.uniques.append(pc.unique(known))
 
     def width_bytes(self, name: str) -> float | None:
-        """Of a value in Arrow, on average."""
+        """The average width of a value in Arrow."""
         values = self._values.get(name)
         return round(values.size_bytes / values.rows, 2) if values is not None and values.rows else None
 

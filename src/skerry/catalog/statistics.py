@@ -18,7 +18,7 @@ from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
 from skerry.model.table import Bound, Column, ColumnStats, PartStats
 
-# Of a string that stands in statistics: they travel to every member.
+# The longest string that stands in statistics: they travel to every member.
 TEXT_CHARS = 32
 # PartStats.source of what ANALYZE TABLE found.
 ANALYZED = "analyze"
@@ -157,7 +157,7 @@ def bound(value: Any, column_type: str) -> tuple[Bound, bool]:
         case float() | int() if column_type in _FLOATING:
             return (float(value), True) if math.isfinite(value) else (None, False)
         case datetime.datetime() if column_type in ("timestamp", "timestamp_ntz"):
-            # Of nanoseconds only the microseconds are kept, so that the value may be above.
+            # Only the microseconds of nanoseconds are kept, so the value may be above.
             return _microseconds(value), not getattr(value, "nanosecond", 0)
         case datetime.date() if column_type == "date" and not isinstance(value, datetime.datetime):
             return (value - _EPOCH_DAY).days, True

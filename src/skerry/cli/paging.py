@@ -20,7 +20,8 @@ from typing import Self
 
 from rich.cells import cell_len, set_cell_size
 
-UNPAGED_LINES = 200  # that are written where there is no pager
+from skerry.model.limits import UNPAGED_LINES
+
 _BELOW = 2  # lines of the screen that are needed below: what the result was, and the next prompt
 # Lines are cut, not wrapped, and stay on the screen in the end; arrows show what is beside.
 _LESS = "-SRX -Psarrows scroll, q goes back$"

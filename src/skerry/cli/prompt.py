@@ -22,13 +22,13 @@ from skerry.client.pep249 import Error, ProgrammingError
 
 HELP = """\
 Type SQL and end it with a semicolon; it may take several lines.
-  \\d             the tables
-  \\d TABLE       a table's columns
-  \\x [auto]      one value a line: on, off; auto: where rows are wider than the screen
-  \\format NAME   table, vertical, markdown, csv, json, jsonl
-  \\timing        show times, or do not
-  \\? or help     this
-  \\q or Ctrl-D   leave
+  \\d                      the tables
+  \\d TABLE                a table's columns
+  \\x [on|off|auto]        one value a line; auto: where rows are wider than the screen; alone: the other way
+  \\format [NAME]          table, vertical, markdown, csv, json or jsonl; alone: which it is
+  \\timing [on|off]        show times; alone: the other way
+  \\?, \\h, help            this
+  \\q, quit, exit, Ctrl-D  leave
 A result that does not fit the screen is shown by less, or by your PAGER: arrows scroll, q goes back.
 Tab completes tables, columns and words; the arrows bring back what you typed before.
 Ctrl-C ends the running query, or drops what you typed."""

@@ -12,7 +12,7 @@ from skerry.cli.target import Words, read_url, target_argument
 from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
-from skerry.wire.client_messages import QueryInfo
+from skerry.model.progress import QueryInfo
 
 _TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
 _NUMBERS = ("seconds", "rows")
@@ -48,7 +48,7 @@ def ps(words: Words, shows_all: bool) -> None:
 
 
 def _queries(connection: Connection) -> list[QueryInfo]:
-    """Of every member; one that does not answer is told of, the others are listed."""
+    """The queries of every member; one that does not answer is told of, the others are listed."""
     found: list[QueryInfo] = []
     for member in connection.members():
         try:

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 import click
 
-from skerry.client.url import SCHEME, SCHEME_TLS
+from skerry.client.url import SCHEME, SCHEME_TLS, parse_url
+from skerry.model.errors import UserError
 
 VARIABLE = "SKERRY_URL"
 _URL = re.compile(rf"({re.escape(SCHEME)}|{re.escape(SCHEME_TLS)})://.*", re.IGNORECASE | re.DOTALL)
@@ -58,4 +59,8 @@ def _known() -> str:
     url = os.environ.get(VARIABLE, "").strip()
     if not url:
         raise click.UsageError(f"which member? Give its URL ({SCHEME}://host:port), or set {VARIABLE}")
+    try:
+        parse_url(url)
+    except UserError as error:
+        raise click.UsageError(f"{VARIABLE}: {error.message}") from None
     return url

@@ -85,7 +85,7 @@ def _run_members(file: Path, config: Config, screen: Screen, is_debug: bool) -> 
                 time.sleep(_LOOK_S)
                 members.refuse_ended()
         except KeyboardInterrupt:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is being done
+            pass  # they are stopped on the way out, and a second signal is heard there
         finally:
             screen.stopping()
 

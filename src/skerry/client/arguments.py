@@ -10,7 +10,7 @@ import msgspec
 
 from skerry.client.pep249 import InterfaceError
 from skerry.model.limits import KIB
-from skerry.wire.messages import Value
+from skerry.model.results import Value
 from skerry.wire.values import to_value
 
 Parameters = Sequence[Any] | Mapping[str, Any]

@@ -23,6 +23,7 @@ from skerry.client.url import Target
 from skerry.model.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
+from skerry.model.results import Page, Value
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (
     ClientClose,
@@ -33,10 +34,9 @@ from skerry.wire.client_messages import (
     ClientQueriesReply,
     ClientResult,
     ClientStatusReply,
-    Page,
 )
 from skerry.wire.frames import ConnectionLost, decode
-from skerry.wire.messages import Goodbye, Message, Ping, Pong, Refused, Value, Welcome
+from skerry.wire.messages import Goodbye, Message, Ping, Pong, Refused, Welcome
 from skerry.wire.values import error_of
 
 SIGNALS_S = 0.25

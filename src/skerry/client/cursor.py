@@ -15,17 +15,10 @@ import msgspec
 from skerry.model.amounts import counted
 from skerry.model.errors import Cancelled, PeerError, SkerryError, UserError
 from skerry.model.ids import QueryId
+from skerry.model.results import Page, Schema, Value
 from skerry.model.transitions import Machine
-from skerry.wire.client_messages import (
-    ClientAttach,
-    ClientClose,
-    ClientExecute,
-    ClientFetch,
-    ClientPage,
-    ClientResult,
-    Page,
-)
-from skerry.wire.messages import Message, Schema, Value
+from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
+from skerry.wire.messages import Message
 from skerry.wire.values import error_of
 
 

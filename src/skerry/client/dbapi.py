@@ -21,6 +21,7 @@ from skerry.client.url import parse_url, tls_files
 from skerry.model.config import FaultPolicy
 from skerry.model.errors import UserError
 from skerry.model.ids import QueryId
+from skerry.model.progress import MemberState, QueryInfo
 from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
@@ -30,8 +31,6 @@ from skerry.wire.client_messages import (
     ClientQueriesReply,
     ClientStatus,
     ClientStatusReply,
-    MemberState,
-    QueryInfo,
 )
 from skerry.wire.values import error_of
 
@@ -97,6 +96,7 @@ class Connection:
         self._links = links
         # Without waiting: finalizers run in any thread, a link's own among them.
         self._finalizer = weakref.finalize(self, links.close, wait=False)
+        self._schema_at_first = settings.schema_name
         self.schema_name = settings.schema_name
         self.fault_policy = settings.fault_policy
         self.resume_s = settings.resume_s
@@ -131,6 +131,10 @@ class Connection:
     def rollback(self) -> None:
         self._check()
         raise NotSupportedError("nothing can be rolled back: each statement commits by itself")
+
+    def reset(self) -> None:
+        """For pools: the next user finds the schema that the URL names, whatever this one used."""
+        self.schema_name = self._schema_at_first
 
     def close(self) -> None:
         """Say goodbye to the member; its open queries end, detached ones run on."""

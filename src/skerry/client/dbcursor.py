@@ -21,9 +21,8 @@ from skerry.client.status import QueryStatus
 from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
-from skerry.wire.client_messages import Page
+from skerry.model.results import Page, Value
 from skerry.wire.codec import decode_batch, decode_schema
-from skerry.wire.messages import Value
 
 
 class Owner(Protocol):

@@ -10,10 +10,13 @@ from skerry.client.connection import MemberLink
 from skerry.client.url import Target, parse_url
 from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import ClientMembers, ClientMembersReply, MemberState
+from skerry.model.names import DEFAULT_SCHEMA
+from skerry.model.progress import MemberState
+from skerry.wire.client_messages import ClientMembers, ClientMembersReply
 
 # What a statement that only reads begins with, and the words that none of them has outside quotes.
-READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "("})
+# USE only tells this client what to send with its next statements.
+READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "("})
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
 LOCAL_DIGITS = 32
 _LOCAL = re.compile(r"[0-9A-Za-z_-]{1,64}")
@@ -87,7 +90,7 @@ class Links:
         """Schemas are members; a mistyped one must not silently mean the tables of all of them."""
         known = [state.name for state in self._members]
         if schema_name and schema_name.lower() not in map(str.lower, known):
-            raise UserError(f"there is no schema {schema_name}; there are {', '.join(known)}")
+            raise UserError(f"there is no schema {schema_name}; there are {', '.join([DEFAULT_SCHEMA, *known])}")
 
     def _open(self, target: Target) -> MemberLink:
         return MemberLink.open(target, self._timeout_s, self._resume_s)

@@ -10,7 +10,7 @@ from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
 from skerry.model.comparable import may_compare, said
 from skerry.model.errors import SqlError
-from skerry.wire.client_messages import Parameter
+from skerry.model.results import Parameter
 
 
 class CursorMaker(Protocol):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from skerry.model.progress import FragmentProgress, LinkBytes, Memory
 from skerry.wire.client_messages import ClientStatusReply
-from skerry.wire.messages import Failure, FragmentProgress, LinkBytes, Memory
+from skerry.wire.messages import Failure
 
 
 class QueryStatus(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from skerry.model.config import TlsFiles
 from skerry.model.errors import UserError
 from skerry.model.limits import DEFAULT_PORT
+from skerry.model.names import DEFAULT_SCHEMA
 
 SCHEME = "skerry"
 SCHEME_TLS = "skerry+tls"
@@ -30,8 +31,9 @@ class Target:
 
 
 def parse_url(text: str) -> Target:
-    """The target a URL names; `host:port` alone will do too. Without a port it is `DEFAULT_PORT`."""
-    url = text if "://" in text else f"{SCHEME}://{text}"
+    """The target a URL names, with `DEFAULT_PORT` where it has no port. `host:port[/schema]` alone will do too."""
+    has_scheme = "://" in text
+    url = text if has_scheme else f"{SCHEME}://{text}"
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -43,12 +45,16 @@ def parse_url(text: str) -> Target:
         raise UserError(f"{text!r} is no Skerry URL: it names no host (write {FORM})")
     if "@" in parts.netloc:
         raise UserError(f"a Skerry URL holds no user or password (write {FORM})")
+    if not has_scheme and port is None:  # any word may be a host
+        raise UserError(f"{text!r} is no Skerry URL: it has neither {SCHEME}:// nor a port (write {FORM})")
     is_tls = parts.scheme == SCHEME_TLS
     if (parts.query and not is_tls) or parts.fragment:
         raise UserError(f"{text!r} is no Skerry URL: nothing may follow the schema (write {FORM})")
     schema_name = unquote(parts.path.strip("/"))
     if "/" in schema_name:
         raise UserError(f"{text!r} is no Skerry URL: {schema_name!r} is not one schema (write {FORM})")
+    if schema_name.lower() == DEFAULT_SCHEMA:
+        schema_name = ""
     files = _files(text, parts.query) if is_tls else None
     return Target(parts.hostname, DEFAULT_PORT if port is None else port, schema_name, files)
 

@@ -16,8 +16,8 @@ from skerry.exchange.reader import SpoolInput
 from skerry.exchange.spool import Body, Entry
 from skerry.model.fragment import Finish
 from skerry.model.limits import Limits
+from skerry.model.results import Schema
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch, encode_schema
-from skerry.wire.messages import Schema
 
 
 def finished_schema(finish: Finish, schema: Schema) -> Schema:

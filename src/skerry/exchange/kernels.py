@@ -88,14 +88,14 @@ def _bitwise(ufunc: np.ufunc, neutral: int) -> Kernel:
 
 
 def _decimal_average(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-    """Of the columns (sum, count)."""
+    """The average from the columns (sum, count)."""
     sums, counted = columns
     counts, _ = _int64_sums(counted, starts)
     return _decimal_averages(_decimal_sums(sums, starts, sums.type), counts, type)
 
 
 def _mean(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
-    """Of the columns (sum of doubles, count)."""
+    """The average from the columns (sum of doubles, count)."""
     sums, _ = _filled(columns[0], 0.0)
     counts, _ = _filled(columns[1], 0)
     total = np.add.reduceat(counts, starts)
@@ -104,7 +104,7 @@ def _mean(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.
 
 
 def _variance(is_sample: bool, is_root: bool) -> Kernel:
-    """Of the columns (count, mean, population variance): moments around the mean, which do not cancel as sums would."""
+    """From the columns (count, mean, population variance): moments around the mean do not cancel as sums would."""
 
     def kernel(columns: Sequence[pa.Array], starts: Starts, type: pa.DataType) -> pa.Array:
         counts, _ = _filled(columns[0], 0)

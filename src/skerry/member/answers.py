@@ -14,15 +14,13 @@ from skerry.member.planning import Explained, Planner
 from skerry.member.requests import Answer
 from skerry.model.config import Config
 from skerry.model.errors import InternalError
+from skerry.model.names import DEFAULT_SCHEMA
+from skerry.model.results import Page, Schema
 from skerry.model.table import Column, TablePart
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
-from skerry.wire.client_messages import Page
 from skerry.wire.codec import encode_batch, encode_schema
-from skerry.wire.messages import Schema
-
-DEFAULT_SCHEMA = "default"  # no member is called so: all tables, with all their parts
 
 
 def answer_statement(planner: Planner, statement: Explained | Command) -> Answer:
@@ -36,14 +34,13 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> Answer
         case ShowSchemas(pattern):
             return _answer({"namespace": [name for name in planner.catalog.schemas() if _matches(name, pattern)]})
         case UseSchema(schema):
-            name = "" if schema.lower() == DEFAULT_SCHEMA else planner.catalog.schema(schema)
+            name = planner.catalog.schema(schema)
             used = _answer({"namespace": [name or DEFAULT_SCHEMA]})
             return msgspec.structs.replace(used, schema_name=name)
         case ShowColumns(ref):
             return _answer({"col_name": [column.name for column in ref.columns]})
         case ShowTables(pattern, schema):
-            within = None if schema is None or schema.lower() == DEFAULT_SCHEMA else schema
-            lines = [line for line in planner.catalog.show_tables(within) if _matches(line.table, pattern)]
+            lines = [line for line in planner.catalog.show_tables(schema) if _matches(line.table, pattern)]
             return _answer(
                 {
                     "table": [line.table for line in lines],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skerry.model.errors import SiteError
 from skerry.model.fragment import Count, Plan, Rows, Written
-from skerry.wire.messages import Schema
+from skerry.model.results import Schema
 
 
 class Awaited:

@@ -14,8 +14,7 @@ from skerry.member.initiator import Initiated
 from skerry.member.requests import Answer, Status
 from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import QueryInfo
-from skerry.wire.messages import LinkBytes, Memory
+from skerry.model.progress import LinkBytes, Memory, QueryInfo
 
 _SQL_SHOWN = 500  # characters of a statement in a list of queries
 

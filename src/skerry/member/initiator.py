@@ -30,8 +30,8 @@ from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
-from skerry.wire.client_messages import Page
-from skerry.wire.messages import Message, Schema, Value
+from skerry.model.results import Page, Schema, Value
+from skerry.wire.messages import Message
 
 
 class Initiated:

@@ -15,8 +15,8 @@ from skerry.exchange.spool import Entry, Spool
 from skerry.member.inputs import Arriving
 from skerry.model.fragment import Finish, Output
 from skerry.model.limits import MIB, Limits
+from skerry.model.results import Schema
 from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
-from skerry.wire.messages import Schema
 
 # One task reads what is small: a task costs more than it saves below this.
 _BYTES_WORTH_A_TASK = 8 * MIB

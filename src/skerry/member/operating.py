@@ -16,8 +16,8 @@ from skerry.member.resources import Wakeup
 from skerry.model.errors import SiteError
 from skerry.model.fragment import Finish, OperatorFragment
 from skerry.model.limits import Limits
+from skerry.model.results import Schema
 from skerry.wire.codec import decode_schema, encode_schema
-from skerry.wire.messages import Schema
 
 
 class Operation:

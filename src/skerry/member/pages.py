@@ -10,7 +10,7 @@ from skerry.exchange.input import END, WAIT, Signal
 from skerry.exchange.spool import Budget, Entry
 from skerry.model.errors import UserError
 from skerry.model.limits import ENTRY_BYTES, Limits
-from skerry.wire.client_messages import Page
+from skerry.model.results import Page
 
 
 class Pages:

@@ -39,10 +39,12 @@ from skerry.model.errors import InternalError, Overloaded, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
+from skerry.model.progress import FragmentProgress
+from skerry.model.results import Schema
 from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, FragmentProgress, Progress, Schema
+from skerry.wire.messages import Execute, Progress
 
 
 class Participant:

@@ -71,7 +71,7 @@ class PeerTables:
         return request_id, answer
 
     async def files_version(self, member: str, table: str) -> int | None:
-        """Of the member's part of the table as its files are now; None when it cannot tell."""
+        """The version of the member's part of the table as its files are now; None when it cannot tell."""
         if member == self._name:
             parts, _ = await self._own.named((table,))
         else:

@@ -21,6 +21,7 @@ from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import LeftOut, Plan
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
+from skerry.model.results import Parameter, Value
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.cut import Site
 from skerry.plan.egress import EgressRules, check_egress
@@ -32,8 +33,6 @@ from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Explain, Query, Statement, analyse
-from skerry.wire.client_messages import Parameter
-from skerry.wire.messages import Value
 from skerry.wire.values import from_value, to_value
 
 # A plan that leaves out parts is made again when their files have changed, so often.

@@ -12,23 +12,20 @@ from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, T
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.progress import FragmentProgress, LinkBytes, Memory
+from skerry.model.results import Schema, Value
 from skerry.model.transitions import Machine, staying
 from skerry.wire.messages import (
     Cancel,
     Execute,
     Failure,
     FragmentDone,
-    FragmentProgress,
-    LinkBytes,
-    Memory,
     Message,
     PlanReply,
     PlanRequest,
     Progress,
     Receipt,
-    Schema,
     Started,
-    Value,
 )
 from skerry.wire.values import error_of, failure_of
 

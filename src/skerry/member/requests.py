@@ -8,8 +8,8 @@ import msgspec
 
 from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import Page
-from skerry.wire.messages import FragmentProgress, LinkBytes, Memory, Schema, Value
+from skerry.model.progress import FragmentProgress, LinkBytes, Memory
+from skerry.model.results import Page, Schema, Value
 
 
 class PageSize(msgspec.Struct, frozen=True):

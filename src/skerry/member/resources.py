@@ -15,7 +15,7 @@ from skerry.exchange.spool import Budget, Spool
 from skerry.model import trace
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
-from skerry.wire.messages import Memory
+from skerry.model.progress import Memory
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from skerry.member.pages import Pages
 from skerry.model.errors import SkerryError
 from skerry.model.fragment import Rows
 from skerry.model.limits import Limits
+from skerry.model.results import Schema
 from skerry.wire.codec import decode_schema
-from skerry.wire.messages import Schema
 
 
 class Result:

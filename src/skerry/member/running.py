@@ -26,10 +26,12 @@ from skerry.model.errors import SkerryError, StaleSchema, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.progress import LinkBytes
+from skerry.model.results import Schema
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, LinkBytes, Message, Schema
+from skerry.wire.messages import Execute, Message
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 

@@ -30,8 +30,9 @@ from skerry.model.errors import (
 from skerry.model.ids import QueryId
 from skerry.model.names import unknown_table
 from skerry.model.points import reach
+from skerry.model.progress import MemberState, QueryInfo
+from skerry.model.results import Page, Parameter
 from skerry.model.table import Column
-from skerry.wire.client_messages import MemberState, Page, Parameter, QueryInfo
 
 EXPECTED = ("any", "rows", "count")
 

@@ -10,8 +10,9 @@ from skerry.member.query import Send
 from skerry.model.errors import InternalError, SkerryError, TimedOut
 from skerry.model.fragment import Fragment, Plan
 from skerry.model.ids import ChannelId, QueryId
+from skerry.model.results import Schema
 from skerry.model.transitions import Machine, staying
-from skerry.wire.messages import Cancel, Execute, FragmentDone, PlanRequest, Receipt, Schema, Started
+from skerry.wire.messages import Cancel, Execute, FragmentDone, PlanRequest, Receipt, Started
 from skerry.wire.values import failure_of
 
 

@@ -59,7 +59,8 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     operators: the kinds of work in it, in the order in which rows meet them.
     markers: the names of its parameters.
     has_limit: it may have been stopped before its tables' ends.
-    scan: the conditions, as texts, of a fragment that does nothing but scan one table; None for any other.
+    scan: the conditions of a fragment that does nothing but scan one table, as texts, "" for one with a parameter; None
+    for any other fragment.
     done: what is done to the rows of each leaf before they are in its own (plan/egress.py); () if nobody asked.
     """
 

@@ -29,6 +29,18 @@ STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in
 
 DEFAULT_PORT = 7100  # of a member whose URL or address names none
 
+# Costs, or bytes, that differ by no more than this are the same: sizes are estimates, and so is what a job takes.
+SAME_SHARE = 0.05
+
+WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong quotes is one mistake
+
+# Sail's parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
+SAIL_OPERATORS_MAX = 300
+SAIL_GROUPS_MAX = 50  # sorts of files in one table, each an operand of a UNION
+SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
+
+UNPAGED_LINES = 200  # of a result on a terminal without a pager
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 

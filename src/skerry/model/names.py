@@ -10,6 +10,8 @@ import msgspec
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
+DEFAULT_SCHEMA = "default"  # no member may be called so: the whole tables, with all their parts
+
 
 class TableRef(msgspec.Struct, frozen=True):
     """A table as a statement may name it; `member` is None for the logical table with all its parts."""

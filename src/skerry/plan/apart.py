@@ -69,7 +69,7 @@ class _Alike:
         return _block(self.mentions[0]).home
 
     def cost_s(self, member: str) -> float:
-        """Of all that the query reads at the member."""
+        """The cost of all that the query reads, at the member."""
         if member not in self._costs_s:
             self._costs_s[member] = total_s(self.nested.shipments(member))
         return self._costs_s[member]

@@ -2,8 +2,8 @@
 
 Rows are where they are, so scans are never too many. A query in FROM that its member has no room for moves on: its
 tables are scanned, and the first member with room on their way to the rest of the query answers it (`apart.py`), else
-the rest does. Joins (`joining.py`) and the root itself move on too. Keys that go ahead of rows and partial rows are no
-operators of the query, they spare others the way: those do not move, they are given up.
+the rest does. Joins (`joining.py`) and the root itself move on too. Keys that go ahead of rows and partial rows only
+reduce traffic: those do not move, they are given up.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class Choice:
         return root, found[root], reason, costs[root]
 
     def _cost(self, root: str, shipments: Sequence[Shipment]) -> Cost:
-        """Of all that comes to `root`, and of the result's way from there."""
+        """The cost of all that comes to `root`, and of the result's way from there."""
         costs, result = self._costs, (root, self._site.initiator, self.result.size_bytes)
         partials = [(sender, root, size) for each in self._partials for sender, size in each.sent_bytes().items()]
         return Cost(

@@ -103,7 +103,7 @@ def _add_improved(
     if site.rules.has("topn"):
         query, bounded = bounded_at_sites(query, _parts_of(sources), estimator, rooms)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
-    # Of partial rows nobody knows the values: the result is that of the query as it was written.
+    # Nobody knows the values of partial rows: the result is that of the query as it was written.
     if partials:
         _size_result(builder, whole, kept, estimator)
     add_improved(builder, query, kept, site, partials)
@@ -200,7 +200,7 @@ def _sources(scans: Sequence[Scan], kept: KeptParts, estimator: Estimator) -> li
 def _sizes(
     parts: Sequence[TablePart], filters: Sequence[exp.Expr], columns: Sequence[Column], estimator: Estimator
 ) -> dict[str, Estimate]:
-    """Of the columns of the rows that pass the filters, by member."""
+    """The columns of the rows that pass the filters, by member."""
     names = [column.name for column in columns]
     return {part.member: estimator.scan([part], filters, names) for part in parts}
 

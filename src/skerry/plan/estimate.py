@@ -70,7 +70,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     @property
     def row_bytes(self) -> float:
-        """Of one row in Arrow."""
+        """The size of one row in Arrow."""
         return sum(column.width_bytes for column in self.columns.values()) + self.extra_bytes
 
     @property

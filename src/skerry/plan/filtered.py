@@ -15,7 +15,7 @@ _ASKING = ("SEMI", "ANTI")
 
 
 class Conditions:
-    """Of a whole fragment. `columns`: of its leaves, by placeholder; what is not there is not known."""
+    """The conditions of a whole fragment. `columns` has those of its leaves, by placeholder; others are not known."""
 
     def __init__(self, tree: exp.Expr, columns: Mapping[str, tuple[Column, ...]]) -> None:
         leaves = (node for node in tree.find_all(exp.Table) if node.name in columns)
@@ -102,7 +102,7 @@ def _is_found(names: list[str], scope: Scope) -> bool | None:
 
 
 def _is_variable(column: exp.Column, name: str) -> bool:
-    """Of a lambda, x in `x -> x > 3`."""
+    """Is it a lambda's variable, x in `x -> x > 3`?"""
     node = column.find_ancestor(exp.Lambda, exp.Query)
     while isinstance(node, exp.Lambda):
         if any(each.name.lower() == name for each in node.expressions):

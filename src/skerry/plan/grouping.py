@@ -260,7 +260,7 @@ def _relation(node: exp.Expr, scans: Mapping[str, TableRef]) -> Seen | None:
     if below is None or not _is_plain(inner) or any(_calls(inner)):
         return None
     types = _projected(inner, Block(inner, below.scan, (below,)))
-    # Of a query in brackets inside another one nobody asks how its columns are computed.
+    # Nobody asks how the columns of a query in brackets inside another one are computed.
     values = {item.alias_or_name.lower(): item.unalias() for item in inner.expressions} if not below.values else {}
     return Seen(below.scan, name, types, values) if types is not None else None
 

@@ -18,7 +18,7 @@ _SWAPPED = {exp.LT: exp.GT, exp.LTE: exp.GTE, exp.GT: exp.LT, exp.GTE: exp.LTE}
 
 
 def having_share(condition: exp.Expr, rows: Estimate, groups: float) -> float:
-    """Of the groups that `rows` fall into; what is no sum or count beside a number keeps them all."""
+    """The share of `rows`' groups that pass; a condition other than a sum or count beside a number keeps them all."""
     share = 1.0
     for conjunct in split(condition):
         share *= _share(conjunct, rows, rows.rows / max(1.0, groups))

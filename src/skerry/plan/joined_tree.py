@@ -119,7 +119,7 @@ class Body:
                 yield self._moved(conjunct.node)
 
     def _own_conditions(self) -> Iterator[exp.Expr]:
-        """Of the tables that are here: those that come have passed theirs."""
+        """The conditions on the tables that are here: those that come have passed theirs."""
         for each in self._inputs:
             if each.block is None and self._member in each.members:
                 conditions: list[Condition] = each.conditions

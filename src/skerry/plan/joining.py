@@ -137,7 +137,7 @@ class Joiner:
             alone_s = [
                 {member: self._shipment_of(name, member).cost_s for member in site.data_members} for name in names
             ]
-            # Of hosts that cost the same, one that holds rows: another may be down.
+            # Among hosts that cost the same, one that holds rows: another may be down.
             holding = {member for name in names for member in from_.joinable.mentions[name].members}
             members = sorted(site.data_members, key=lambda member: member not in holding)
             self._searches[key] = Joins(from_.adjacent, members, hosts, self._join_costs(from_, alone_s))

@@ -51,5 +51,5 @@ def result_key(text: str, parts_of: Mapping[str, Sequence[TablePart]]) -> str:
 
 
 def name_of(*texts: str) -> str:
-    # A parameter, or a text that might be taken for one.
+    # A parameter, or a text that might be taken for one: forgetting is safe, remembering for all values is not.
     return "" if any(not text or ":" in text for text in texts) else digest(texts)

@@ -286,7 +286,7 @@ def _rows(mention: Mention) -> tuple[str, str | None, tuple[str, ...]]:
 
 
 def _types(scan: Scan) -> list[str]:
-    """Of the columns that the query needs."""
+    """The types of the columns that the query needs."""
     return [column.type for column in scan.table.columns if column.name in scan.columns]
 
 

@@ -51,7 +51,7 @@ def seconds_of(
 
 
 def partials_s(partials: Sequence[Source], receiver: str, costs: Costs) -> float:
-    """Of partial rows that come to the receiver."""
+    """The cost of partial rows that come to the receiver."""
     return sum(
         costs.ship_s(sender, receiver, size_bytes)
         for source in partials

@@ -14,7 +14,7 @@ from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, Plan, Ta
 from skerry.model.table import TablePart
 from skerry.sql.dialect import render
 from skerry.sql.push import split
-from skerry.sql.walk import find_all
+from skerry.sql.walk import contains, find_all
 
 # The version of the files of a table at a member; None when nobody knows it.
 VersionOf = Callable[[str, str], int | None]
@@ -78,7 +78,7 @@ class Observed:
         return [scan_key(part.member, part.table, part.files_version, filters) for part in parts]
 
     def rows(self, keys: Sequence[str], shares: Sequence[float], guessed: float) -> float:
-        """Of relations in parts, which have these shares of the rows: as seen, or no fewer than was seen of them."""
+        """The rows of a relation in parts with these shares: as seen, or no fewer than was seen of them."""
         if not self._sizes:
             return guessed
         seen = self.seen(keys, shares)
@@ -193,7 +193,7 @@ def scan_key(member: str, table: str, files_version: int, filters: Iterable[exp.
 
 
 def _scan_key(member: str, table: str, files_version: int, texts: Sequence[str]) -> str:
-    if any(":" in text for text in texts):  # a parameter, or a text that might be taken for one
+    if not all(texts):  # other values, other rows
         return ""
     return digest(["scan", member, table.lower(), str(files_version), *sorted(texts)])
 
@@ -214,10 +214,12 @@ def _may_stop(fragment: Fragment) -> bool:
 
 
 def texts_of(condition: exp.Expr) -> list[str]:
-    """Its conjuncts; kept with it and its copies, as the same is asked many times while a query is planned."""
+    """Its conjuncts, "" for one with a parameter. Kept with it and its copies: they are asked for many times."""
     known: list[str] | None = condition.meta.get(_TEXTS)
     if known is None:
-        known = condition.meta[_TEXTS] = [normal(each) for each in split(condition)]
+        conjuncts = split(condition)
+        known = ["" if contains(each, exp.Placeholder) else normal(each) for each in conjuncts]
+        condition.meta[_TEXTS] = known
     return known
 
 

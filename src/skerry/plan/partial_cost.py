@@ -16,7 +16,7 @@ from skerry.sql.statement import Scan
 
 PartsOf = Mapping[str, Sequence[TablePart]]
 
-# Of an expression nobody knows, there is one value for ten rows.
+# An expression that nobody knows is taken to have one value for ten rows.
 _UNKNOWN_SHARE = 0.1
 
 

@@ -109,7 +109,7 @@ class Split:
 
 
 def sketch_bytes(node: exp.Expr) -> int:
-    """Of the sketches that a query computes, in each of its rows: their type does not tell how long they are."""
+    """The size of the sketches in each row that a query computes: their type does not tell how long they are."""
     names = (call_name(each) for each in node.find_all(exp.Anonymous))
     return sum(_SKETCH_BYTES.get(name, _BITMAP_BYTES) for name in names if name in _SKETCHES)
 

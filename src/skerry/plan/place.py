@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 from skerry.catalog.topology import ROUTE_BYTES, S_PER_USD, Topology, byte_s
 from skerry.model.errors import ConfigError
+from skerry.model.limits import SAME_SHARE
 
 # Links that the configuration says nothing of: a WAN that nobody has measured.
 _MBIT, _WAIT_S = 100.0, 0.001
 # An edge is a channel with its schema and its end, whatever its rows.
 EDGE_BYTES = 1_500
-# Costs, or bytes, that differ by no more than this are the same: sizes are estimates, and so is what a job takes.
-SAME_SHARE = 0.05
 
 
 class Cost(NamedTuple):

@@ -193,7 +193,7 @@ def _reason(node: Node, is_keys: bool) -> str:
     less = f"; rows without an equal in {others} stay" if others else ""
     for (own, other), child in node.ranges:
         less += f"; rows whose {own} is outside of {_called(child.mention)}.{other} stay"
-    return f"{what}{less}{'; its keys spare other rows the way' if is_keys else ''}"
+    return f"{what}{less}{'; its keys go ahead, so fewer rows travel' if is_keys else ''}"
 
 
 def _called(mention: Mention) -> str:
@@ -329,12 +329,12 @@ def _add_bounds(builder: Fragments, node: Node, part: TablePart, column: Column,
     leaves: list[Leaf] = []
     tree = _bounds(reduced_select(builder, node, part, [column], leaves))
     size_bytes = int(2 * width_of(node.estimate, [column.name]))
-    reason = f"{_called(node.mention)} is there; its least and greatest {column.name} spare other rows the way"
+    reason = f"{_called(node.mention)} is there; its least and greatest {column.name} go ahead, so fewer rows travel"
     builder.add_copies(part.member, tree, tuple(leaves), output, 1, size_bytes, part, node.mention, reason)
 
 
 def _bounds(select: exp.Select) -> exp.Select:
-    """Of the one column that the query gives."""
+    """The least and the greatest value of the one column that the query gives."""
     (item,) = select.expressions
     name = item.this if isinstance(item, exp.Alias) else item
     select.set("expressions", [_aliased("min", name, _LOW), _aliased("max", name, _HIGH)])

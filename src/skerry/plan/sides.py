@@ -34,7 +34,7 @@ class Side:
 
     @property
     def names(self) -> set[str]:
-        """Of all columns that are known."""
+        """The names of all columns that are known."""
         return {name for _, names in self.seen.values() for name in names or ()}
 
     @property

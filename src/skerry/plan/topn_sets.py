@@ -26,8 +26,8 @@ from skerry.sql.statement import Query, Scan
 from skerry.sql.walk import find_all
 
 _ENDS = ("order", "limit", "offset")
-# Of these the greater of two is the greater in the type that both have in a union. Not of whole numbers that a float or
-# a double rounds: two that differ would be alike there, and the next key would decide.
+# The greater of two of these is the greater in the type that both have in a union. Whole numbers that a float or a
+# double rounds are not here: two that differ would be alike there, and the next key would decide.
 _NUMBERS = tuple(
     frozenset(types.split()) for types in ("tinyint smallint int bigint", "tinyint smallint int double", "float double")
 )

@@ -18,6 +18,7 @@ from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.errors import SiteError, SkerryError, SqlError
 from skerry.model.limits import ERROR_CHAIN, SPARK_SCHEMAS
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, silence_spark, translate
@@ -29,7 +30,6 @@ from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
 from skerry.spark.views import EDGE_PREFIX, Views, read_table
 from skerry.wire.codec import decode_schema, encode_schema
-from skerry.wire.messages import Schema
 from skerry.wire.values import to_value
 
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 from skerry.exchange.intake import SinkRow
 from skerry.model.fragment import SortKey
 from skerry.model.ids import QueryId
+from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.wire.messages import Schema
 
 
 class TableFiles(msgspec.Struct, frozen=True):

@@ -21,6 +21,8 @@ from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
 from skerry.model.fragment import SortKey
+from skerry.model.limits import SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_OPERATORS_MAX
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.base import numbered
 from skerry.spark.connect import ConnectEngine
@@ -30,14 +32,7 @@ from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import read_table
-from skerry.wire.messages import Schema
 
-# Its parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
-_OPERATORS_MAX = 300
-# Sorts of files in one table, each an operand of a UNION.
-_GROUPS_MAX = 50
-# Files of one table that are looked at one by one, to name two that differ.
-_FILES_ASKED = 200
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
 
@@ -82,9 +77,9 @@ class SailEngine(ConnectEngine):
 
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
         """The job's own word is taken for its depth: a peer that said less than there is would end this process."""
-        if job.operator_depth > _OPERATORS_MAX:
+        if job.operator_depth > SAIL_OPERATORS_MAX:
             raise SqlError(
-                f"more than {_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
+                f"more than {SAIL_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
                 suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
             )
         return super()._run(job, on_schema, names)
@@ -119,7 +114,7 @@ class SailEngine(ConnectEngine):
     def _named(self, table: TableFiles) -> SiteError | None:
         """Two files whose columns differ, for Sail names none; None when they are not among the first ones."""
         known: dict[str, tuple[Column, str]] = {}
-        for file in table.files[:_FILES_ASKED]:
+        for file in table.files[:SAIL_FILES_ASKED]:
             shown = os.path.relpath(file, table.root)
             for column in super().describe(msgspec.structs.replace(table, files=(file,), columns=())):
                 other, where = known.setdefault(column.name.lower(), (column, shown))
@@ -156,9 +151,9 @@ class SailEngine(ConnectEngine):
 
     def _read_apart(self, table: TableFiles, groups: Sequence[Group]) -> DataFrame:
         """Each group as its files have it, made into the table's columns as Apache Spark makes them."""
-        if len(groups) > _GROUPS_MAX:
+        if len(groups) > SAIL_GROUPS_MAX:
             raise SiteError(
-                f"table {table.table}: its files have columns of more than {_GROUPS_MAX} different sorts, "
+                f"table {table.table}: its files have columns of more than {SAIL_GROUPS_MAX} different sorts, "
                 "which Sail cannot read at once"
             )
         bare = msgspec.structs.replace(table, columns=())

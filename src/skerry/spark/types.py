@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyspark.sql.types as st
 
 from skerry.model.errors import InternalError, SqlError
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.wire.codec import encode_schema
-from skerry.wire.messages import Schema
 
 # What has one short text, one pyspark object and one Arrow type.
 PLAIN: dict[str, tuple[st.DataType, pa.DataType]] = {

@@ -37,7 +37,7 @@ class ShowColumns:
 
 @dataclass(frozen=True)
 class UseSchema:
-    """`default` is no member: names mean whole tables again."""
+    """`default` is no member: with it names mean whole tables again."""
 
     schema: str
 
@@ -68,6 +68,10 @@ def read_command(tokens: list[Token], text: str, catalog: Catalog) -> Command | 
             return _show_tables(tokens[2:], text)
         case ["SHOW", "COLUMNS"]:
             return _show_columns(tokens[2:], text, catalog)
+        case ["SHOW", *kinds]:
+            shown = " ".join(["SHOW", *kinds]).strip()[:40]
+            message = f"{shown} is not admitted: write SHOW SCHEMAS, SHOW TABLES [IN schema] or SHOW COLUMNS IN table"
+            raise sql_error(message, text, tokens[0].start, tokens[:2][-1].end)
         case ["USE", kind] if kind in _SCHEMA and len(tokens) > 2:
             return UseSchema(_schema(tokens[2:], text, "USE"))
         case ["USE", *_]:
@@ -119,7 +123,7 @@ def _show_columns(rest: list[Token], text: str, catalog: Catalog) -> ShowColumns
 
 
 def _schema(rest: list[Token], text: str, statement: str) -> str:
-    if len(rest) != 1 or not (_is_name(rest[0]) or rest[0].text.upper() == "DEFAULT"):
+    if len(rest) != 1 or not _is_name(rest[0]):
         raise sql_error(f"{statement} takes one schema's name", text, rest[0].start if rest else len(text.rstrip()))
     return rest[0].text
 

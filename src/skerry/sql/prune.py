@@ -43,7 +43,7 @@ def needed_columns(tree: exp.Expr, scopes: Scopes, placed: dict[str, Source]) ->
 
 
 def _narrowest(table: TableRef, needed: set[str]) -> str:
-    """Of the columns that other mentions of the table need, if there are any: its rows may travel with theirs."""
+    """The narrowest column that other mentions of the table need, if they need any: its rows may travel with theirs."""
     return min(table.columns, key=lambda column: (bool(needed) and column.name not in needed, width(column.type))).name
 
 

@@ -33,7 +33,7 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
     """Each conjunct of WHERE and ON with the sources whose rows it may drop before the joins.
 
     In the order in which Spark applies those that it brings to one table: `ON 10 / a > 2 WHERE a <> 0` does not divide
-    by zero, as WHERE goes down through a join before its ON does. Of three relations and more that end in inner joins
+    by zero, as WHERE goes down through a join before its ON does. Where three relations or more end in inner joins
     it makes one list first, of their ON and then WHERE: there `ON a <> 0 … WHERE 10 / a > 2` does not. Nor does
     `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead of what may guard it.
     """

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from sqlglot.tokens import Token, TokenType
 
+from skerry.model.limits import WARNINGS_MAX
 from skerry.model.names import TableRef
-
-_WARNINGS_MAX = 10  # a list of a thousand such strings is one mistake
 
 
 def quoted_columns(tokens: Sequence[Token], text: str, tables: Iterable[TableRef]) -> tuple[str, ...]:
@@ -23,4 +22,4 @@ def quoted_columns(tokens: Sequence[Token], text: str, tables: Iterable[TableRef
             f'"{column}" in double quotes is a string in Spark SQL, not column {column} of {table}; '
             f"write {column} or `{column}` for the column, '{column}' for the string"
         )
-    return tuple(found.values())[:_WARNINGS_MAX]
+    return tuple(found.values())[:WARNINGS_MAX]

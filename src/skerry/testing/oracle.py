@@ -75,13 +75,13 @@ class Digest(NamedTuple):
 
 
 def digest_of_files(folder: Path) -> Digest:
-    """Of Parquet files, read by DuckDB: nothing of Skerry or Spark had a part in it."""
+    """DuckDB reads the Parquet files: nothing of Skerry or Spark has a part in it."""
     with _quiet() as connection:
         return _digest(connection.read_parquet(str(folder / "*.parquet")))
 
 
 def digest_of_rows(reader: pa.RecordBatchReader) -> Digest:
-    """Of rows as they come; none of them is kept."""
+    """Rows are read as they come; none of them is kept."""
     with _quiet() as connection:
         return _digest(connection.from_arrow(reader))
 

@@ -17,7 +17,7 @@ from skerry.wire.messages import Batch, ChannelOk, ChannelPending, Grant, OpenCh
 
 
 class Phase(Enum):
-    """Of a sender: no link yet or any more; may send; done with, for one of the reasons in ChannelEnd."""
+    """A sender's: no link yet or any more; may send; done with, for one of the reasons in ChannelEnd."""
 
     OPENING = "opening"
     OPEN = "open"

@@ -39,7 +39,7 @@ class ChannelIn:
     """Receives one channel: `append(header, body)` puts a batch into a spool, then `finish()` or `fail(error)` ends it.
 
     A batch is acked after `append` returned; when it raises, the channel fails. Either finish or fail is called, once,
-    unless the channel was closed or stopped before. Of two connections the newer one counts.
+    unless the channel was closed or stopped before. The newer of two connections counts.
     """
 
     def __init__(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from skerry.model.ids import QueryId
-from skerry.wire.messages import Failure, FragmentProgress, LinkBytes, Memory, Message, Schema, Value
+from skerry.model.progress import FragmentProgress, LinkBytes, MemberState, Memory, QueryInfo
+from skerry.model.results import Page, Parameter, Schema, Value
+from skerry.wire.messages import Failure, Message
 
 
 class ClientExecute(Message, frozen=True):
@@ -21,15 +23,6 @@ class ClientExecute(Message, frozen=True):
     expected: str = "any"
     page_bytes: int = 0
     options: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class Page(msgspec.Struct, frozen=True, array_like=True):
-    """`batches` are Arrow IPC messages, views of the frame they came in. The last page closes the cursor."""
-
-    number: int
-    batches: tuple[memoryview, ...]
-    rows: int
-    is_last: bool
 
 
 class ClientResult(Message, frozen=True):
@@ -117,33 +110,9 @@ class ClientQueries(Message, frozen=True):
     request: int
 
 
-class QueryInfo(msgspec.Struct, frozen=True, array_like=True):
-    """A query of this initiator. `client` is where it came from, `rows` those given so far, `members` who take part."""
-
-    query: QueryId
-    sql: str
-    client: str
-    state: str
-    seconds: float
-    rows: int
-    size_bytes: int
-    links: tuple[LinkBytes, ...]
-    members: tuple[str, ...]
-
-
 class ClientQueriesReply(Message, frozen=True):
     request: int
     queries: tuple[QueryInfo, ...]
-
-
-class MemberState(msgspec.Struct, frozen=True, array_like=True):
-    """state: "up", "down" or "unknown"; of the member that answers "up" or "stopping"."""
-
-    name: str
-    address: str
-    role: str
-    state: str
-    detail: str = ""
 
 
 class ClientMembersReply(Message, frozen=True):
@@ -157,13 +126,6 @@ class ClientPrepare(Message, frozen=True):
     request: int
     sql: str
     schema_name: str = ""
-
-
-class Parameter(msgspec.Struct, frozen=True, array_like=True):
-    """A marker: `name` is empty for `?`; `type` is that of the column it is compared with, empty where unknown."""
-
-    name: str
-    type: str
 
 
 class ClientPrepared(Message, frozen=True):

@@ -14,7 +14,8 @@ import pyarrow as pa
 import xxhash
 
 from skerry.model.errors import Overloaded, PeerError
-from skerry.wire.client_messages import ClientPage, Page
+from skerry.model.results import Page
+from skerry.wire.client_messages import ClientPage
 from skerry.wire.kinds import KIND_OF, KINDS
 from skerry.wire.messages import Batch, Message
 

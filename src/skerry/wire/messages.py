@@ -7,13 +7,13 @@ Messages are msgpack arrays: a peer of a newer release may append fields, which 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
-from skerry.model.table import Column, TablePart
+from skerry.model.progress import FragmentProgress, LinkBytes, Memory
+from skerry.model.results import Schema, Value
+from skerry.model.table import TablePart
 
 # The versions that are spoken: on control connections, which carry plans, and on all others.
 CONTROL_VERSIONS = (2,)
@@ -24,13 +24,6 @@ class Message(msgspec.Struct, frozen=True, array_like=True):
     """Base of all messages."""
 
 
-class Value(msgspec.Struct, frozen=True, array_like=True):
-    """A typed value: `type` is Spark's name for it, `value` its msgpack form (see wire/values.py)."""
-
-    type: str
-    value: Any = None
-
-
 class Failure(msgspec.Struct, frozen=True, array_like=True):
     """An error on the wire (see errors.py for the codes)."""
 
@@ -38,13 +31,6 @@ class Failure(msgspec.Struct, frozen=True, array_like=True):
     message: str
     member: str = ""
     suggestion: str = ""
-
-
-class Schema(msgspec.Struct, frozen=True, array_like=True):
-    """Columns as Spark names and types them, and the Arrow schema (one IPC message) of their batches."""
-
-    columns: tuple[Column, ...]
-    arrow: bytes
 
 
 # --- 1. first frames of any connection -----------------------------------------------------------
@@ -169,38 +155,6 @@ class Receipt(Message, frozen=True):
     query: QueryId
     member: str
     left: tuple[str, ...] = ()
-
-
-class LinkBytes(msgspec.Struct, frozen=True, array_like=True):
-    """Bytes that crossed one link, as frames, and their rows. `stalled_s`: how long channels waited for credit."""
-
-    sender: str
-    receiver: str
-    size_bytes: int
-    rows: int
-    stalled_s: float = 0.0
-
-
-class FragmentProgress(msgspec.Struct, frozen=True, array_like=True):
-    """state: "waiting", "running", "done" or "failed". What FragmentDone says stands in the last two."""
-
-    fragment: int
-    member: str
-    state: str
-    rows: int
-    size_bytes: int
-    seconds: float = 0.0
-    jobs: tuple[int, ...] = ()
-
-
-class Memory(msgspec.Struct, frozen=True, array_like=True):
-    """What a query holds at one member, now and at most: its one counter for spools, pending rows and merges."""
-
-    member: str
-    memory_bytes: int
-    memory_peak_bytes: int
-    disk_bytes: int
-    disk_peak_bytes: int
 
 
 class Progress(Message, frozen=True):

@@ -8,7 +8,8 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from skerry.model.errors import PeerError, SkerryError, UserError, from_code, quoting
-from skerry.wire.messages import Failure, Value
+from skerry.model.results import Value
+from skerry.wire.messages import Failure
 
 _EPOCH_DATE = dt.date(1970, 1, 1)
 _EPOCH = dt.datetime(1970, 1, 1)

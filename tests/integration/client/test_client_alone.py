@@ -84,7 +84,7 @@ def test_the_dialect_beside_older_releases_of_others(
     assert answers["sqlalchemy"].startswith(f"{release}.")
     assert answers["sqlglot"].startswith("28.")
     assert answers["parsed"] == "SELECT a FROM b"
-    assert answers["schemas"] == SHARED
+    assert answers["schemas"] == ["bergen", "default", "kiosk", "oslo", "tromso"]
     assert answers["tables"] == answers["reflected"] == ["few", "kinds", "ticks"]
     assert answers["at_bergen"] == ["few", "ticks"]
     assert answers["has"] == [True, False, False]

@@ -13,11 +13,14 @@ pytestmark = pytest.mark.sail
 def test_schemas_tables_and_columns_are_shown(cluster: LocalCluster) -> None:
     with cluster.connect("oslo") as connection, connection.cursor() as cursor:
         schemas = [name for (name,) in cursor.execute("SHOW SCHEMAS").fetchall()]
-        assert schemas == ["oslo", "bergen", "tromso"]
+        assert schemas == ["default", "oslo", "bergen", "tromso", "kiosk"]
         assert cursor.execute("SHOW SCHEMAS LIKE 'b*'").fetchall() == [("bergen",)]
         for schema in schemas:
+            assert cursor.execute(f"USE {schema}").fetchall() == [(schema,)]
             lines = cursor.execute(f"SHOW TABLES IN {schema}").fetchall()
-            assert {members for _, members, *_ in lines} == {schema}
+            if schema not in ("default", "kiosk"):
+                assert {members for _, members, *_ in lines} == {schema}
+            assert bool(lines) == (schema != "kiosk")
             for table, _, rows, *_ in lines:
                 assert cursor.execute(f"SELECT count(*) FROM {schema}.{table}").fetchone() == (rows,)
         assert cursor.execute("SHOW COLUMNS IN few").fetchall()[0] == ("id",)
@@ -51,6 +54,8 @@ def test_use_changes_what_a_name_means_on_this_connection_alone(cluster: LocalCl
         assert cursor.execute(count).fetchone() == part
         assert connection.cursor().execute(count).fetchone() == part
         assert beside.execute(count).fetchone() == whole
+        with skerry.connect(f"{cluster.config.member('oslo').address}/default") as whole_again:
+            assert whole_again.cursor().execute(count).fetchone() == whole
         with pytest.raises(skerry.ProgrammingError, match="no schema nowhere"):
             cursor.execute("USE nowhere")
         assert connection.schema_name == "bergen"

@@ -44,8 +44,8 @@ def reflected(engine: sqlalchemy.Engine, name: str, schema: str | None = None) -
 
 def test_reflects_tables_and_columns(engine: sqlalchemy.Engine) -> None:
     inspector = sqlalchemy.inspect(engine)
-    assert inspector.get_schema_names() == ["bergen", "oslo", "tromso"]
-    assert inspector.get_table_names() == ["few", "kinds", "ticks"]
+    assert inspector.get_schema_names() == ["bergen", "default", "kiosk", "oslo", "tromso"]
+    assert inspector.get_table_names() == inspector.get_table_names("default") == ["few", "kinds", "ticks"]
     assert inspector.get_table_names("bergen") == ["few", "ticks"]
     assert (inspector.has_table("FEW"), inspector.has_table("none"), inspector.has_table("kinds", "bergen")) == (
         True,
@@ -122,6 +122,11 @@ def test_a_schema_in_the_url_is_where_names_are_looked_up(cluster: LocalCluster)
         assert connection.dialect.default_schema_name == "bergen"
         raw = connection.connection.dbapi_connection
         assert (raw.resume_s, raw.retry) == (5.0, "reads")  # type: ignore[union-attr]
+        connection.exec_driver_sql("USE oslo")
+        assert connection.exec_driver_sql("SELECT max(name) FROM few").scalar() == "oslo 99"
+    with engine.connect() as connection:  # the same, taken again
+        assert connection.connection.dbapi_connection is raw
+        assert connection.exec_driver_sql("SELECT max(name) FROM few").scalar() == "bergen 99"
     engine.dispose()
 
 
@@ -156,6 +161,8 @@ def test_pandas_read_sql(engine: sqlalchemy.Engine) -> None:
     assert frame.to_dict("list") == {"id": [0, 1, 2], "name": ["oslo 0", "oslo 1", "oslo 2"]}
     whole = pandas.read_sql("few", engine, columns=["id"])
     assert len(whole) == 3 * FEW
+    default = reflected(engine, "few", "default")
+    assert len(pandas.read_sql(sqlalchemy.select(default.c.id), engine)) == 3 * FEW
     few = reflected(engine, "few", "tromso")
     parts = list(pandas.read_sql(sqlalchemy.select(few).order_by(few.c.id), engine, chunksize=40))
     assert [len(part) for part in parts] == [40, 40, 20]

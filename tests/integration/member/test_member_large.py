@@ -107,7 +107,7 @@ def collect_garbage(engine: Any) -> None:
 
 
 def resident_bytes(engine: Any) -> int:
-    """Of the JVM and its Python workers."""
+    """The memory of the JVM and its Python workers."""
     parent = psutil.Process(engine.jvm_pid)
     total = 0
     for process in (parent, *parent.children(recursive=True)):

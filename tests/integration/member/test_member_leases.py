@@ -8,6 +8,8 @@ from uuid import uuid4
 import pytest
 
 from skerry.model.ids import QueryId
+from skerry.model.progress import QueryInfo
+from skerry.model.results import Page
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (
@@ -22,8 +24,6 @@ from skerry.wire.client_messages import (
     ClientResult,
     ClientStatus,
     ClientStatusReply,
-    Page,
-    QueryInfo,
 )
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, large_query, nothing_left, wait_until

@@ -16,8 +16,8 @@ from skerry.member.service import Service
 from skerry.model.caller import Caller
 from skerry.model.errors import Cancelled, SiteError, SqlError, UserError
 from skerry.model.ids import QueryId
+from skerry.model.results import Page, Parameter
 from skerry.testing.cluster import LocalCluster
-from skerry.wire.client_messages import Page, Parameter
 from skerry.wire.codec import decode_batch, decode_schema
 from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, TICKS, large_query, nothing_left, slow_query, wait_until

@@ -7,8 +7,8 @@ import pytest
 from skerry.client.cursor import PageSize
 from skerry.client.dbapi import Cursor
 from skerry.model.limits import MIB
+from skerry.model.progress import FragmentProgress
 from skerry.testing.cluster import LocalCluster
-from skerry.wire.messages import FragmentProgress
 from tests.integration.member.member_sites import TICKS, wait_until
 
 pytestmark = pytest.mark.spark

@@ -19,11 +19,11 @@ from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.taskport import Store, TaskPort
 from skerry.model.ids import QueryId
 from skerry.model.limits import GIB, MIB, Limits
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
 from skerry.wire.listener import Listener
-from skerry.wire.messages import Schema
 from skerry.wire.session import Identity
 
 CLUSTER = "test"

@@ -62,7 +62,7 @@ class OrphansMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.known or self.forgotten_at)
     @rule(choice=st.randoms(use_true_random=False))
     def rows_or_an_execute_come(self, choice: object) -> None:
-        """Of any query there ever was, also late."""
+        """They are of any query there ever was, also late."""
         query = choice.choice(sorted(self.known | set(self.forgotten_at)))  # type: ignore[attr-defined]
         self.hold(query)
 

@@ -7,6 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skerry.model.errors import PeerError, UserError
+from skerry.model.results import Value
 from skerry.wire.codec import decode_batch, decode_schema, encode_batch, encode_schema
 from skerry.wire.frames import (
     BATCH,
@@ -19,7 +20,7 @@ from skerry.wire.frames import (
     split_batch,
 )
 from skerry.wire.kinds import KINDS
-from skerry.wire.messages import Batch, Value
+from skerry.wire.messages import Batch
 from skerry.wire.values import from_value, to_value
 
 LIMIT = 100_000

@@ -78,6 +78,19 @@ def test_a_mistyped_schema_does_not_mean_all_sites(catalog: Catalog) -> None:
         catalog.lookup(("orders",), "olso")
 
 
+def test_every_schema_that_is_shown_may_be_named(catalog: Catalog) -> None:
+    assert catalog.schemas() == ("default", "Oslo", "bergen", "front")
+    assert [catalog.schema(name.upper()) for name in catalog.schemas()] == ["", "Oslo", "bergen", "front"]
+    whole = catalog.lookup(("orders",))
+    for schema in ("default", "front"):
+        assert catalog.lookup(("orders",), schema) == whole
+    assert catalog.lookup(("Default", "orders"), "oslo") == whole
+    assert catalog.show_tables("default") == catalog.show_tables()
+    assert catalog.show_tables("front") == ()
+    with pytest.raises(UserError, match="there is no schema nowhere; there are default, Oslo, bergen, front"):
+        catalog.schema("nowhere")
+
+
 def test_names(catalog: Catalog) -> None:
     expected = ["customer", "nation", "orders"]
     expected += ["bergen.customer", "bergen.Orders", "Oslo.nation", "Oslo.orders"]

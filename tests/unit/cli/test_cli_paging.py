@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from skerry.cli.paging import UNPAGED_LINES, Fit, Left, Output, cut, pager_command, pager_environment, width_of
+from skerry.cli.paging import Fit, Left, Output, cut, pager_command, pager_environment, width_of
+from skerry.model.limits import UNPAGED_LINES
 from tests.unit.client.scripted_member import WAIT_S
 
 
@@ -61,7 +62,7 @@ def test_less_cuts_lines_unless_the_user_says_otherwise() -> None:
 
 @pytest.fixture
 def screen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Of 20 columns and 6 lines; what the pager gets is in the file."""
+    """A screen of 20 columns and 6 lines; the file has what the pager gets."""
     file = tmp_path / "paged"
     monkeypatch.setenv("COLUMNS", "20")
     monkeypatch.setenv("LINES", "6")

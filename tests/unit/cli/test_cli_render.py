@@ -15,8 +15,8 @@ from skerry.cli.render import progress_line, summary, text_of
 from skerry.cli.writers import CsvWriter, JsonWriter, RowWriter, TableWriter
 from skerry.client.dbapi import QueryStatus
 from skerry.client.rows import describe
+from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.table import Column
-from skerry.wire.messages import FragmentProgress, LinkBytes
 
 COLUMNS = describe((Column("city", "string"), Column("people", "bigint"), Column("area", "decimal(9,2)")))
 

@@ -183,6 +183,14 @@ def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) 
     assert "Times are not shown." in out
     assert "(2 rows)\n" in out
     assert "Ctrl-C ends the running query" in out
+    for form in (
+        "\\x [on|off|auto]",
+        "\\format [NAME]",
+        "\\timing [on|off]",
+        "\\?, \\h, help",
+        "\\q, quit, exit, Ctrl-D",
+    ):
+        assert f"  {form} " in out
     assert "-[ row 1 ]" in out
     assert "city   | Bergen\npeople | 291940\n" in out
     assert '{"city":"Bergen","people":291940}\n' in out

@@ -56,6 +56,15 @@ def test_what_a_command_needs_beside_the_url() -> None:
         read_url_and_maybe("STATEMENT", ("SELECT", "2"))
 
 
+@pytest.mark.parametrize("url", ["nonsense", "skerry:/x"])
+def test_a_variable_that_is_no_url_is_told_with_the_form_of_one(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
+    monkeypatch.setenv(VARIABLE, url)
+    with pytest.raises(
+        UsageError, match=rf"^SKERRY_URL: '{url}' is no Skerry URL: .* \(write skerry://host:port/schema\)"
+    ):
+        read_url(())
+
+
 @pytest.mark.usefixtures("unknown")
 @pytest.mark.parametrize("words", [["sql", "SELECT 1"], ["explain", "SELECT 1"], ["ps"], ["cancel", "oslo/1"]])
 def test_nobody_to_ask_is_an_error_that_says_what_to_do(words: list[str]) -> None:

@@ -1,13 +1,18 @@
-"""`skerry up` before anything is started."""
+"""`skerry up` before anything is started, and when it is told to stop."""
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import pytest
 from click.testing import CliRunner, Result
 
+import skerry.cli.up
 from skerry.cli.main import main
+from skerry.cli.processes import Members
 
 
 def up(*arguments: str) -> Result:
@@ -29,3 +34,50 @@ def test_a_member_that_is_not_in_the_file_is_told(tmp_path: Path) -> None:
     file.write_text("cluster: c\nmembers: {oslo: {address: 'localhost'}}")
     result = up(str(file), "--member", "olso")
     assert (result.exit_code, result.stderr) == (1, "error: no member olso in cluster c; did you mean oslo?\n")
+
+
+class Waits:
+    """A member that waits for its queries: it ends when it is told a second time."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.told: list[str] = []
+        self._number = number
+
+    def stop(self) -> None:
+        self.told.append("stop")
+
+    def kill(self) -> None:
+        self.told.append("kill")
+
+    def wait(self, timeout_s: float) -> None:
+        if len(self.told) == 1:
+            signal.raise_signal(self._number)
+
+
+@pytest.fixture
+def signals() -> Iterator[None]:
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_second_signal_tells_the_members_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    member = Waits(number)
+
+    class Told(Members):
+        def __enter__(self) -> Self:
+            self.processes = [member]  # type: ignore[list-item]
+            return self
+
+        def wait_ready(self) -> None:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(skerry.cli.up, "Members", Told)
+    file = tmp_path / "skerry.yaml"
+    file.write_text("cluster: c\nmembers: {oslo: {address: 'localhost'}}")
+    assert up(str(file)).exit_code == 0
+    assert member.told == ["stop", "stop"]

@@ -13,6 +13,8 @@ from typing import TypeVar
 import pyarrow as pa
 
 from skerry.model.ids import QueryId
+from skerry.model.progress import FragmentProgress, LinkBytes, MemberState, QueryInfo
+from skerry.model.results import Page, Schema
 from skerry.model.table import Column
 from skerry.wire.client_messages import (
     ClientAttach,
@@ -28,23 +30,10 @@ from skerry.wire.client_messages import (
     ClientResult,
     ClientStatus,
     ClientStatusReply,
-    MemberState,
-    Page,
-    QueryInfo,
 )
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.frames import FrameReader, decode, encode_message
-from skerry.wire.messages import (
-    PROTOCOL_VERSIONS,
-    Failure,
-    FragmentProgress,
-    Goodbye,
-    Hello,
-    LinkBytes,
-    Message,
-    Schema,
-    Welcome,
-)
+from skerry.wire.messages import PROTOCOL_VERSIONS, Failure, Goodbye, Hello, Message, Welcome
 
 WAIT_S = 60.0  # nothing takes long, but the machine may be busy
 SPARK_NAMES = {"int64": "bigint", "int32": "int", "double": "double", "date32[day]": "date"}

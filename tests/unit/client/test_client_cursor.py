@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.model.errors import Cancelled, PeerError, SiteError, SqlError
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import ClientPage, ClientResult, Page
-from skerry.wire.messages import Failure, Schema
+from skerry.model.results import Page, Schema
+from skerry.wire.client_messages import ClientPage, ClientResult
+from skerry.wire.messages import Failure
 
 SIZE = PageSize(10, 1000)
 SCHEMA = Schema((), b"")

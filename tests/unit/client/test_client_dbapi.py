@@ -250,10 +250,12 @@ def test_arguments_that_make_no_sense(member: ScriptedMember, connection: Connec
 
 
 def test_a_schema_that_is_none_is_refused_at_once(member: ScriptedMember) -> None:
-    with pytest.raises(skerry.ProgrammingError, match="there is no schema nowhere; there are oslo"):
+    with pytest.raises(skerry.ProgrammingError, match="there is no schema nowhere; there are default, oslo"):
         skerry.connect(member.url + "/nowhere")
     member.wait_for(Goodbye)
     skerry.connect(member.url + "/OSLO").close()
+    with skerry.connect(member.url + "/default") as connection:
+        assert connection.schema_name == ""
 
 
 def test_wrong_use(connection: Connection) -> None:

@@ -13,6 +13,7 @@ from skerry.member.cursors import NO_LEASE, Cursors, Lease
 from skerry.model.errors import Cancelled, SiteError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
+from skerry.model.results import Page, Schema
 from skerry.wire.client_messages import (
     ClientAttach,
     ClientClose,
@@ -21,9 +22,8 @@ from skerry.wire.client_messages import (
     ClientFetch,
     ClientPage,
     ClientResult,
-    Page,
 )
-from skerry.wire.messages import Message, Schema
+from skerry.wire.messages import Message
 from skerry.wire.values import failure_of
 from tests.unit.client.orderings import LEASED, PLAIN
 

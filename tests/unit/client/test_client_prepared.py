@@ -8,7 +8,7 @@ import pytest
 
 import skerry
 from skerry.client.prepared import PreparedStatement
-from skerry.wire.client_messages import Parameter
+from skerry.model.results import Parameter
 from skerry.wire.messages import Goodbye, Hello
 from tests.unit.client.scripted_member import Answers, member_with
 

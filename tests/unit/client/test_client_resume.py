@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,17 +15,10 @@ from skerry.client.cursor import CursorCore, PageSize, Phase
 from skerry.client.links import only_reads
 from skerry.model.errors import Cancelled, SiteError, SiteStopping
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import (
-    ClientAttach,
-    ClientClose,
-    ClientExecute,
-    ClientFetch,
-    ClientPage,
-    ClientResult,
-    MemberState,
-    Page,
-)
-from skerry.wire.messages import Failure, Goodbye, Hello, Message, Schema
+from skerry.model.progress import MemberState
+from skerry.model.results import Page, Schema
+from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
+from skerry.wire.messages import Failure, Goodbye, Hello, Message
 from tests.unit.client.scripted_member import (
     WAIT_S,
     Answers,
@@ -260,6 +254,41 @@ def test_reads_run_again_elsewhere_only_before_the_first_page(delivered: bool) -
                     connection.cursor().execute("SELECT n")
 
 
+class Uses(Answers):
+    """Answers USE as well, and breaks a connection instead of answering `dies_at`."""
+
+    dies_at = ""
+
+    def _execute(self, peer: Peer, message: ClientExecute) -> None:
+        if message.sql == self.dies_at:
+            self.dies_at = ""
+            peer.reset()
+        elif message.sql.startswith("USE "):
+            page = page_of(NUMBERS, 0, is_last=True)
+            peer.send(ClientResult(message.request, schema_of(NUMBERS), page, schema_name=message.sql[4:]))
+        else:
+            super()._execute(peer, message)
+
+
+@pytest.mark.parametrize("dies_at", ["USE tromso", "SELECT n"])
+@pytest.mark.parametrize("options", [{"retry": "reads"}, {"resume_s": 30.0}], ids=["elsewhere", "dialled again"])
+def test_what_use_said_goes_with_every_statement_wherever_it_runs(options: dict[str, Any], dies_at: str) -> None:
+    here, there = (Uses({"SELECT n": NUMBERS}, name=name) for name in ("oslo", "bergen"))
+    here.dies_at = dies_at
+    with member_with(here) as first, member_with(there) as second:
+        here.members = (
+            MemberState("oslo", f"127.0.0.1:{first.port}", "data", "up"),
+            MemberState("bergen", f"127.0.0.1:{second.port}", "data", "up"),
+        )
+        with skerry.connect(first.url, **options) as connection:
+            connection.cursor().execute("USE tromso")
+            assert connection.cursor().execute("SELECT n").fetchall() == EVERY
+            assert connection.member == ("bergen" if "retry" in options else "oslo")
+        asked = [*first.of(ClientExecute), *second.of(ClientExecute)]
+        assert len(asked) == 3
+        assert {each.schema_name for each in asked if each.sql == "SELECT n"} == {"tromso"}
+
+
 @pytest.mark.parametrize(
     ("sql", "reads"),
     [
@@ -268,6 +297,7 @@ def test_reads_run_again_elsewhere_only_before_the_first_page(delivered: bool) -
         ("(SELECT 1) UNION (SELECT 2)", True),
         ("WITH a AS (SELECT 1) SELECT * FROM a", True),
         ("SHOW TABLES", True),
+        ("USE oslo", True),
         ("WITH a AS (SELECT 1) INSERT INTO b SELECT * FROM a", False),
         ("FROM a INSERT INTO b SELECT *", False),
         ("DELETE FROM a", False),

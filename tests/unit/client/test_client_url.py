@@ -17,7 +17,10 @@ from skerry.model.errors import UserError
         ("skerry://oslo.example", Target("oslo.example", 7100)),
         ("skerry://[::1]/oslo", Target("::1", 7100, "oslo")),
         ("skerry+tls://oslo.example?authority=a.pem", Target("oslo.example", 7100, "", TlsFiles("a.pem"))),
+        ("localhost:7101", Target("localhost", 7101)),
         ("localhost:7101/oslo", Target("localhost", 7101, "oslo")),
+        ("[::1]:7101", Target("::1", 7101)),
+        ("skerry://localhost/Default", Target("localhost", 7100)),
         ("skerry+tls://localhost:7101", Target("localhost", 7101, "", TlsFiles())),
         (
             "skerry+tls://localhost:7101/oslo?authority=a%20b.pem&certificate=c.pem&key=k.pem",
@@ -58,6 +61,9 @@ def test_shows_ipv6_in_brackets() -> None:
         ("skerry://localhost:7101/a/b", "not one schema"),
         ("skerry://localhost:7101?a=1", "nothing may follow"),
         ("", "names no host"),
+        ("nonsense", "neither skerry:// nor a port"),
+        ("skerry:/x", "neither skerry:// nor a port"),
+        ("me:secret@localhost", "no user or password"),
     ],
 )
 def test_says_what_is_wrong(text: str, says: str) -> None:

@@ -14,10 +14,11 @@ from skerry.member.faults import Patience
 from skerry.model.fragment import EdgeLeaf, Output, Plan, Rows, SparkFragment, TableLeaf
 from skerry.model.ids import QueryId
 from skerry.model.limits import MIB, Limits
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.plan.cache import fingerprint
 from skerry.wire.codec import decode_batch, decoded_bytes, encode_batch, encode_schema
-from skerry.wire.messages import Execute, Schema
+from skerry.wire.messages import Execute
 
 QUERY = QueryId("oslo", "0123456789abcdef0123456789abcdef")
 ARROW = pa.schema([("k", pa.int64()), ("v", pa.string())])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class State(Enum):
-    """Of the query at tromso."""
+    """The query's state at tromso."""
 
     UNKNOWN = "nothing was heard of it"
     PENDING = "rows are here, the Execute is not"

@@ -23,6 +23,7 @@ from skerry.member.server import Member
 from skerry.model.fragment import Plan, SparkFragment
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
 from skerry.spark.slots import Slots
@@ -48,7 +49,6 @@ from skerry.wire.messages import (
     OpenChannel,
     Progress,
     Receipt,
-    Schema,
     Started,
 )
 from skerry.wire.session import Identity

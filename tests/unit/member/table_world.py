@@ -17,10 +17,10 @@ from skerry.member.lull import Lull
 from skerry.member.resources import Workers
 from skerry.member.tables import LocalTables
 from skerry.model.errors import Cancelled, SkerryError
+from skerry.model.results import Schema
 from skerry.model.table import Column, ColumnStats, PartStats
 from skerry.plan.observed import Observed
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
-from skerry.wire.messages import Schema
 
 COLUMNS = (Column("k", "int"), Column("s", "string"))
 FOUND = {"k": {"nulls": 0, "ndv": 3, "low": "1", "high": "3"}, "s": {"nulls": 1, "ndv": 2, "low": "a", "high": "b"}}

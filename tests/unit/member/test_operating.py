@@ -15,10 +15,10 @@ from skerry.member.operating import Operation
 from skerry.model.errors import SiteError
 from skerry.model.fragment import EdgeLeaf, Finish, MergeStep, OperatorFragment, Output, Plan, Rows, SortKey
 from skerry.model.limits import MIB, Limits
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.plan.explain import describe, explain
 from skerry.wire.codec import decode_schema, encode_schema
-from skerry.wire.messages import Schema
 from tests.unit.member.member_samples import ARROW, SCHEMA, entry_of, rows_of, sealed, spool_of
 
 KEYS = (SortKey(0, False, True),)

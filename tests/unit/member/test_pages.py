@@ -11,7 +11,7 @@ from skerry.exchange.spool import Budget, Entry
 from skerry.member.pages import Pages
 from skerry.model.errors import SiteError, SkerryError, UserError
 from skerry.model.limits import ENTRY_BYTES, KIB, MIB, Limits
-from skerry.wire.client_messages import Page
+from skerry.model.results import Page
 
 
 class Script:

@@ -35,7 +35,7 @@ class SlowSpark(Spark):
 
 
 def columns(member: Member) -> tuple[Column, ...]:
-    """Of bergen's table; none before it was heard of."""
+    """The columns of bergen's table; none before it was heard of."""
     try:
         (part,) = member.catalog.parts(TableRef("t", "bergen", ()))
     except SiteError:

@@ -148,7 +148,7 @@ def guarded(sql: str, at: str, config: Config = GUARDED) -> Planned | Explained:
 
 
 def test_groups_leave_where_rows_may_not_whatever_that_costs() -> None:
-    """Of two rows, groups are more bytes than the rows: by cost, they would be sent as they are."""
+    """Groups of two rows are more bytes than the rows: by cost, the rows would be sent as they are."""
     sql = "SELECT k, count(*) + 1 AS n, sum(v) AS s, max(v) AS m, min(v) AS l FROM visits GROUP BY k"
     plan = guarded(sql, "tromso").plan
     leaving = [each for each in plan.fragments if each.output.receiver != each.member]

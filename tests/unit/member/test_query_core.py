@@ -10,20 +10,19 @@ from skerry.member.query import COMPLETE, Instruction, Phase, QueryCore, QueryEn
 from skerry.model.errors import Cancelled, Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.model.fragment import Output, Plan, Rows, SparkFragment, TableLeaf
 from skerry.model.limits import Limits
+from skerry.model.progress import FragmentProgress, LinkBytes
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.wire.messages import (
     Cancel,
     Execute,
     Failure,
     FragmentDone,
-    FragmentProgress,
-    LinkBytes,
     Message,
     PlanReply,
     PlanRequest,
     Progress,
     Receipt,
-    Schema,
     Started,
 )
 from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, plan_of, sealed

@@ -14,9 +14,9 @@ from skerry.member.result import Result
 from skerry.model.errors import Cancelled, SiteError, SkerryError, SqlError
 from skerry.model.fragment import Finish, MergeStep, Rows, SortKey
 from skerry.model.limits import Limits
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.wire.codec import decode_schema, encode_schema
-from skerry.wire.messages import Schema
 from tests.unit.member.member_samples import ARROW, SCHEMA, entry_of, rows_of, spool_of
 
 LIMITS = Limits()

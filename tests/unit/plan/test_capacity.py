@@ -112,7 +112,7 @@ def test_a_query_that_has_no_room_goes_to_the_next_member(rules: Rules) -> None:
     ],
 )
 def test_the_dearest_has_the_room(rules: Rules, capacity: Mapping[str, int], expected: tuple[str, ...]) -> None:
-    """Of those that move on, too."""
+    """The dearest of those that move on has it, too."""
     assert tuple(places(planned(THREE, capacity, rules)).values()) == expected
 
 

@@ -61,6 +61,19 @@ def test_a_scan_in_another_query_is_known_too() -> None:
 
 
 @pytest.mark.parametrize(
+    ("condition", "parameters", "rows"), [("c_name < '10:30'", None, 11), ("c_name < ?", ["x"], None)]
+)
+def test_a_parameter_is_told_from_a_text_that_looks_like_one(
+    condition: str, parameters: list[str] | None, rows: int | None
+) -> None:
+    observed, plan = Observed(100), planned(JOIN.format(condition), parameters=parameters)
+    observed.learn(plan, sizes(plan), version)
+    filters = bound(f"SELECT c_id FROM customer WHERE {condition}", parameters).tables[0].filters
+    assert filters
+    assert observed.seen(observed.scan_keys(CATALOG.parts(TableRef("customer", None, ())), filters), [1.0]) == rows
+
+
+@pytest.mark.parametrize(
     ("sql", "parameters"),
     [
         (JOIN.format("c_nation = ?"), [3]),

@@ -10,9 +10,10 @@ from skerry.catalog.topology import Topology
 from skerry.config import parse
 from skerry.model.errors import ConfigError
 from skerry.model.fragment import Plan
+from skerry.model.limits import SAME_SHARE
 from skerry.plan.cut import make_plan
 from skerry.plan.money import cost_text
-from skerry.plan.place import EDGE_BYTES, SAME_SHARE, Cost, Costs, bottom_up_places, cheapest, common_ancestor
+from skerry.plan.place import EDGE_BYTES, Cost, Costs, bottom_up_places, cheapest, common_ancestor
 from skerry.plan.rules import Rules
 from skerry.plan.site import Site
 from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound
@@ -225,7 +226,7 @@ def hosts(plan: Plan, member: str) -> int:
     return sum(
         each.output.edge == plan.rows.edge
         or "GROUP BY" in each.sql
-        or any(words in each.reason for words in ("joined there", "its tables are there", "spare other rows"))
+        or any(words in each.reason for words in ("joined there", "its tables are there", "so fewer rows travel"))
         for each in own
     )
 
@@ -240,7 +241,7 @@ def test_tables_of_one_site_are_joined_there() -> None:
 
 
 def test_a_join_of_a_full_member_moves_on() -> None:
-    """Of two joins at bergen one has no room, and its tables come apart."""
+    """One of two joins at bergen has no room, and its tables come apart."""
     inner = (
         "SELECT d.c_id FROM customer AS d, nation AS m WHERE d.c_nation = m.n_id AND m.n_name = 'y' AND d.c_id = o_id"
     )

@@ -57,6 +57,11 @@ from tests.unit.sql.sql_cases import statement
         ("ANALYZE TABLE orders FOR COLUMNS", "write ANALYZE TABLE name"),
         ("ANALYZE TABLE orders FOR COLUMNS o_id o_price", "write ANALYZE TABLE name"),
         ("ANALYZE TABLE orders FOR COLUMNS o_idd", "table orders has no column o_idd; did you mean o_id?"),
+        (
+            "show views in oslo",
+            "SHOW VIEWS is not admitted: write SHOW SCHEMAS, SHOW TABLES [IN schema] or SHOW COLUMNS IN table",
+        ),
+        ("SHOW", "SHOW is not admitted: write SHOW SCHEMAS"),
         ("SHOW TABLES IN", "SHOW TABLES IN takes one schema's name"),
         ("SHOW TABLES IN x y", "SHOW TABLES IN x takes"),
         ("SHOW TABLES x", "SHOW TABLES [IN schema] takes"),

@@ -242,7 +242,7 @@ def test_a_sender_that_restarted_is_fenced_by_its_epoch(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="the system has no TCP_USER_TIMEOUT")
 def test_bytes_that_nobody_acknowledges_end_a_connection_after_the_wait() -> None:
-    """Of a host that vanished: keep-alive is silent while bytes are under way, and TCP tries for very long."""
+    """The host vanished: keep-alive is silent while bytes are under way, and TCP tries for very long."""
 
     async def main() -> None:
         oslo = Site(OSLO, {})

@@ -10,7 +10,8 @@ import pytest
 
 from skerry.model.errors import PeerError
 from skerry.model.ids import QueryId
-from skerry.wire.client_messages import ClientPage, Page
+from skerry.model.results import Page
+from skerry.wire.client_messages import ClientPage
 from skerry.wire.codec import decode_batch, encode_batch
 from skerry.wire.frames import (
     BATCH,

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from skerry.model.errors import BY_CODE, Overloaded, PeerError, SqlError, UserError
-from skerry.wire.messages import Value
+from skerry.model.results import Value
 from skerry.wire.values import error_of, failure_of, from_value, to_value
 
 OSLO = dt.timezone(dt.timedelta(hours=2))

@@ -55,7 +55,7 @@ class SiteMerge:
 
 # --- in the member -------------------------------------------------------------------------------------
 def member_merge(block: Block, shape: Shape) -> MemberMerge | None:
-    """Of the root of a query."""
+    """The merge at the root of a query."""
     select = block.select
     if select.args.get("having") is not None or block.has_sets:
         return None
@@ -139,7 +139,7 @@ class _Unsplit(Exception):
 
 
 def site_merge(block: Block, tables: Mapping[str, TableRef], shape: Shape | None) -> SiteMerge | None:
-    """Of any block; `shape` is that of the query when the block is its root."""
+    """The merge of any block; `shape` is that of the query when the block is its root."""
     try:
         return _Splitter(block, tables).merge(shape)
     except _Unsplit:

@@ -43,7 +43,7 @@ class Asked:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """Of the scans that stand in it: no other subquery beside it has them."""
+        """The names of the scans that stand in it: no other subquery beside it has them."""
         return tuple(table.name for table in find_all(self.query, exp.Table))
 
 

@@ -154,7 +154,7 @@ def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Ite
             continue
         is_value = _is_value(node)
         if is_value and isinstance(node, exp.Connector):
-            # Of `a AND b AND …` the last operand alone often says no; to look at all of them each time takes long.
+            # The last operand of `a AND b AND …` alone often says no; to look at all of them each time takes long.
             last = node.args["expression"]
             is_value = owner(last, scope) in (source, None) and cannot_fail(last, types)
         if is_value and not names_field(node) and owner(node, scope) is source and cannot_fail(node, types):
@@ -222,7 +222,7 @@ def _is_pattern(node: exp.Expr) -> bool:
 
 
 def _alike(nodes: list[exp.Expr], types: Resolve) -> bool:
-    """Of one type, or all numbers: comparing a string with a number may fail."""
+    """All have one type, or all are numbers: comparing a string with a number may fail."""
     found = {infer(node, types) for node in nodes}
     if None in found or not all(cannot_fail(node, types) for node in nodes):
         return False

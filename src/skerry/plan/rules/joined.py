@@ -109,7 +109,7 @@ class Joined(Block):
 
 
 def joinables(scopes: Scopes, mentions: Mapping[str, Mention]) -> list[Joinable]:
-    """Of each FROM with two such tables or more."""
+    """One for each FROM with two such tables or more."""
     by_source = {id(each.source): each for each in mentions.values() if each.block is None}
     inside = scopes_within(scopes)
     found = (_of_scope(scope, inside[id(scope)], by_source) for scope in scopes.all if len(scope.sources) > 1)

@@ -33,7 +33,7 @@ class Outputs:
         return columns if "" not in names and len(names) == len(columns) else None
 
     def types(self, query: exp.Expr) -> tuple[str, ...] | None:
-        """Of its columns, whatever they are called."""
+        """The types of its columns, whatever they are called."""
         try:
             columns = self._columns(query)
         except RecursionError:
@@ -41,7 +41,7 @@ class Outputs:
         return tuple(column.type for column in columns) if columns is not None else None
 
     def type(self, node: exp.Expr, scope: Scope) -> str | None:
-        """Of an expression in a SELECT."""
+        """The type of an expression in a SELECT."""
         found = infer(node, self._resolver(scope))
         return found if found != "void" else None
 

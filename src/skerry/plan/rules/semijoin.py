@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from skerry.model.limits import SAME_SHARE
 from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.known import width_key
 from skerry.plan.mention import (
@@ -27,7 +28,7 @@ from skerry.plan.mention import (
     width_of,
 )
 from skerry.plan.observed import distinct_of
-from skerry.plan.place import SAME_SHARE, Cost, Costs
+from skerry.plan.place import Cost, Costs
 from skerry.plan.rules.ranges import between, range_pairs
 
 # A reduction makes its receiver wait for one more Spark job.
@@ -312,7 +313,7 @@ class Reducer:
 
     # --- its cost ----------------------------------------------------------------------------------
     def cost_s(self, node: Node, receiver: str, columns: Sequence[str], there: Arriving = NOTHING) -> float:
-        """Of the mention's rows at `receiver`; parts that are there already are read as they are."""
+        """The cost of the mention's rows at `receiver`; parts that are there already are read as they are."""
         size_bytes = sent_rows(node, columns) * self._width(node, columns)
         total_s = 0.0
         for member, share in self._shares(node.mention).items():
@@ -336,7 +337,7 @@ class Reducer:
         return total
 
     def _range_cost(self, node: Node, receiver: str, pair: Pair) -> float:
-        """Of one row with the least and the greatest key, from each member that has some."""
+        """The cost of one row with the least and the greatest key, from each member that has some."""
         size_bytes = 2 * width_of(node.estimate, pair[1:])
         total_s = LOOK_UP_S + self._read_rows(node.mention) * _ROW_S
         for member in node.mention.members:

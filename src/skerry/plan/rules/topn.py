@@ -121,7 +121,7 @@ def _merge(block: Block, wanted: int, items: Sequence[_Item], order: Sequence[_K
 
 
 def first_distinct(block: Block, merge: SiteMerge) -> SiteMerge:
-    """Of SELECT DISTINCT with a limit, each part sends its first rows: what is cut off differs from n others.
+    """Each part of a SELECT DISTINCT with a limit sends its first rows: a row that is cut off differs from n others.
 
     Groups with aggregates stay: where the order leaves groups open, one could be cut at some parts and not at others.
     """
