@@ -11,7 +11,7 @@ import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
-from skerry.config import Config, Role
+from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
@@ -22,11 +22,9 @@ from skerry.model.fragment import LeftOut, Plan
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.plan.analyze import analyze_plan
-from skerry.plan.cut import Site
-from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.explain import Actual
 from skerry.plan.lawful import plan_query
-from skerry.plan.observed import Observed
+from skerry.plan.site import Site
 from skerry.sql.commands import AnalyzeTable, Command
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
@@ -51,8 +49,7 @@ class Planner(msgspec.Struct, frozen=True):
     config: Config
     catalog: Catalog
     topology: Topology
-    egress: EgressRules
-    observed: Observed
+    site: Site
     workers: Workers
     peer_tables: PeerTables
 
@@ -68,7 +65,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """EXPLAIN. `refused`: the egress rule that the plan would break; `ran`: EXPLAIN ANALYZE, after the run."""
+    """EXPLAIN. `refused`: why the plan may not be run; `ran`: EXPLAIN ANALYZE, after the run."""
 
     plan: Plan
     is_json: bool
@@ -179,9 +176,7 @@ def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Pl
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
-            plan = analyze_plan(planner.catalog.parts(ref), columns, planner.name, planner.egress)
-            check_egress(plan, planner.egress)
-            return Planned(plan, {})
+            return Planned(analyze_plan(planner.catalog.parts(ref), columns, planner.site), {})
     return statement
 
 
@@ -209,9 +204,7 @@ def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ..
 
 
 def _site(planner: Planner, message: RunStatement) -> Site:
-    data_members = tuple(name for name, each in planner.config.members.items() if each.role is Role.DATA)
-    rules = plan_rules(message.options)
-    return Site(planner.name, data_members, rules, planner.topology, planner.observed, planner.egress)
+    return msgspec.structs.replace(planner.site, rules=plan_rules(message.options))
 
 
 def _values(query: Query) -> dict[str, Value]:

@@ -41,8 +41,8 @@ from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.version import __version__
 from skerry.plan.cache import PlanCache
-from skerry.plan.egress import egress_rules
 from skerry.plan.observed import Observed, Size
+from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
@@ -140,8 +140,7 @@ class Member:
             config,
             self.catalog,
             self.topology,
-            egress_rules(config, self.topology, self.catalog.columns_of),
-            self.observed,
+            site_of(self.name, config, self.topology, self.observed, self.catalog.columns_of),
             self.workers,
             self.peer_tables,
         )
