@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
@@ -18,7 +18,7 @@ from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
-from skerry.model.fragment import LeftOut, Plan
+from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.plan.analyze import analyze_plan
@@ -80,6 +80,10 @@ class Tried(msgspec.Struct, frozen=True):
     is_json: bool
 
 
+# A statement that is understood: to be run, or to be answered by the initiator itself.
+Understood = Planned | Tried | Explained | Command
+
+
 class _SchemaCatalog:
     """The catalog as a client sees it whose default schema is `schema_name`."""
 
@@ -94,7 +98,7 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
+async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
     for _ in range(_PRUNED_TRIES):
         planned = await _with_fresh_tables(planner, _plan, message)
@@ -111,6 +115,25 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Planned | T
             break
         await planner.peer_tables.refresh(changed)
     return await _with_fresh_tables(planner, _plan_all_parts, message)
+
+
+def check_expected(understood: Understood, expected: str) -> None:
+    """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    counts = isinstance(understood, Planned) and _counts(understood.plan)
+    if expected == "count" and not counts:
+        raise UserError("the statement returns rows, its client expects the number of rows that it changes")
+    if expected == "rows" and counts:
+        raise UserError("the statement changes rows and returns none, its client expects rows")
+
+
+def _counts(plan: Plan) -> bool:
+    match plan.ends_in:
+        case Rows():
+            return False
+        case Count() | Written():
+            return True
+        case never:
+            assert_never(never)
 
 
 async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
@@ -140,14 +163,16 @@ async def _with_fresh_tables(planner: Planner, work: Callable[[Planner, M], T], 
             await planner.peer_tables.refresh(tuple(asked))
 
 
-def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, ...]:
+def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
     match planned:
-        case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
+        case Planned(plan) | Explained(plan):
             return plan.left_out
+        case Tried(tried):
+            return tried.plan.left_out
     return ()
 
 
-def _plan_all_parts(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
+def _plan_all_parts(planner: Planner, message: RunStatement) -> Understood:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
     return _plan(planner, message, prunes=False)
 
@@ -157,7 +182,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
-def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Planned | Tried | Explained | Command:
+def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Understood:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -165,8 +190,6 @@ def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Pl
         given = [from_value(value) for value in message.parameters]
     catalog = _SchemaCatalog(planner.catalog, message.schema_name)
     statement: Statement = analyse(message.sql, given, catalog, planner.limits)
-    if message.expected == "count":
-        raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
             found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
