@@ -9,6 +9,7 @@ from sim.loop import Process
 from sim.queries import Query
 from skerry.config import FaultPolicy
 from skerry.exchange.spool import Spool
+from skerry.member.result import Result
 from skerry.model.errors import Cancelled
 from skerry.model.limits import ENTRY_BYTES
 
@@ -50,7 +51,8 @@ def _watch_budgets(cluster: Cluster, name: str, site: Site) -> None:
     for query, held in site.member.resources._held.items():
         budget, initiated = held.budget, site.member.initiated.get(query)
         # The page that the client reads counts, but is never refused for want of room.
-        pages = list(initiated.result.pages._kept.values()) if initiated is not None else []
+        result = initiated.result if initiated is not None else None
+        pages = list(result.pages._kept.values()) if isinstance(result, Result) else []
         extra = sum(batch.nbytes for page in pages for batch in page.batches) + len(pages) * ENTRY_BYTES
         is_over = budget.index_used > budget.index_bytes or budget.disk_peak > budget.disk_bytes
         if is_over or budget.memory_used - budget.index_used - budget.state_used > budget.memory_bytes + extra:

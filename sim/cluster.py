@@ -8,7 +8,7 @@ import logging
 import traceback
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
@@ -21,6 +21,7 @@ from skerry.config import Config, Link, parse
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Arriving
 from skerry.member.relay import relays_of
+from skerry.member.result import Counted, Result
 from skerry.member.server import Member
 from skerry.model.errors import Cancelled, SiteError, SkerryError
 from skerry.model.ids import ChannelId, QueryId
@@ -174,8 +175,14 @@ class Cluster:
                 await initiated.ended.wait()
                 query.outcome = "absent"
                 return
-            await initiated.schema()
-            await self._pages(initiated, query)
+            match initiated.result:
+                case Result():
+                    await initiated.schema()
+                    await self._pages(initiated, query)
+                case Counted():
+                    query.count = await initiated.count()
+                case never:
+                    assert_never(never)
             query.outcome = "complete"
         except SkerryError as error:
             # As member/clients.py does.

@@ -51,6 +51,7 @@ class Query(msgspec.Struct):
     policy: FaultPolicy = FaultPolicy.WAIT
     # what happened
     rows: list[Row] = []
+    count: int | None = None  # of a plan that ends in one
     outcome: str = ""  # "", "complete", "error: …", "lost"
     error_code: int = 0
 

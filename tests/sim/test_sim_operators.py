@@ -9,16 +9,28 @@ from sim.cluster import Cluster
 from sim.engine import COLUMNS, Temper
 from sim.network import Weather
 from sim.queries import Query, Reader
-from skerry.model.fragment import EdgeLeaf, Finish, OperatorFragment, Output, Plan, Rows, SortKey, SparkFragment
+from skerry.model.fragment import (
+    Count,
+    EdgeLeaf,
+    Ending,
+    Finish,
+    OperatorFragment,
+    Output,
+    Plan,
+    Rows,
+    SortKey,
+    SparkFragment,
+)
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.plan.cache import fingerprint
 
 KEYS = (SortKey(0, False, True),)
 SITES = ("bergen", "oslo", "tromso")
+RESULT = Rows(9, ("tromso",))
 
 
-def asked(operator: Finish, shape: str, batches: int = 4) -> Query:
+def asked(operator: Finish, shape: str, batches: int = 4, ends_in: Ending = RESULT) -> Query:
     """oslo asks; all three send sorted rows to tromso, which is one of them, and finishes them."""
     limits = Limits(first_credits_bytes=2_000, batch_rows=4)
     temper = Temper(retries_tasks=False, pipelined=True, slots=64, pause_s=0.001, deaf_share=0.0)
@@ -33,7 +45,7 @@ def asked(operator: Finish, shape: str, batches: int = 4) -> Query:
         ]
     leaf = EdgeLeaf("", 1, COLUMNS, SITES)
     operated = OperatorFragment(4, "tromso", operator, (leaf,), Output(9, "oslo"))
-    plan = Plan("", (*scans, operated), Rows(9, ("tromso",)), {})
+    plan = Plan("", (*scans, operated), ends_in, {})
     plan = msgspec.structs.replace(plan, plan_id=fingerprint(plan))
     lanes = {number * 100 + lane: batches * 4 for number in (1, 2, 3) for lane in (0, 1)}
     query = Query(QueryId("oslo", "q0"), plan, lanes, shape, Reader(), 0.0, limit=operator.limit, rows=[])
@@ -68,3 +80,13 @@ def test_a_limit_at_a_member_stops_those_who_send_to_it(caplog: pytest.LogCaptur
     assert query.outcome == "complete"
     assert query.wrong() == ""
     assert "refused" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("operator", "fragments", "count"),
+    [(Finish(), (4,), 96), (Finish(KEYS), (4,), 96), (Finish((), 0, 7), (4,), 7), (Finish(), (1, 3, 4), 160)],
+    ids=["gather", "merge", "limit", "scans-too"],
+)
+def test_rows_of_fragments_are_counted_and_stay_there(operator: Finish, fragments: tuple[int, ...], count: int) -> None:
+    query = asked(operator, "pass", ends_in=Count(fragments))
+    assert (query.outcome, query.count, query.rows) == ("complete", count, [])

@@ -164,11 +164,16 @@ def _boxes(plan: Mapping[str, Any]) -> dict[str, _Box]:
     boxes = {name: _Box(name, roles.get(name, "data"), name == initiator, []) for name in names}
     for fragment in plan["fragments"]:
         boxes[fragment["member"]].cards.append(_card(fragment))
-    finish = plan["finish"]
-    steps = ", ".join(finish["operators"])
-    boxes[initiator].cards.append(_Card("finish", _head(f"result: {steps} edge {finish['edge']}")))
+    boxes[initiator].cards.append(_Card("finish", _head(f"result: {_finish(plan['finish'])}")))
     _find_layers(plan, boxes)
     return boxes
+
+
+def _finish(finish: Mapping[str, Any]) -> str:
+    steps = ", ".join(finish["operators"])
+    if "edge" in finish:
+        return f"{steps} edge {finish['edge']}"
+    return f"{steps} of fragment {', '.join(map(str, finish['fragments']))}"
 
 
 def _find_layers(plan: Mapping[str, Any], boxes: Mapping[str, _Box]) -> None:

@@ -18,6 +18,7 @@ from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupp
 from skerry.client.polars_driver import tell_polars
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
+from skerry.model.amounts import counted
 from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
@@ -387,7 +388,8 @@ class Cursor:
         if self._core is not None and self._core.phase is Phase.DETACHED:
             raise InterfaceError("the query is detached: connection.attach(cursor.query_id) reads its result")
         if self._schema is None:
-            raise InterfaceError("there are no rows to fetch: execute a query first")
+            why = f"the statement changed {counted(self._count)}" if self._count >= 0 else "execute a query first"
+            raise InterfaceError(f"there are no rows to fetch: {why}")
         return self._schema
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import assert_never
 
 import msgspec
 import pyarrow as pa
 
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planner
-from skerry.member.requests import Answer
+from skerry.member.requests import RowsAnswer
 from skerry.model.config import Config
 from skerry.model.errors import InternalError
 from skerry.model.names import DEFAULT_SCHEMA
@@ -23,7 +24,7 @@ from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumn
 from skerry.wire.codec import encode_batch, encode_schema
 
 
-def answer_statement(planner: Planner, statement: Explained | Command) -> Answer:
+def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAnswer:
     match statement:
         case Explained(plan, is_json, refused, ran):
             plan = with_reasons(plan)
@@ -57,6 +58,8 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> Answer
             return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
         case AnalyzeTable():
             raise InternalError("ANALYZE TABLE is planned like a query")
+        case never:
+            assert_never(never)
 
 
 def describe_parts(parts: Sequence[TablePart], config: Config) -> list[tuple[str, str]]:
@@ -82,7 +85,7 @@ def ran_as(initiated: Initiated, seconds: float) -> Actual:
     fragments, links = initiated.core.progress()
     ran = {each.fragment: Ran(each.rows, each.size_bytes, each.seconds, each.jobs) for each in fragments}
     used = tuple(LinkUse(each.sender, each.receiver, each.size_bytes, each.rows, each.stalled_s) for each in links)
-    return Actual(ran, used, initiated.result.pages.rows, seconds)
+    return Actual(ran, used, initiated.result.rows, seconds)
 
 
 def _matches(table: str, pattern: str | None) -> bool:
@@ -96,10 +99,10 @@ def _matches(table: str, pattern: str | None) -> bool:
 _BIGINT = frozenset({"rows", "bytes"})
 
 
-def _answer(columns: Mapping[str, Sequence[object]]) -> Answer:
+def _answer(columns: Mapping[str, Sequence[object]]) -> RowsAnswer:
     fields = [pa.field(name, pa.int64() if name in _BIGINT else pa.string()) for name in columns]
     schema = pa.schema(fields)
     batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in fields], schema=schema)
     described = tuple(Column(f.name, "bigint" if f.name in _BIGINT else "string") for f in fields)
     page = Page(0, (memoryview(encode_batch(batch)),), batch.num_rows, True)
-    return Answer(Schema(described, encode_schema(schema)), page)
+    return RowsAnswer(Schema(described, encode_schema(schema)), page)

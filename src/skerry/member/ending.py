@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from skerry.model.errors import SiteError
 from skerry.model.fragment import Count, Plan, Rows, Written
 from skerry.model.results import Schema
@@ -20,6 +22,8 @@ class Awaited:
             case Count(fragments) | Written(_, fragments):
                 assert fragments, "what is counted is reported by fragments"
                 self._counts = dict.fromkeys(fragments)
+            case never:
+                assert_never(never)
 
     def started(self, fragment: int, schema: Schema) -> Schema | None:
         """The result's columns, once all who send it have told theirs. SiteError: they do not agree.

@@ -11,7 +11,8 @@ import msgspec
 from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
-from skerry.member.requests import Answer, Status
+from skerry.member.requests import Answer, CountAnswer, Status
+from skerry.model.amounts import counted
 from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
 from skerry.model.progress import LinkBytes, Memory, QueryInfo
@@ -29,7 +30,7 @@ class ClientCursor:
         self.started_at = clock.now()
         self.initiated: Initiated | None = None
         self.plan = ""
-        # What a detached statement was answered with, for whoever attaches.
+        # For whoever attaches: what a statement was answered with whose client may be gone, and every count.
         self.answer: Answer | None = None
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
@@ -37,10 +38,15 @@ class ClientCursor:
 
     @property
     def is_given(self) -> bool:
-        """The last page was made: nothing of the query is left to be done."""
+        """The last page was made, or the count: nothing of the query is left to be done."""
         if self.initiated is None:
             return self.answer is not None
-        return self.initiated.result.pages.is_done and self.initiated.core.error is None
+        return self.initiated.result.is_made and self.initiated.core.error is None
+
+    @property
+    def count(self) -> CountAnswer | None:
+        """The count that the query ended in."""
+        return self.answer if isinstance(self.answer, CountAnswer) else None
 
     @property
     def state(self) -> str:
@@ -49,7 +55,7 @@ class ClientCursor:
             return "failed"
         if self.initiated is None:
             return "planning" if self.answer is None else "done"
-        if self.initiated.result.pages.is_done:
+        if self.initiated.result.is_made:
             return "done"
         # Nobody reads a detached result yet: it is done when all of it is here.
         fragments = self.initiated.core.progress()[0] if self.options.lease.is_detached else ()
@@ -60,6 +66,7 @@ class _Ended(msgspec.Struct):
     status: Status
     info: QueryInfo
     reason: str
+    count: CountAnswer | None
 
 
 class History:
@@ -79,7 +86,7 @@ class History:
             # As it was raised it would keep its frames, and with them all that the query had.
             bare = from_code(error.code, error.message, member=error.member, suggestion=error.suggestion)
             status = msgspec.structs.replace(status, error=bare)
-        self._ended[query] = _Ended(status, self.info(query, cursor, state), reason)
+        self._ended[query] = _Ended(status, self.info(query, cursor, state), reason, cursor.count)
         while len(self._ended) > self._most:
             self._ended.popitem(last=False)
 
@@ -100,11 +107,18 @@ class History:
         kept = self._ended.get(query)
         return kept.status if kept is not None else Status("unknown", 0.0)
 
+    def count(self, query: QueryId) -> CountAnswer | None:
+        """What a query was answered with that ended in a count: unlike rows it can be told again."""
+        kept = self._ended.get(query)
+        return kept.count if kept is not None else None
+
     def why_ended(self, query: QueryId) -> str:
         """For who asks for rows of a cursor that is over; "" for one that is not remembered."""
         kept = self._ended.get(query)
         if kept is None:
             return ""
+        if kept.count is not None:
+            return f"query {query} has ended: {counted(kept.count.rows)} changed"
         return kept.reason or f"query {query} has ended: all of its rows were given"
 
     def infos(self, besides: Container[QueryId]) -> list[QueryInfo]:
@@ -128,8 +142,8 @@ class History:
         links: tuple[LinkBytes, ...] = ()
         members: tuple[str, ...] = ()
         if cursor.initiated is not None:
-            pages, core = cursor.initiated.result.pages, cursor.initiated.core
-            rows, size_bytes, links, members = pages.rows, pages.size_bytes, core.progress()[1], core.participants
+            result, core = cursor.initiated.result, cursor.initiated.core
+            rows, size_bytes, links, members = result.rows, result.size_bytes, core.progress()[1], core.participants
         seconds = clock.now() - cursor.started_at
         return QueryInfo(query, cursor.sql, cursor.client, state, seconds, rows, size_bytes, links, members)
 

@@ -1,9 +1,10 @@
-"""Shell of one query at its initiator: carries out what QueryCore decides and serves the cursor's pages."""
+"""Shell of one query at its initiator: carries out what QueryCore decides, serves the pages or the count of its end."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from typing import assert_never
 
 from skerry.config import FaultPolicy
 from skerry.exchange.entries import ReadableSpool
@@ -23,10 +24,10 @@ from skerry.member.query import (
     Send,
 )
 from skerry.member.resources import Wakeup
-from skerry.member.result import Result
+from skerry.member.result import Counted, Result
 from skerry.model import trace
-from skerry.model.errors import Cancelled, InternalError, SkerryError, SqlError
-from skerry.model.fragment import Plan
+from skerry.model.errors import Cancelled, SkerryError, SqlError, UserError
+from skerry.model.fragment import Count, Plan, Rows, Written
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
@@ -35,7 +36,7 @@ from skerry.wire.messages import Message
 
 
 class Initiated:
-    """One client's query that ends in rows. Pages are asked for by the client's connection, one at a time."""
+    """One client's query. Pages are asked for by the client's connection, one at a time."""
 
     def __init__(
         self,
@@ -65,23 +66,40 @@ class Initiated:
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
         self._limits = limits
-        self.result = Result(plan.rows, limits, self._wakeup)
+        self.result = self._new_result()
         self.ended = asyncio.Event()
 
     def start(self) -> None:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
-        rows, me = self.plan.rows, self.query.initiator
         self._inputs.begin(self.query, self.watch.patience)
-        self.result.count_in(self._inputs.budget(self.query))
-        remote = tuple(sender for sender in rows.senders if sender != me)
+        match self.result:
+            case Result():
+                self._expect(self.result, self.plan.rows)
+            case Counted():
+                pass  # no row comes here
+            case never:
+                assert_never(never)
+        self._do(self.core.start())
+
+    def _new_result(self) -> Result | Counted:
+        match self.plan.ends_in:
+            case Rows() as rows:
+                return Result(rows, self._limits, self._wakeup)
+            case Count() | Written():
+                return Counted(self._wakeup)
+            case never:
+                assert_never(never)
+
+    def _expect(self, result: Result, rows: Rows) -> None:
+        result.count_in(self._inputs.budget(self.query))
+        remote = tuple(sender for sender in rows.senders if sender != self.query.initiator)
         for arriving in self._inputs.expect(self.query, rows.edge, remote, is_result=True):
             channel = arriving.channel
-            self.result.attach(channel.channel.sender, arriving.spool, channel.consumed)
-        self._do(self.core.start())
+            result.attach(channel.channel.sender, arriving.spool, channel.consumed)
 
     def deliver(self, sender: str, spool: ReadableSpool) -> None:
         """Rows of this member's own fragment."""
-        self.result.attach(sender, spool, lambda _consumed: None)
+        self._rows().attach(sender, spool, lambda _consumed: None)
 
     def receive(self, sender: str, message: Message) -> None:
         self._do(self.core.receive(sender, message, clock.now()))
@@ -101,19 +119,30 @@ class Initiated:
 
     async def schema(self) -> Schema:
         """The columns, once the root runs. The query's deadline ends the wait."""
-        while self.result.schema is None:
+        result = self._rows()
+        while result.schema is None:
+            if result.error is not None:
+                raise result.error
+            await self._wakeup.wait()
+        return result.schema
+
+    async def count(self) -> int:
+        """The number that the query ends in, once all who count are done. The query's deadline ends the wait."""
+        assert isinstance(self.result, Counted), f"query {self.query} ends in rows"
+        while not self.result.is_made:
             if self.result.error is not None:
                 raise self.result.error
             await self._wakeup.wait()
-        return self.result.schema
+        return self.result.rows
 
     def arrived(self, upto: int) -> None:
         """The client has all pages below `upto`."""
-        self.result.pages.arrived(upto)
+        if isinstance(self.result, Result):
+            self.result.pages.arrived(upto)
 
-    def drop_pages(self) -> None:
+    def drop_result(self) -> None:
         """The cursor is gone."""
-        self.result.pages.drop()
+        self.result.drop()
 
     async def page(self, number: int, rows_max: int, bytes_max: int) -> Page:
         """Pages are given in turn, each as soon as a batch is there."""
@@ -127,7 +156,7 @@ class Initiated:
 
     def _poll(self, number: int, rows_max: int, bytes_max: int) -> Page | Signal:
         try:
-            return self.result.pages.poll(number, rows_max, bytes_max)
+            return self._rows().pages.poll(number, rows_max, bytes_max)
         except SkerryError as error:
             # A damaged or over-full spool is found when its rows are read, and so is a sum that overflows.
             is_fatal = error.code >= 200 or isinstance(error, SqlError)
@@ -135,21 +164,29 @@ class Initiated:
                 self.cancel(error)
             raise
 
+    def _rows(self) -> Result:
+        if isinstance(self.result, Counted):
+            raise UserError(f"query {self.query} ends in a count of rows, and has none to fetch")
+        return self.result
+
     def _do(self, instructions: list[Instruction]) -> None:
         for instruction in instructions:
             match instruction:
                 case Send(member, message):
                     self._send(member, message)
                 case SchemaKnown(schema):
-                    self.result.schema_known(schema)
-                case RowsCounted():
-                    raise InternalError(f"query {self.query}: its cursor gets rows, not a count")
+                    self._rows().schema_known(schema)
+                case RowsCounted(rows):
+                    assert isinstance(self.result, Counted), "only plans that end in a count are counted"
+                    self.result.known(rows)
                 case QueryFailed(error):
                     if not isinstance(error, Cancelled):
                         trace.emit(trace.QueryFailed(self.query, trace.cause_of(error)))
                     self.result.fail(error)
                 case QueryEnded(missing, left):
                     self._end(missing, left)
+                case never:
+                    assert_never(never)
 
     def _end(self, missing: tuple[str, ...], left: tuple[str, ...]) -> None:
         seconds = clock.now() - self.core.started_at
@@ -159,8 +196,9 @@ class Initiated:
             trace.emit(trace.ReceiptsMissed(self.query, missing))
         if left:
             trace.emit(trace.LeftBehind(self.query, left))
-        trace.emit(trace.QueryEnded(self.query, how, self.result.pages.rows, seconds, sent_bytes))
+        trace.emit(trace.QueryEnded(self.query, how, self.result.rows, seconds, sent_bytes))
         self.result.close()
-        self._inputs.end(self.query, {self.plan.rows.edge}, clock.now())
+        edges = {self.plan.rows.edge} if isinstance(self.result, Result) else set()
+        self._inputs.end(self.query, edges, clock.now())
         self.ended.set()
         self._on_ended(self)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from typing import assert_never
 
-from skerry.member.requests import Answer, GivePage, PageSize, PrepareStatement, RunStatement
+from skerry.member.requests import (
+    Answer,
+    CountAnswer,
+    GivePage,
+    PageSize,
+    PrepareStatement,
+    RowsAnswer,
+    RunStatement,
+)
 from skerry.member.service import Service
 from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
@@ -82,6 +91,8 @@ class Native:
                 except SkerryError as error:
                     return ClientPrepared(request, error=self.failure(error))
                 return ClientPrepared(request, prepared)
+            case never:
+                assert_never(never)
 
     async def page(self, caller: Caller, message: ClientFetch, number: int) -> ClientPage:
         """One of the pages that a fetch asks for."""
@@ -106,11 +117,15 @@ class Native:
             answer = await answering
         except SkerryError as error:
             return ClientResult(request, error=self.failure(error))
-        if answer is None:
-            return ClientResult(request)
-        return ClientResult(
-            request, answer.schema, answer.page, schema_name=answer.schema_name, warnings=answer.warnings
-        )
+        match answer:
+            case None:
+                return ClientResult(request)
+            case RowsAnswer(schema, page, schema_name, warnings):
+                return ClientResult(request, schema, page, schema_name=schema_name, warnings=warnings)
+            case CountAnswer(rows, warnings):
+                return ClientResult(request, update_count=rows, warnings=warnings)
+            case never:
+                assert_never(never)
 
     def _status(self, caller: Caller, message: ClientStatus) -> ClientStatusReply:
         try:

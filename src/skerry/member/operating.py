@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 import pyarrow as pa
 
@@ -55,6 +56,8 @@ class Operation:
             case Finish() as finish:
                 on_schema(finished_schema(finish, told))
                 made = Finished(finish, feeds, schema, self._limits, output.budget.change_state)
+            case never:
+                assert_never(never)
         endings = [feed.spool.subscribe(self._wakeup) for feed in feeds]
         rows = size_bytes = 0
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine
+from typing import assert_never
 
 import msgspec
 
@@ -21,13 +22,16 @@ from skerry.member.relay import Relay, Relays
 from skerry.member.running import (
     Running,
     Surroundings,
+    drop_rows,
     edge_inputs,
     learn,
     left_of,
     links_of,
     make_job,
     named,
+    no_room_for_result,
     nothing_leaves,
+    read_too_slowly,
     snapshots,
     stop_jobs,
     wait_for_inputs,
@@ -35,7 +39,7 @@ from skerry.member.running import (
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
-from skerry.model.errors import InternalError, Overloaded, SkerryError
+from skerry.model.errors import InternalError, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
@@ -88,6 +92,8 @@ class Participant:
                     trace.emit(trace.QueryReleased(self.query, self._around.identity.member, reason))
                     task = asyncio.ensure_future(self._release())
                     task.add_done_callback(self._note_release)
+                case never:
+                    assert_never(never)
         if self.core.phase is TaskPhase.RUNNING:
             self._around.inputs.planned(self.query)
 
@@ -141,6 +147,8 @@ class Participant:
                 operation = Operation(fragment, self._around.limits)
                 self._operations |= dict.fromkeys((leaf.edge for leaf in fragment.leaves), operation)
                 running.work = self._own(self._operate(running, fragment, operation), fragment.id)
+            case never:
+                assert_never(never)
 
     def _expect(self, leaf: EdgeLeaf) -> None:
         # Rows that an operator gets from its own member pass no channel.
@@ -303,7 +311,12 @@ class Participant:
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
         assert running.schema is not None
+        assert self.core.plan is not None
         output, me = running.fragment.output, self._around.identity.member
+        if not self.core.plan.is_read(output):  # its rows are only counted
+            drop_rows(spool)
+            self.do(self.core.output_taken(running.fragment.id))
+            return
         channel = ChannelId(self.query, output.edge, me, output.receiver)
         if output.receiver == me:
             # Rows that stay are taken from this spool; the initiator's COMPLETE lets go of it.
@@ -342,26 +355,14 @@ class Participant:
         around = self._around
         stalled = around.taskport.waiting_s(self.query) > around.limits.sink_stalled_s
         if stalled and nothing_leaves(self._fragments.values()):
-            self.fail(
-                Overloaded(
-                    f"site {around.identity.member}: the rows that arrived for the query fill its spool, and leave no "
-                    f"room for its result",
-                    suggestion="raise limits.spool_disk_bytes, or ask for less",
-                )
-            )
+            self.fail(no_room_for_result(around.identity.member))
         elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]
         if await self._around.workers.run(engine.queued_tasks, own):
-            self.fail(
-                Overloaded(
-                    f"site {self._around.identity.member}: the result was not read for "
-                    f"{self._around.limits.sink_stalled_s:g} s, its spool is full and other queries wait for Spark",
-                    suggestion="read faster, or ask for less",
-                )
-            )
+            self.fail(read_too_slowly(self._around.identity.member, self._around.limits))
 
     def _own(self, work: Coroutine[None, None, None], fragment: int | None = None) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)

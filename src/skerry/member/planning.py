@@ -5,29 +5,27 @@ from __future__ import annotations
 import asyncio
 import datetime
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, assert_never
 
 import msgspec
 
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
-from skerry.config import Config, Role
+from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
-from skerry.model.fragment import LeftOut, Plan
+from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.model.results import Parameter, Value
 from skerry.plan.analyze import analyze_plan
-from skerry.plan.cut import Site
-from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.explain import Actual
 from skerry.plan.lawful import plan_query
-from skerry.plan.observed import Observed
+from skerry.plan.site import Site
 from skerry.sql.commands import AnalyzeTable, Command
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
@@ -50,8 +48,7 @@ class Planner(msgspec.Struct, frozen=True):
     config: Config
     catalog: Catalog
     topology: Topology
-    egress: EgressRules
-    observed: Observed
+    site: Site
     workers: Workers
     peer_tables: PeerTables
 
@@ -67,7 +64,7 @@ class Planned(msgspec.Struct, frozen=True):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """EXPLAIN. `refused`: the egress rule that the plan would break; `ran`: EXPLAIN ANALYZE, after the run."""
+    """EXPLAIN. `refused`: why the plan may not be run; `ran`: EXPLAIN ANALYZE, after the run."""
 
     plan: Plan
     is_json: bool
@@ -80,6 +77,10 @@ class Tried(msgspec.Struct, frozen=True):
 
     planned: Planned
     is_json: bool
+
+
+# A statement that is understood: to be run, or to be answered by the initiator itself.
+Understood = Planned | Tried | Explained | Command
 
 
 class _SchemaCatalog:
@@ -96,7 +97,7 @@ class _SchemaCatalog:
         return self._catalog.names()
 
 
-async def plan_statement(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
+async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
     for _ in range(_PRUNED_TRIES):
         planned = await _with_fresh_tables(planner, _plan, message)
@@ -113,6 +114,25 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Planned | T
             break
         await planner.peer_tables.refresh(changed)
     return await _with_fresh_tables(planner, _plan_all_parts, message)
+
+
+def check_expected(understood: Understood, expected: str) -> None:
+    """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    counts = isinstance(understood, Planned) and _counts(understood.plan)
+    if expected == "count" and not counts:
+        raise UserError("the statement returns rows, its client expects the number of rows that it changes")
+    if expected == "rows" and counts:
+        raise UserError("the statement changes rows and returns none, its client expects rows")
+
+
+def _counts(plan: Plan) -> bool:
+    match plan.ends_in:
+        case Rows():
+            return False
+        case Count() | Written():
+            return True
+        case never:
+            assert_never(never)
 
 
 async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
@@ -142,14 +162,16 @@ async def _with_fresh_tables(planner: Planner, work: Callable[[Planner, M], T], 
             await planner.peer_tables.refresh(tuple(asked))
 
 
-def _left_out(planned: Planned | Tried | Explained | Command) -> tuple[LeftOut, ...]:
+def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
     match planned:
-        case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
+        case Planned(plan) | Explained(plan):
             return plan.left_out
+        case Tried(tried):
+            return tried.plan.left_out
     return ()
 
 
-def _plan_all_parts(planner: Planner, message: RunStatement) -> Planned | Tried | Explained | Command:
+def _plan_all_parts(planner: Planner, message: RunStatement) -> Understood:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
     return _plan(planner, message, prunes=False)
 
@@ -159,7 +181,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
-def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Planned | Tried | Explained | Command:
+def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Understood:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -167,8 +189,6 @@ def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Pl
         given = [from_value(value) for value in message.parameters]
     catalog = _SchemaCatalog(planner.catalog, message.schema_name)
     statement: Statement = analyse(message.sql, given, catalog, planner.limits)
-    if message.expected == "count":
-        raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     match statement:
         case Query():
             found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
@@ -178,9 +198,7 @@ def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Pl
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
-            plan = analyze_plan(planner.catalog.parts(ref), columns, planner.name, planner.egress)
-            check_egress(plan, planner.egress)
-            return Planned(plan, {})
+            return Planned(analyze_plan(planner.catalog.parts(ref), columns, planner.site), {})
     return statement
 
 
@@ -208,9 +226,7 @@ def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ..
 
 
 def _site(planner: Planner, message: RunStatement) -> Site:
-    data_members = tuple(name for name, each in planner.config.members.items() if each.role is Role.DATA)
-    rules = plan_rules(message.options)
-    return Site(planner.name, data_members, rules, planner.topology, planner.observed, planner.egress)
+    return msgspec.structs.replace(planner.site, rules=plan_rules(message.options))
 
 
 def _values(query: Query) -> dict[str, Value]:

@@ -19,7 +19,7 @@ def relays_of(plan: Plan, query: QueryId, topology: Topology) -> dict[str, tuple
     found: dict[str, list[ChannelId]] = {}
     for fragment in plan.fragments:
         sender, receiver = fragment.member, fragment.output.receiver
-        if sender == receiver:
+        if sender == receiver or not plan.is_read(fragment.output):
             continue
         for member in topology.route(sender, receiver)[1:-1]:
             channel = ChannelId(query, fragment.output.edge, sender, receiver)

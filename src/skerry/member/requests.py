@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import ClassVar
 
 import msgspec
 
@@ -45,8 +46,8 @@ class GivePage(msgspec.Struct, frozen=True):
     size: PageSize = PageSize()
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The columns of a result and a page of it, which for a new query is the first.
+class RowsAnswer(msgspec.Struct, frozen=True):
+    """The columns of a result and a page of it, which for a new query is the first. More pages are fetched.
 
     `schema_name`: what names without a schema mean from now on; None where that stays.
     """
@@ -55,6 +56,22 @@ class Answer(msgspec.Struct, frozen=True):
     page: Page
     schema_name: str | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def is_last(self) -> bool:
+        """Nothing follows it."""
+        return self.page.is_last
+
+
+class CountAnswer(msgspec.Struct, frozen=True):
+    """So many rows were changed; there is nothing to fetch."""
+
+    rows: int
+    warnings: tuple[str, ...] = ()
+    is_last: ClassVar[bool] = True
+
+
+Answer = RowsAnswer | CountAnswer
 
 
 class Status(msgspec.Struct, frozen=True):

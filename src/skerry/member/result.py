@@ -1,4 +1,4 @@
-"""The result edge at the initiator: gather or merge what the sites send, cut it into pages."""
+"""What a query ends in, at its initiator: rows that sites send, gathered or merged and cut into pages; or a count."""
 
 from __future__ import annotations
 
@@ -67,6 +67,24 @@ class Result:
     def error(self) -> SkerryError | None:
         return self._error
 
+    @property
+    def is_made(self) -> bool:
+        """The last page was made."""
+        return self.pages.is_done
+
+    @property
+    def rows(self) -> int:
+        """Given so far."""
+        return self.pages.rows
+
+    @property
+    def size_bytes(self) -> int:
+        return self.pages.size_bytes
+
+    def drop(self) -> None:
+        """Nobody will ask for a page again."""
+        self.pages.drop()
+
     def poll(self) -> Entry | Signal:
         if self._error is not None:
             raise self._error
@@ -80,3 +98,36 @@ class Result:
     def _count_state(self, change_bytes: int) -> None:
         if self._budget is not None:
             self._budget.change_state(change_bytes)
+
+
+class Counted:
+    """The number that a query ends in: of rows that sites counted, or wrote."""
+
+    size_bytes = 0  # no row of it comes to the initiator
+
+    def __init__(self, wakeup: Callable[[], None]) -> None:
+        self._wakeup = wakeup
+        self._rows: int | None = None
+        self.error: SkerryError | None = None
+
+    def known(self, rows: int) -> None:
+        self._rows = rows
+        self._wakeup()
+
+    def fail(self, error: SkerryError) -> None:
+        """Whoever asks for the count gets this error."""
+        self.error = self.error or error
+        self._wakeup()
+
+    @property
+    def is_made(self) -> bool:
+        return self._rows is not None
+
+    @property
+    def rows(self) -> int:
+        """0 before it is known."""
+        return self._rows or 0
+
+    def close(self) -> None: ...
+
+    def drop(self) -> None: ...

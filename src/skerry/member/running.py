@@ -22,7 +22,7 @@ from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
-from skerry.model.errors import SkerryError, StaleSchema, from_code
+from skerry.model.errors import Overloaded, SkerryError, StaleSchema, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
@@ -211,6 +211,31 @@ def nothing_leaves(fragments: Collection[Running]) -> bool:
     """All rows made so far are gone: the room that tasks wait for is taken by rows that stay to the query's end."""
     stores = [running.store for running in fragments if isinstance(running.store, DirectStore)]
     return all(store.spool.first == store.spool.length for store in stores)
+
+
+def no_room_for_result(member: str) -> Overloaded:
+    return Overloaded(
+        f"site {member}: the rows that arrived for the query fill its spool, and leave no room for its result",
+        suggestion="raise limits.spool_disk_bytes, or ask for less",
+    )
+
+
+def read_too_slowly(member: str, limits: Limits) -> Overloaded:
+    return Overloaded(
+        f"site {member}: the result was not read for {limits.sink_stalled_s:g} s, its spool is full and other queries "
+        "wait for Spark",
+        suggestion="read faster, or ask for less",
+    )
+
+
+def drop_rows(spool: ReadableSpool) -> None:
+    """Let go of rows as they come: they were counted, and nobody reads them."""
+
+    def drop() -> None:
+        spool.release(spool.length)
+
+    spool.subscribe(drop)
+    drop()
 
 
 def left_of(

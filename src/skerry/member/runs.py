@@ -1,19 +1,22 @@
-"""From a statement to its first page: planned, begun, and planned again when its tables turn out to have changed."""
+"""From a statement to its first answer: planned, begun, planned again when its tables turn out to have changed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import assert_never
 
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
-from skerry.member.planning import Explained, Planned, Planner, Tried, plan_statement
+from skerry.member.planning import Explained, Planned, Planner, Tried, Understood, check_expected, plan_statement
 from skerry.member.relay import relays_of
-from skerry.member.requests import Answer, PageSize, RunStatement
+from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, RunStatement
+from skerry.member.result import Counted, Result
 from skerry.model import trace
 from skerry.model.errors import Cancelled, StaleSchema
+from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
@@ -22,9 +25,12 @@ from skerry.wire.messages import Message
 
 _REPLANS = 3  # columns that change faster than this are somebody's loop
 
+# How a member understands statements. Tests give their own, for what no statement says yet.
+PlanStatement = Callable[[Planner, RunStatement], Awaitable[Understood]]
+
 
 class Runs:
-    """Queries of one initiator on their way to a cursor. `initiate` starts one, `on_ended` hears of its end."""
+    """Queries of one initiator on their way to an answer. `initiate` starts one, `on_ended` hears of its end."""
 
     def __init__(
         self,
@@ -33,17 +39,20 @@ class Runs:
         send: Callable[[str, Message], None],
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
+        plan: PlanStatement = plan_statement,
     ) -> None:
         self._planner = planner
+        self._plan = plan
         self._inputs = inputs
         self._send = send
         self._initiate = initiate
         self._on_ended = on_ended
 
-    async def first_page(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+    async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
         for attempt in range(_REPLANS):
-            planned = await plan_statement(self._planner, statement)
+            planned = await self._plan(self._planner, statement)
+            check_expected(planned, statement.expected)
             if cursor.is_closed:
                 raise Cancelled(f"query {statement.query} was closed")
             if not isinstance(planned, Planned | Tried):
@@ -55,32 +64,49 @@ class Runs:
                     return await self._try(statement, cursor, planned, attempt)
                 return await self._run(statement, cursor, planned, attempt)
             except StaleSchema as error:
+                if not _may_run_again(planned):
+                    raise
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
 
     async def _run(self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int) -> Answer:
         initiated = self._begin(statement, cursor, planned, attempt)
-        schema = await initiated.schema()
-        reach("columns known")
-        page = await initiated.page(0, *page_bounds(statement.size, self._planner.limits))
-        return Answer(schema, page, warnings=planned.warnings)
+        match initiated.result:
+            case Result():
+                schema = await initiated.schema()
+                reach("columns known")
+                page = await initiated.page(0, *page_bounds(statement.size, self._planner.limits))
+                return RowsAnswer(schema, page, warnings=planned.warnings)
+            case Counted():
+                return CountAnswer(await initiated.count(), planned.warnings)
+            case never:
+                assert_never(never)
 
     async def _try(self, statement: RunStatement, cursor: ClientCursor, tried: Tried, attempt: int) -> Answer:
         """EXPLAIN ANALYZE: all pages are thrown away as they come, and the plan is answered with what it did."""
         initiated = self._begin(statement, cursor, tried.planned, attempt, is_traced=True)
-        limits, number, is_last = self._planner.limits, 0, False
-        await initiated.schema()
-        while not is_last:
-            is_last = (await initiated.page(number, limits.page_rows, limits.bulk_page_bytes)).is_last
-            number += 1
-            initiated.arrived(number)
+        match initiated.result:
+            case Result():
+                await self._throw_away(initiated)
+            case Counted():
+                await initiated.count()
+            case never:
+                assert_never(never)
         seconds = clock.now() - initiated.core.started_at
         await initiated.wait_ended()  # owner: the query's deadline; what links carried is known with the receipts
         explained = Explained(tried.planned.plan, tried.is_json, ran=ran_as(initiated, seconds))
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return answer_statement(self._planner, explained)
+
+    async def _throw_away(self, initiated: Initiated) -> None:
+        limits, number, is_last = self._planner.limits, 0, False
+        await initiated.schema()
+        while not is_last:
+            is_last = (await initiated.page(number, limits.page_rows, limits.bulk_page_bytes)).is_last
+            number += 1
+            initiated.arrived(number)
 
     def _begin(
         self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int, is_traced: bool = False
@@ -110,6 +136,12 @@ class Runs:
         self._initiate(initiated)
         reach("execute sent")
         return initiated
+
+
+def _may_run_again(planned: Planned | Tried) -> bool:
+    """What only reads may. Of what changes rows a part may be done, at a site whose columns were as planned."""
+    plan = planned.planned.plan if isinstance(planned, Tried) else planned.plan
+    return isinstance(plan.ends_in, Rows)
 
 
 def page_bounds(size: PageSize, limits: Limits) -> tuple[int, int]:

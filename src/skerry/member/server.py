@@ -14,6 +14,7 @@ from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
+from skerry.member.background import Background
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
@@ -25,12 +26,12 @@ from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
 from skerry.member.peertables import PeerTables
-from skerry.member.planning import Planner
+from skerry.member.planning import Planner, plan_statement
 from skerry.member.query import Phase
 from skerry.member.resources import Resources, Workers
 from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
-from skerry.member.runs import Runs
+from skerry.member.runs import PlanStatement, Runs
 from skerry.member.service import Service
 from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
@@ -41,8 +42,8 @@ from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.version import __version__
 from skerry.plan.cache import PlanCache
-from skerry.plan.egress import egress_rules
 from skerry.plan.observed import Observed, Size
+from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
@@ -73,11 +74,18 @@ _THREADS = 64
 class Member:
     """`engine` is None for a lite member; it is started and stopped by whoever made it, for members may share one.
 
-    `random` and `epoch` are for simulations, which must be able to run again exactly.
+    `random` and `epoch` are for simulations, which must be able to run again exactly; `plan` is for tests of plans that
+    no statement has yet.
     """
 
     def __init__(
-        self, config: Config, name: str, engine: Engine | None, random: Random | None = None, epoch: int | None = None
+        self,
+        config: Config,
+        name: str,
+        engine: Engine | None,
+        random: Random | None = None,
+        epoch: int | None = None,
+        plan: PlanStatement = plan_statement,
     ) -> None:
         self.config = config
         self.name = config.member(name).name
@@ -86,75 +94,15 @@ class Member:
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
         self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
-        self._directory = Directory(self.name)
-        self.workers = Workers(self.name, _THREADS)
-        # Jobs have threads of their own: one may wait for its reader as long as a query may last, and planning,
-        # listings and cancels must not wait behind it.
-        self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
-        self.catalog = Catalog(config)
-        self._lull = Lull()
-        self.observed = Observed(self.limits.observed_edges)
-        self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
-        own, changed = config.member(self.name), self._statistics_changed
-        self.tables = LocalTables(
-            config, own, engine, self.workers, self.jobs, self._lull, self.own, changed, self._keeping
-        )
-        self.resources = Resources(self.limits, self._directory.path)
-        self.topology = Topology(config)
-        files = config.member(self.name).tls
-        self.tls = Tls(files) if files is not None else None
-        addresses = config.addresses()
-        self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
+        self.is_stopping = False
+        self._background = Background()
+        self.own = self._background.own
         orphans = Orphans(self.limits.orphan_check_s)
-        self.inputs = Inputs(
-            self.name,
-            self.limits,
-            self.topology,
-            self.resources,
-            # Rows came for a query that nobody began here: its initiator is asked after a while.
-            lambda query: orphans.watch(query, clock.now()),
-        )
-        self.plans = PlanCache(self.limits)
-        self.taskport = TaskPort(self.limits)
-        self._task_listener: Listener | None = None
-        self.data_ports: DataPorts | None = None
-        self.initiated: dict[QueryId, Initiated] = {}
-        self.taking_part = TakingPart(
-            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part
-        )
-        self.participants = self.taking_part.participants
-        self.peers = Peers(
-            self.identity,
-            {peer: address for peer, address in addresses.items() if peer != self.name},
-            self.limits,
-            on_message=self._receive,
-            on_peer_lost=self._peer_lost,
-            on_peer_up=self._peer_up,
-            on_peer_back=self.taking_part.peer_back,
-            random=self.random,
-            tls=self.tls,
-        )
-        self.peer_tables = PeerTables(self.name, config, self.catalog, self.tables, self.peers, self.send)
-        self.planner = Planner(
-            self.name,
-            config,
-            self.catalog,
-            self.topology,
-            egress_rules(config, self.topology, self.catalog.columns_of),
-            self.observed,
-            self.workers,
-            self.peer_tables,
-        )
-        self.service = Service(
-            self.planner,
-            Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended),
-            History(self.name, self.limits.history_queries, self.resources.memory),
-            self.own,
-            self._state_of,
-            lambda: self._drain.refusal(),
-        )
-        self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
-        self.clients = Clients(self.service, self.name, self.limits)
+        self._prepare_work()
+        self._prepare_tables()
+        self._prepare_links(orphans)
+        self._prepare_peers(orphans)
+        self._prepare_service(plan)
         self.rounds = Rounds(
             self.name,
             config.members,
@@ -166,9 +114,90 @@ class Member:
             self.send,
             self.service.tick,
         )
+
+    def _prepare_work(self) -> None:
+        """Threads, and where files and memory of queries are."""
+        self._directory = Directory(self.name)
+        self.workers = Workers(self.name, _THREADS)
+        # Jobs have threads of their own: one may wait for its reader as long as a query may last, and planning,
+        # listings and cancels must not wait behind it.
+        self.jobs = Workers(f"{self.name}-job", self.limits.jobs)
+        self.resources = Resources(self.limits, self._directory.path)
+        self._lull = Lull()
+
+    def _prepare_tables(self) -> None:
+        """What is known of tables, and of what queries of them turned out to carry."""
+        config = self.config
+        self.catalog = Catalog(config)
+        self.observed = Observed(self.limits.observed_edges)
+        self._keeping = Keeping(config, self.name, self.observed, self.workers, self.own)
+        own, jobs, changed = config.member(self.name), self.jobs, self._statistics_changed
+        self.tables = LocalTables(
+            config, own, self.engine, self.workers, jobs, self._lull, self.own, changed, self._keeping
+        )
+
+    def _prepare_links(self, orphans: Orphans) -> None:
+        """The ways of rows: to other members, from them, and from the site's Spark."""
+        self.topology = Topology(self.config)
+        files = self.config.member(self.name).tls
+        self.tls = Tls(files) if files is not None else None
+        addresses = self.config.addresses()
+        self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
+        self.inputs = Inputs(
+            self.name,
+            self.limits,
+            self.topology,
+            self.resources,
+            # Rows came for a query that nobody began here: its initiator is asked after a while.
+            lambda query: orphans.watch(query, clock.now()),
+        )
+        self.taskport = TaskPort(self.limits)
         self._listener: Listener | None = None
-        self._background: set[asyncio.Task[None]] = set()
-        self.is_stopping = False
+        self._task_listener: Listener | None = None
+        self.data_ports: DataPorts | None = None
+
+    def _prepare_peers(self, orphans: Orphans) -> None:
+        """Queries that began here, those that the member takes part in, and with whom."""
+        self.plans = PlanCache(self.limits)
+        self.initiated: dict[QueryId, Initiated] = {}
+        self.taking_part = TakingPart(
+            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part
+        )
+        self.participants = self.taking_part.participants
+        self.peers = Peers(
+            self.identity,
+            {peer: address for peer, address in self.config.addresses().items() if peer != self.name},
+            self.limits,
+            on_message=self._receive,
+            on_peer_lost=self._peer_lost,
+            on_peer_up=self._peer_up,
+            on_peer_back=self.taking_part.peer_back,
+            random=self.random,
+            tls=self.tls,
+        )
+        self.peer_tables = PeerTables(self.name, self.config, self.catalog, self.tables, self.peers, self.send)
+
+    def _prepare_service(self, plan: PlanStatement) -> None:
+        """What clients ask for, and the door that they come through."""
+        self.planner = Planner(
+            self.name,
+            self.config,
+            self.catalog,
+            self.topology,
+            site_of(self.name, self.config, self.topology, self.observed, self.catalog.columns_of),
+            self.workers,
+            self.peer_tables,
+        )
+        self.service = Service(
+            self.planner,
+            Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
+            History(self.name, self.limits.history_queries, self.resources.memory),
+            self.own,
+            self._state_of,
+            lambda: self._drain.refusal(),
+        )
+        self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
+        self.clients = Clients(self.service, self.name, self.limits)
 
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -220,27 +249,11 @@ class Member:
             await self.data_ports.stop()
         await self._keeping.close()
         await self.rounds.stop()
-        for task in list(self._background):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await self._background.stop()
         self.workers.stop()
         self.jobs.stop()
         self._directory.remove()
         trace.emit(trace.MemberStopped(self.name))
-
-    def own(self, work: object, what: str) -> None:
-        """Run something in the background that ends with the member; an error is logged."""
-
-        async def run() -> None:
-            try:
-                await work  # type: ignore[misc]
-            except SkerryError as error:
-                trace.emit(trace.WorkGivenUp(what, trace.cause_of(error)))
-
-        task = asyncio.ensure_future(run())
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     def _state_of(self, member: str) -> str:
         if member == self.name:

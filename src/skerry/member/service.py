@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, assert_never
 
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
@@ -13,9 +13,11 @@ from skerry.member.cursors import Cursors
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
-from skerry.member.requests import Answer, GivePage, PrepareStatement, RunStatement, Status
+from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStatement, RowsAnswer, RunStatement, Status
+from skerry.member.result import Counted, Result
 from skerry.member.runs import Runs, asked_as, page_bounds
 from skerry.model import trace
+from skerry.model.amounts import counted
 from skerry.model.caller import Caller
 from skerry.model.errors import (
     Cancelled,
@@ -92,7 +94,7 @@ class Service:
 
     # --- rows --------------------------------------------------------------------------------------
     async def execute(self, caller: Caller, statement: RunStatement) -> Answer | None:
-        """The first page; None for a detached statement, whose rows are for whoever attaches."""
+        """The first page, or the count; None for a detached statement, whose answer is for whoever attaches."""
         query = statement.query
         reach("query received")
         self._check_home(query)
@@ -128,11 +130,16 @@ class Service:
             raise wrapped from error
 
     async def attach(self, caller: Caller, request: GivePage) -> Answer:
-        """The rows of a cursor go to this caller from now on, from the page that it wants next."""
+        """The rows of a cursor go to this caller from now on, from the page that it wants next.
+
+        A count is told again, also for a while after the query's end: it ran, and must not be run again for its answer.
+        """
         query = request.query
         try:
             self._check_home(query)
             if query not in self._open:
+                if (count := self._history.count(query)) is not None:
+                    return count
                 raise self._not_open(query)
             self._cursors.attach(query, caller.session)
             cursor = self._open[query]
@@ -140,15 +147,9 @@ class Service:
                 await cursor.begun.wait()  # owner: the query's deadline, and the caller that waits
             if cursor.error is not None:
                 raise cursor.error
-            if cursor.initiated is None:
-                if cursor.answer is None:
-                    raise UserError(f"query {query} is still being planned; try again shortly")
-                return cursor.answer
-            schema = await cursor.initiated.schema()
-            cursor.initiated.arrived(request.number)
-            page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
-            self._given(query, page)
-            return Answer(schema, page)
+            answer = await self._again(cursor, request)
+            self._given(query, is_last=answer.is_last)
+            return answer
         except SkerryError as error:
             if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
                 self.give_up(query, error)
@@ -157,12 +158,14 @@ class Service:
     async def fetch(self, caller: Caller, request: GivePage) -> Page:
         """Pages are given in turn, each again until the caller says that it has arrived."""
         cursor = self._open.get(request.query)
+        if cursor is not None and cursor.count is not None:  # a mistake of the caller's, not the query's end
+            raise UserError(f"query {request.query} has changed {counted(cursor.count.rows)}, and has none to fetch")
         try:
             self._check_home(request.query)
             if cursor is None or cursor.initiated is None:
                 raise self._not_open(request.query)
             page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
-            self._given(request.query, page)
+            self._given(request.query, is_last=page.is_last)
             return page
         except SkerryError as error:
             if cursor is not None:  # else the close would be one that overtook its execute
@@ -200,7 +203,7 @@ class Service:
         if cursor.initiated is not None:
             if not is_done:
                 cursor.initiated.cancel(error)
-            cursor.initiated.drop_pages()
+            cursor.initiated.drop_result()
         state = "done" if is_done else "cancelled" if isinstance(error, Cancelled) else "failed"
         self._history.record(query, cursor, state, reason)
 
@@ -246,15 +249,35 @@ class Service:
     # --- cursors -----------------------------------------------------------------------------------
     async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         try:
-            answer = await self._runs.first_page(statement, cursor)
+            answer = await self._runs.answer(statement, cursor)
         except SkerryError as error:
             if cursor.initiated is None:  # else whoever ran it has told
                 trace.emit(trace.QueryRefused(statement.query, trace.cause_of(error)))
             raise
         if cursor.initiated is None:
             trace.emit(trace.QueryAnswered(statement.query))
-        self._given(statement.query, answer.page)
+        if isinstance(answer, CountAnswer):
+            cursor.answer = answer
+        self._given(statement.query, is_last=answer.is_last)
         return answer
+
+    async def _again(self, cursor: ClientCursor, request: GivePage) -> Answer:
+        """What somebody gets who attaches: the page that he wants, or the one answer that there is."""
+        initiated, query = cursor.initiated, request.query
+        if cursor.answer is not None and (initiated is None or cursor.count is not None):
+            return cursor.answer
+        if initiated is None:
+            raise UserError(f"query {query} is still being planned; try again shortly")
+        match initiated.result:
+            case Result():
+                schema = await initiated.schema()
+                initiated.arrived(request.number)
+                page = await initiated.page(request.number, *page_bounds(request.size, self._limits))
+                return RowsAnswer(schema, page)
+            case Counted():
+                return CountAnswer(await initiated.count())
+            case never:
+                assert_never(never)
 
     async def _begin_kept(self, statement: RunStatement, cursor: ClientCursor) -> None:
         """Nobody may be there for the answer: it is kept for whoever attaches within the lease, an error too."""
@@ -269,16 +292,16 @@ class Service:
             self._cursors.ready(statement.query, clock.now())
             cursor.begun.set()
 
-    def _given(self, query: QueryId, page: Page) -> None:
-        """The last page closes its cursor, unless it may have to be given again to a client that comes back."""
-        if not page.is_last or self._cursors.keeps(query):
+    def _given(self, query: QueryId, *, is_last: bool) -> None:
+        """What is last closes its cursor, unless it may have to be given again to a client that comes back."""
+        if not is_last or self._cursors.keeps(query):
             return
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
             cursor.is_closed = True
             if cursor.initiated is not None:
-                cursor.initiated.drop_pages()
+                cursor.initiated.drop_result()
             # Its query ends with the receipts.
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
+from typing import assert_never
 
 import msgspec
 
 from skerry.member.query import Send
 from skerry.model.errors import InternalError, SkerryError, TimedOut
-from skerry.model.fragment import Fragment, Plan
+from skerry.model.fragment import Count, Ending, Fragment, Plan, Rows, Written
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.results import Schema
 from skerry.model.transitions import Machine, staying
@@ -199,7 +200,17 @@ class TaskCore:
             return "another plan arrived than the one asked for"
         mine = {fragment.id for fragment in plan.fragments if fragment.member == self._member}
         unknown = [fragment for fragment in self.execute.fragments if fragment not in mine]
-        return f"fragments {unknown} are not in its plan" if unknown else ""
+        return f"fragments {unknown} are not in its plan" if unknown else self._unwritten(plan.ends_in)
+
+    def _unwritten(self, ends_in: Ending) -> str:
+        """Members have no sinks yet: rows are not said to be written that nobody would write."""
+        match ends_in:
+            case Written(sink, fragments):
+                return f"site {self._member} has no sink {sink}" if {*fragments} & {*self.execute.fragments} else ""
+            case Rows() | Count():
+                return ""
+            case never:
+                assert_never(never)
 
     def _maybe_release(self) -> list[TaskInstruction]:
         if self.phase is not TaskPhase.RUNNING or self._running or self._sending or self._relaying:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 import msgspec
 
 from skerry.model.config import Leaves
@@ -156,7 +158,10 @@ class Rows(msgspec.Struct, frozen=True, array_like=True, tag="rows"):
 
 
 class Count(msgspec.Struct, frozen=True, array_like=True, tag="count"):
-    """The query ends in a number: of the rows that `fragments` report when they are done."""
+    """The query ends in a number: of the rows that `fragments` report when they are done.
+
+    Rows that no other fragment reads are counted where they are made, and go nowhere.
+    """
 
     fragments: tuple[int, ...]
 
@@ -214,12 +219,29 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
 
     def is_result(self, output: Output) -> bool:
         """Whether these rows are those that the query ends in."""
-        return isinstance(self.ends_in, Rows) and output.edge == self.ends_in.edge
+        match self.ends_in:
+            case Rows(edge):
+                return output.edge == edge
+            case Count() | Written():
+                return False
+            case never:
+                assert_never(never)
+
+    def is_read(self, output: Output) -> bool:
+        """Whether anybody takes these rows; those of a fragment that is only counted need no reader."""
+        leaves = (leaf for fragment in self.fragments for leaf in fragment.leaves)
+        return self.is_result(output) or any(isinstance(leaf, EdgeLeaf) and leaf.edge == output.edge for leaf in leaves)
 
     def to_run(self) -> Plan:
         """Without what is of use to its initiator alone."""
-        fragments = tuple(
-            msgspec.structs.replace(each, facts=None) if isinstance(each, SparkFragment) else each
-            for each in self.fragments
-        )
-        return msgspec.structs.replace(self, fragments=fragments, known_by={})
+        return msgspec.structs.replace(self, fragments=tuple(map(_to_run, self.fragments)), known_by={})
+
+
+def _to_run(fragment: Fragment) -> Fragment:
+    match fragment:
+        case SparkFragment():
+            return msgspec.structs.replace(fragment, facts=None)
+        case OperatorFragment():
+            return fragment
+        case never:
+            assert_never(never)

@@ -19,8 +19,9 @@ from skerry.catalog.statistics import ANALYZED, bound
 from skerry.model.fragment import Output, Plan, Rows, TableLeaf
 from skerry.model.table import Column, ColumnStats, PartStats, TablePart
 from skerry.plan.cache import fingerprint
-from skerry.plan.egress import EgressRules
+from skerry.plan.egress import check_egress
 from skerry.plan.maker import make_fragment
+from skerry.plan.site import Site
 from skerry.sql.nodes import SparkType
 from skerry.sql.statement import render
 
@@ -30,10 +31,11 @@ _EDGE = 1
 _COMPARED = frozenset("boolean tinyint smallint int bigint float double string date timestamp timestamp_ntz".split())
 
 
-def analyze_plan(
-    parts: Sequence[TablePart], columns: Sequence[str], initiator: str, egress: EgressRules | None = None
-) -> Plan:
-    """One row a part: member, rows, bytes, and what was found of the columns as JSON (all of them if none is named)."""
+def analyze_plan(parts: Sequence[TablePart], columns: Sequence[str], site: Site) -> Plan:
+    """One row a part: member, rows, bytes, and what was found of the columns as JSON (all of them if none is named).
+
+    UserError if a part's egress rule forbids it: what was found goes to the initiator.
+    """
     wanted = {name.lower() for name in columns}
     fragments = [
         make_fragment(
@@ -41,15 +43,17 @@ def analyze_plan(
             part.member,
             _analysis(part, [column for column in part.columns if not wanted or column.name.lower() in wanted]),
             (TableLeaf(PLACEHOLDER, part.table),),
-            Output(_EDGE, initiator, through_driver=True),
+            Output(_EDGE, site.initiator, through_driver=True),
             rows=1,
             analyzes=part.table,
-            egress=egress,
+            egress=site.egress,
         )
         for number, part in enumerate(parts, 1)
     ]
     info = {f"{part.member}.{part.table}": part.schema_version for part in parts}
     plan = Plan("", tuple(fragments), Rows(_EDGE, tuple(part.member for part in parts)), info)
+    if site.egress is not None:
+        check_egress(plan, site.egress)
     return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import assert_never
 
 import msgspec
 import xxhash
@@ -25,6 +26,8 @@ def _run(fragment: Fragment) -> tuple[object, ...]:
             return (e.id, e.member, e.sql, e.leaves, e.output, 0, 0, e.is_narrow, "", e.analyzes)
         case OperatorFragment() as e:
             return (e.id, e.member, e.operator, e.leaves, e.output)
+        case never:
+            assert_never(never)
 
 
 class PlanCache:

@@ -7,14 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, assert_never
 
 import msgspec
 
 from skerry.catalog.topology import Topology
 from skerry.model.amounts import counted, size_text
 from skerry.model.config import Link
-from skerry.model.fragment import EdgeLeaf, Finish, Fragment, OperatorFragment, Plan, SparkFragment, TableLeaf
+from skerry.model.fragment import (
+    Count,
+    EdgeLeaf,
+    Ending,
+    Finish,
+    Fragment,
+    OperatorFragment,
+    Plan,
+    Rows,
+    SparkFragment,
+    TableLeaf,
+    Written,
+)
 
 _ORDERS = {"any": "", "lanes": ", in order", "merge": ", lanes merged in order"}
 
@@ -62,13 +74,7 @@ def describe(
     found["fragments"] = [_fragment(fragment, topology, actual) for fragment in plan.fragments]
     if plan.left_out:
         found["left_out"] = [{"table": e.table, "member": e.member, "reason": e.reason} for e in plan.left_out]
-    steps = finish_steps(plan.finish)
-    found["finish"] = {
-        "member": initiator,
-        "edge": plan.rows.edge,
-        "from": list(plan.rows.senders),
-        "operators": steps,
-    }
+    found["finish"] = {"member": initiator, **_ending(plan.ends_in)}
     if actual is not None:
         found["links_used"] = [
             {
@@ -84,6 +90,18 @@ def describe(
     if refused:
         found["refused"] = refused
     return found
+
+
+def _ending(ends_in: Ending) -> dict[str, Any]:
+    match ends_in:
+        case Rows(edge, senders, finish):
+            return {"edge": edge, "from": list(senders), "operators": finish_steps(finish)}
+        case Count(fragments):
+            return {"fragments": list(fragments), "operators": ["count"]}
+        case Written(sink, fragments):
+            return {"fragments": list(fragments), "sink": sink, "operators": ["count"]}
+        case never:
+            assert_never(never)
 
 
 def _topology(topology: Topology) -> dict[str, Any]:
@@ -121,6 +139,8 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
             found |= {"operators": list(told), "sql": sql}
         case OperatorFragment():
             found["operators"] = finish_steps(fragment.operator)
+        case never:
+            assert_never(never)
     if fragment.reason:
         found["reason"] = fragment.reason
     found["output"] = _output(fragment, topology)
@@ -174,9 +194,7 @@ def explain(
         lines += _fragment_lines(fragment)
     for each in found.get("left_out", ()):
         lines.append(f"left out: table {each['table']} at {each['member']}, because {each['reason']}")
-    finish = found["finish"]
-    steps = ", ".join(finish["operators"])
-    lines.append(f"finish at {initiator}: {steps} edge {finish['edge']} from {', '.join(finish['from'])}")
+    lines.append(f"finish at {initiator}: {_finish_text(found['finish'])}")
     for link in found.get("links_used", ()):
         size, stalled = size_text(link["bytes"]), f", {link['stalled_s']:.3f} s without credit"
         lines.append(f"link {link['from']} → {link['to']}: {counted(link['rows'])}, {size} sent{stalled}")
@@ -185,6 +203,15 @@ def explain(
     if refused:
         lines.append(f"refused: {refused}")
     return lines
+
+
+def _finish_text(finish: Mapping[str, Any]) -> str:
+    """What the query ends in."""
+    if "edge" in finish:
+        return f"{', '.join(finish['operators'])} edge {finish['edge']} from {', '.join(finish['from'])}"
+    numbers = ", ".join(map(str, finish["fragments"]))
+    written = f", written to {finish['sink']}" if "sink" in finish else ""
+    return f"count the rows of fragment{'s' if len(finish['fragments']) > 1 else ''} {numbers}{written}"
 
 
 def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:

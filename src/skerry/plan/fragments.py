@@ -75,22 +75,9 @@ class Fragments:
         )
         self.fragments.append(made)
 
-    def add_copies(
-        self,
-        member: str,
-        tree: exp.Expr,
-        leaves: tuple[Leaf, ...],
-        output: Output,
-        rows: int,
-        size_bytes: int,
-        part: TablePart,
-        mention: Mention,
-        reason: str,
-        known: tuple[str, ...] = (),
-    ) -> None:
-        """A fragment whose rows are copies of the part's, unless they are a block's."""
-        is_narrow = mention.block is None and held_row_bytes(part) <= self.limits.narrow_row_bytes
-        self.add(member, tree, leaves, output, rows, size_bytes, is_narrow, reason, known)
+    def is_narrow(self, part: TablePart, mention: Mention) -> bool:
+        """Whether rows of the mention are copies of the part's, not a block's, and those are short."""
+        return mention.block is None and held_row_bytes(part) <= self.limits.narrow_row_bytes
 
     def edge(self) -> int:
         self._next_edge += 1

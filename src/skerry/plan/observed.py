@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import assert_never
 
 import msgspec
 import xxhash
 from sqlglot import exp
 
-from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, Plan, TableLeaf
+from skerry.model.fragment import Count, EdgeLeaf, Fragment, OperatorFragment, Plan, Rows, TableLeaf, Written
 from skerry.model.table import TablePart
 from skerry.sql.dialect import render
 from skerry.sql.push import split
@@ -44,7 +45,7 @@ class Observed:
 
     def learn(self, plan: Plan, sizes: Mapping[int, Size], version_of: VersionOf) -> None:
         """A plan ran to its end, its fragments sent so much. With a LIMIT they may have been stopped: not counted."""
-        if plan.finish.limit is not None or any(_may_stop(fragment) for fragment in plan.fragments):
+        if _may_end_early(plan) or any(_may_stop(fragment) for fragment in plan.fragments):
             return
         keys = fragment_keys(plan, version_of)
         for fragment in plan.fragments:
@@ -207,6 +208,17 @@ def _scan_key_of(fragment: Fragment, version_of: VersionOf) -> str:
     if version is None or not isinstance(leaf, TableLeaf):
         return ""
     return _scan_key(fragment.member, leaf.table, version, fragment.facts.scan)
+
+
+def _may_end_early(plan: Plan) -> bool:
+    """Whether the query may be over before its fragments have made all of their rows."""
+    match plan.ends_in:
+        case Rows(_, _, finish):
+            return finish.limit is not None
+        case Count() | Written():
+            return False
+        case never:
+            assert_never(never)
 
 
 def _may_stop(fragment: Fragment) -> bool:

@@ -180,9 +180,8 @@ def add_reduced(
     size_bytes = int(rows * share * width)
     reason = _reason(node, is_keys)
     known = sent_keys(node, part, names, planned, is_distinct=is_keys or node.mention.is_set)
-    builder.add_copies(
-        part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, part, node.mention, reason, known
-    )
+    is_narrow = builder.is_narrow(part, node.mention)
+    builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, is_narrow, reason, known)
 
 
 def _reason(node: Node, is_keys: bool) -> str:
@@ -330,7 +329,8 @@ def _add_bounds(builder: Fragments, node: Node, part: TablePart, column: Column,
     tree = _bounds(reduced_select(builder, node, part, [column], leaves))
     size_bytes = int(2 * width_of(node.estimate, [column.name]))
     reason = f"{_called(node.mention)} is there; its least and greatest {column.name} go ahead, so fewer rows travel"
-    builder.add_copies(part.member, tree, tuple(leaves), output, 1, size_bytes, part, node.mention, reason)
+    is_narrow = builder.is_narrow(part, node.mention)
+    builder.add(part.member, tree, tuple(leaves), output, 1, size_bytes, is_narrow, reason)
 
 
 def _bounds(select: exp.Select) -> exp.Select:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.plan.egress import EgressRules
+from skerry.model.config import Config, Role
+from skerry.plan.egress import ColumnsOf, EgressRules, egress_rules
 from skerry.plan.estimate import Estimator
 from skerry.plan.observed import Observed
 from skerry.plan.rules import NO_RULES, Rules
@@ -33,3 +34,10 @@ class Site(msgspec.Struct, frozen=True):
     def at_home(self) -> str:
         """The initiator itself, or the first data member when it has no Spark."""
         return self.initiator if self.initiator in self.data_members else self.data_members[0]
+
+
+def site_of(initiator: str, config: Config, topology: Topology, observed: Observed, columns_of: ColumnsOf) -> Site:
+    """A member as its configuration has it. `columns_of`: what is known of the columns of all members' tables."""
+    data_members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
+    egress = egress_rules(config, topology, columns_of)
+    return Site(initiator, data_members, topology=topology, observed=observed, egress=egress)

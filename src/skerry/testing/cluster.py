@@ -21,6 +21,8 @@ import skerry
 from skerry.client.dbapi import Connection
 from skerry.config import Config, Role, load
 from skerry.member.boot import engine_for, new_event_loop
+from skerry.member.planning import plan_statement
+from skerry.member.runs import PlanStatement
 from skerry.member.server import Member
 from skerry.model.limits import Limits
 from skerry.spark.engine import Engine
@@ -34,7 +36,14 @@ _CONNECT_S = 60.0
 class LocalCluster:
     """Members on one event loop in a thread of its own."""
 
-    def __init__(self, config: Config | str, engine: Engine | None = None, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        config: Config | str,
+        engine: Engine | None = None,
+        limits: Limits | None = None,
+        plan: PlanStatement = plan_statement,
+    ) -> None:
+        """`plan`: how members understand statements."""
         loaded = load(config) if isinstance(config, str) else config
         ports = iter(free_ports(len(loaded.members)))
         members = {
@@ -44,6 +53,7 @@ class LocalCluster:
         self.config = msgspec.structs.replace(loaded, members=members, limits=limits or loaded.limits)
         self._given_engine = engine
         self.engine = engine
+        self._plan = plan
         self.members: dict[str, Member] = {}
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="skerry-cluster", daemon=True)
@@ -76,7 +86,7 @@ class LocalCluster:
         engine = self.engine if self.config.member(name).role is Role.DATA else None
 
         async def start() -> Member:
-            member = Member(self.config, name, engine)
+            member = Member(self.config, name, engine, plan=self._plan)
             await member.start()
             return member
 

@@ -10,6 +10,8 @@ import msgspec
 import pytest
 
 from skerry.config import MemberConfig, load
+from skerry.member.planning import plan_statement
+from skerry.member.runs import PlanStatement
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.member_sites import PATIENT, make_sites, nothing_left, write_sites
@@ -45,9 +47,9 @@ def members(shared_members: LocalCluster) -> Iterator[LocalCluster]:
 def start_sail(
     sail_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], tmp_path: Path
 ) -> Iterator[StartCluster]:
-    """start_sail(more=…, limits=…, lite=…, each=…): members with Sail, for tests of what goes on between them.
+    """start_sail(more=…, limits=…, lite=…, each=…, plan=…): members with Sail, for tests of what goes on between them.
 
-    `each` is given each member's configuration and returns it changed.
+    `each` is given each member's configuration and returns it changed; `plan` is how they understand statements.
     """
     started: list[LocalCluster] = []
 
@@ -56,12 +58,13 @@ def start_sail(
         limits: Mapping[str, float] | None = None,
         lite: tuple[str, ...] = (),
         each: Callable[[MemberConfig], MemberConfig] = lambda member: member,
+        plan: PlanStatement = plan_statement,
     ) -> LocalCluster:
         limits = {**PATIENT, **(limits or {})}
         path = write_sites(tmp_path / "skerry.yaml", fault_tables, limits=limits, lite=lite, more=more)
         config = load(path)
         members = {name: each(member) for name, member in config.members.items()}
-        cluster = LocalCluster(msgspec.structs.replace(config, members=members), engine=sail_engine)
+        cluster = LocalCluster(msgspec.structs.replace(config, members=members), engine=sail_engine, plan=plan)
         cluster.start()
         started.append(cluster)
         return cluster

@@ -12,6 +12,7 @@ import pytest
 from skerry.catalog.topology import Topology
 from skerry.cli.drawing import draw
 from skerry.config import Link
+from skerry.model.fragment import Count
 from skerry.plan.explain import Actual, LinkUse, Ran, describe
 from tests.plans.plan_cases import CONFIG, planned
 
@@ -70,6 +71,11 @@ def test_what_was_sent_in_fact_is_told() -> None:
     assert any(text.startswith("edge 1: 3.0 MiB") for text in texts)
     assert "in fact 7 rows, 3.0 MiB, 0.25 s, Spark jobs 5" in texts
     assert texts[0].endswith("result at oslo: 24 rows in 1.50 s")
+
+
+def test_a_count_is_drawn_without_an_edge() -> None:
+    plan = msgspec.structs.replace(planned("SELECT o_id FROM orders"), ends_in=Count((1,)))
+    assert "result: count of fragment 1" in draw(describe(plan, "oslo"))
 
 
 def test_one_member_alone_and_text_that_looks_like_markup() -> None:

@@ -6,12 +6,13 @@ import msgspec
 import pytest
 
 from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, RowsCounted, SchemaKnown, Send
+from skerry.member.task import RunFragment, TaskCore
 from skerry.model.errors import InternalError
 from skerry.model.fragment import Count, Ending, Plan, Rows, Written
 from skerry.model.limits import Limits
 from skerry.wire.frames import FrameReader, decode_numbered, encode_numbered
 from skerry.wire.messages import Cancel, FragmentDone, PlanReply, Receipt, Started
-from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, plan_of, sealed
+from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, execute_of, plan_of, sealed
 
 ROWS = plan_of("bergen", "oslo", "tromso")  # oslo scans (1), tromso scans (2), bergen runs the rest (3)
 COUNTS: tuple[Ending, ...] = (Count((1, 2)), Written("lake", (1, 2)))
@@ -80,6 +81,27 @@ def test_a_plan_tells_over_the_wire_what_it_ends_in(ends_in: Ending) -> None:
     assert isinstance(message, PlanReply)
     assert message.plan == plan
     assert ending_in(ends_in).plan_id == plan.plan_id
+
+
+def test_rows_that_are_only_counted_have_no_reader() -> None:
+    (scan, _, root) = ROWS.fragments
+    assert ROWS.is_read(scan.output)
+    assert ROWS.is_read(root.output)
+    for ends_in in COUNTS:
+        assert ending_in(ends_in).is_read(scan.output)
+        assert not ending_in(ends_in).is_read(root.output)
+
+
+def test_rows_are_not_said_to_be_written_without_a_sink() -> None:
+    plan = ending_in(Written("lake", (1,)))
+    for member, is_able in (("oslo", False), ("tromso", True)):
+        task = TaskCore(execute_of(plan, member), member, 0.0)
+        said = task.begin(plan)
+        assert [each.fragment.member for each in said if isinstance(each, RunFragment)] == [member] * is_able
+        if not is_able:
+            assert isinstance(said[0], Send)
+            assert isinstance(said[0].message, Cancel)
+            assert said[0].message.error.message.endswith("site oslo has no sink lake")
 
 
 def test_only_rows_have_a_result_edge() -> None:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
+from skerry.catalog.topology import Topology
+from skerry.config import Leaves, parse
+from skerry.model.errors import UserError
 from skerry.model.table import Column, TablePart
 from skerry.plan.analyze import analyze_plan, read_found
 from skerry.plan.cache import fingerprint
+from skerry.plan.egress import EgressRules
+from skerry.plan.site import Site
 
 COLUMNS = (
     Column("k", "bigint"),
@@ -19,10 +25,11 @@ COLUMNS = (
     Column("l", "array<int>"),
 )
 PARTS = [TablePart("t", name, COLUMNS, 10, 640, 3, 4) for name in ("oslo", "bergen")]
+SITE = Site("oslo", ("oslo", "bergen"))
 
 
 def test_one_fragment_a_part() -> None:
-    plan = analyze_plan(PARTS, (), "oslo")
+    plan = analyze_plan(PARTS, (), SITE)
     assert plan.plan_id == fingerprint(plan)
     assert [(each.member, each.analyzes) for each in plan.fragments] == [("oslo", "t"), ("bergen", "t")]
     assert plan.schema_info == {"oslo.t": 3, "bergen.t": 3}
@@ -33,9 +40,22 @@ def test_one_fragment_a_part() -> None:
 
 
 def test_only_the_columns_that_were_named() -> None:
-    sql = analyze_plan(PARTS, ("k",), "oslo").fragments[0].sql
+    sql = analyze_plan(PARTS, ("k",), SITE).fragments[0].sql
     assert "min(`k`)" in sql
     assert "odd name" not in sql
+
+
+def test_nothing_is_found_of_a_table_that_never_leaves_its_site() -> None:
+    config = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}}")
+
+    def marked(member: str, leaves: Leaves) -> Site:
+        egress = EgressRules({(member, "t"): leaves}, Topology(config))
+        return msgspec.structs.replace(SITE, egress=egress)
+
+    with pytest.raises(UserError, match="rows of t from bergen to oslo"):
+        analyze_plan(PARTS, (), marked("bergen", Leaves.NEVER))
+    for site in (marked("oslo", Leaves.NEVER), marked("bergen", Leaves.AGGREGATED)):
+        assert len(analyze_plan(PARTS, (), site).fragments) == 2
 
 
 def test_what_was_found() -> None:

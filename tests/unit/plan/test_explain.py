@@ -8,6 +8,7 @@ import msgspec
 
 from skerry.catalog.topology import Topology
 from skerry.config import Link
+from skerry.model.fragment import Count, Ending, Written
 from skerry.plan.cache import fingerprint
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
@@ -69,6 +70,18 @@ def test_one_row_is_no_rows() -> None:
     assert "      in fact 1 row, 8 B, 0.500 s" in lines
     assert "link oslo → bergen: 1 row, 8 B sent, 0.000 s without credit" in lines
     assert lines[-1] == "result: 1 row in 0.500 s"
+
+
+def test_what_a_plan_ends_in_is_told() -> None:
+    plan = planned(SQL)
+    endings: dict[str, tuple[Ending, dict[str, object]]] = {
+        "count the rows of fragments 1, 2": (Count((1, 2)), {"fragments": [1, 2]}),
+        "count the rows of fragment 2, written to lake": (Written("lake", (2,)), {"fragments": [2], "sink": "lake"}),
+    }
+    for text, (ends_in, said) in endings.items():
+        ended = msgspec.structs.replace(plan, ends_in=ends_in)
+        assert f"finish at oslo: {text}" in explain(ended, "oslo", TOPOLOGY, RUN)
+        assert describe(ended, "oslo")["finish"] == {"member": "oslo", "operators": ["count"], **said}
 
 
 def test_the_reason_and_the_refusal_are_told() -> None:

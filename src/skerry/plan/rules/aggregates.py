@@ -22,12 +22,9 @@ from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, 
 from skerry.plan.sortable import kind_of_type
 from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name
-from skerry.sql.lexer import tokens_of
-from skerry.sql.parse import parse_query
+from skerry.sql.parse import parse_type
 from skerry.sql.shape import Shape, alike
 from skerry.sql.types import decimal_of
-
-_TYPE_DEPTH = 50
 
 
 @dataclass(frozen=True)
@@ -342,9 +339,8 @@ def as_said(value: exp.Expr, type_: str) -> exp.Expr:
 
 
 def _null(column: Column) -> exp.Expr:
-    text = f"SELECT CAST(NULL AS {column.type})"
-    (item,) = parse_query(tokens_of(text, _TYPE_DEPTH), text).expressions
-    return exp.Alias(this=item, alias=exp.Identifier(this=column.name, quoted=True))
+    typed = exp.Cast(this=exp.null(), to=parse_type(column.type))
+    return exp.Alias(this=typed, alias=exp.Identifier(this=column.name, quoted=True))
 
 
 def by_place(key: SortKey) -> exp.Ordered:
