@@ -159,7 +159,7 @@ def _nested_fits(wanted: Any, found: Any) -> bool:
 
 
 def _is_list(kind: Any) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
 
 
 class Group:
@@ -184,6 +184,8 @@ class Group:
     def gives(self, column: Column) -> bool:
         """Whether Sail reads the column from these files as it is written there."""
         name, kind = self._columns.get(column.name.lower(), (column.name, None))
+        if kind is not None and pa.types.is_fixed_size_list(kind):  # an array to Spark, but none to Sail's reader
+            return False
         if kind is None or name != column.name or pa.types.is_nested(kind):
             return name == column.name
         return not pa.types.is_null(kind) and column.type in (spark_type(kind) or column.type, _SAIL.get(kind))

@@ -17,6 +17,7 @@ from pyspark.sql.functions import col, lit
 from pyspark.sql.types import StructField, StructType
 
 from skerry.catalog.agreement import Group, groups_of
+from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
@@ -152,6 +153,12 @@ class SailEngine(ConnectEngine):
         return self._read_files(table)
 
     def _read_files(self, table: TableFiles) -> DataFrame:
+        # Sail knows no other spelling of a tab.
+        options = {
+            key: separator_of(table.options) if key.lower() in ("sep", "delimiter") else value
+            for key, value in table.options.items()
+        }
+        table = msgspec.structs.replace(table, options=options)
         return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
 
     def _read_apart(self, table: TableFiles, groups: Sequence[Group]) -> DataFrame:

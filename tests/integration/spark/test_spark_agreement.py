@@ -51,6 +51,12 @@ CASES = {
     ),
     "no_type": Case((AB, {"a": (pa.null(), [None]), "b": (TEXT, ["y"])}), "a b", [(1, "x"), (None, "y")]),
     "lists": Case(({"a": (pa.list_(LONG), [[1]])}, {"a": (pa.list_(INT), [[2]])}), "a", [([1],), ([2],)]),
+    "vectors": Case(({"a": (pa.list_(LONG, 2), [[1, 2], None])},), "a", [([1, 2],), (None,)]),
+    "vectors_and_lists": Case(
+        ({"a": (pa.list_(LONG, 2), [[1, 2]])}, {"a": (pa.list_(LONG), [[3]])}, {"a": (pa.list_(INT, 1), [[4]])}),
+        "a",
+        [([1, 2],), ([3],), ([4],)],
+    ),
     "unsigned": Case(({"a": (pa.uint32(), [2**32 - 1])}, {"a": (LONG, [2**40])}), "a", [(2**32 - 1,), (2**40,)]),
     "structs": Case(
         ({"a": (pa.struct({"x": LONG, "y": TEXT}), [{"x": 1, "y": "z"}])}, {"a": (pa.struct({"x": INT}), [{"x": 2}])}),
@@ -77,6 +83,11 @@ CASES = {
         table={"columns": {"b": "bigint"}},
     ),
 }
+TEXTS = {
+    "ordered.csv": ("a,b\n1,x\n", "b,a\ny,2\n"),
+    "tabs.csv": ("a\tb\n1\tx\n", "a\tb\n2\ty\n"),
+    "mixed.json": ('{"a": 1}', '{"a": "x"}'),
+}
 HEADERS = "the columns of 1.csv stand in another order than those of 0.csv"
 
 
@@ -88,7 +99,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number, columns in enumerate(case.files):
             table = pa.table({key: pa.array(values, kind) for key, (kind, values) in columns.items()})
             pq.write_table(table, folder / name / f"{number}.parquet")
-    for name, texts in {"ordered.csv": ("a,b\n1,x\n", "b,a\ny,2\n"), "mixed.json": ('{"a": 1}', '{"a": "x"}')}.items():
+    for name, texts in TEXTS.items():
         (folder / name).mkdir()
         for number, text in enumerate(texts):
             (folder / name / f"{number}{Path(name).suffix}").write_text(text)
@@ -100,6 +111,8 @@ def cursor(engine: Engine, request: pytest.FixtureRequest, folder: Path) -> Iter
     is_sail = "sail" in request.node.callspec.id
     tables: dict[str, Any] = {name: {"format": "parquet", "path": name, **case.table} for name, case in CASES.items()}
     tables["ordered"] = {"format": "csv", "path": "ordered.csv", "options": {"header": True}}
+    for name, tab in (("tabs", "\t"), ("escaped", "\\t")):
+        tables[name] = {"format": "csv", "path": "tabs.csv", "options": {"header": True, "sep": tab}}
     tables["mixed"] = {"format": "json", "path": "mixed.json"}
     oslo = {"address": "127.0.0.1:1", "tables": tables, "spark": {"sail": True} if is_sail else {"master": "local[2]"}}
     text = json.dumps({"cluster": "files", "data_root": str(folder), "members": {"oslo": oslo}})
@@ -127,6 +140,8 @@ def test_the_same_rows_or_the_same_error(cursor: Cursor) -> None:
 def test_csv_and_json(cursor: Cursor, request: pytest.FixtureRequest) -> None:
     with pytest.raises(skerry.OperationalError, match=f"table ordered: {HEADERS}"):
         cursor.execute("SELECT * FROM ordered")
+    for name in ("tabs", "escaped"):
+        assert sorted(cursor.execute(f"SELECT a, b FROM {name}").fetchall()) == [("1", "x"), ("2", "y")]
     if "sail" in request.node.callspec.id:
         words = r"a is bigint in 0\.json and string in 1\.json; declare its type in members.oslo.tables.mixed.columns"
         with pytest.raises(skerry.OperationalError, match=words):
