@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, NullType, StringType, StructField, StructType
 
 from skerry.catalog.agreement import Group, groups_of
 from skerry.catalog.headers import separator_of
@@ -29,7 +29,7 @@ from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
-from skerry.spark.types import struct_of
+from skerry.spark.types import columns_of, struct_of
 from skerry.spark.views import read_table
 from skerry.wire.messages import Schema
 
@@ -41,6 +41,10 @@ _GROUPS_MAX = 50
 _FILES_ASKED = 200
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
+
+
+# Types of which one may hold the values of all; no other type of JSON holds another's on Sail.
+_NUMBERS = re.compile(r"bigint|double|decimal\([0-9,]+\)")
 
 
 class SailEngine(ConnectEngine):
@@ -115,7 +119,12 @@ class SailEngine(ConnectEngine):
             raise
         if len({column.name.lower() for column in columns}) < len(columns):
             raise self._named(table) or SiteError(f"table {table.table}: columns whose names differ in case only")
-        return columns
+        if table.format != "json" or table.columns:
+            return columns
+        inferred = struct_of(columns)
+        if _has_twins(inferred) and (named := self._named(table)):
+            raise named
+        return columns_of(_as_inferred(inferred))
 
     def _named(self, table: TableFiles) -> SiteError | None:
         """Two files whose columns differ, for Sail names none; None when they are not among the first ones."""
@@ -131,9 +140,14 @@ class SailEngine(ConnectEngine):
                         "not read as one column; write one of them anew, or use Apache Spark at this member"
                     )
                 if other.type != column.type and not table.columns:
+                    advice = (
+                        f"declare its type in {key}"
+                        if _NUMBERS.sub("", other.type) == _NUMBERS.sub("", column.type)
+                        else "write one of them anew, or use Apache Spark at this member"
+                    )
                     return SiteError(
                         f"table {table.table}: {column.name} is {other.type} in {where} and {column.type} in {shown}; "
-                        f"declare its type in {key}"
+                        f"{advice}"
                     )
         return None
 
@@ -183,6 +197,24 @@ def _merged(groups: Sequence[Group], frames: Sequence[DataFrame]) -> StructType:
                 field = struct_of((column,)).fields[0] if column.type else frame.schema[column.name]
                 fields[column.name.lower()] = field
     return StructType(list(fields.values()))
+
+
+def _as_inferred(kind: Any) -> Any:
+    """As Apache Spark finds types out from JSON: fields in the order of their names, strings where no value was."""
+    if isinstance(kind, StructType):
+        fields = [StructField(field.name, _as_inferred(field.dataType)) for field in kind.fields]
+        return StructType(sorted(fields, key=lambda field: field.name.encode("utf-16-be")))
+    if isinstance(kind, ArrayType):
+        return ArrayType(_as_inferred(kind.elementType))
+    return StringType() if isinstance(kind, NullType) else kind
+
+
+def _has_twins(kind: Any) -> bool:
+    """Whether two fields of a struct inside are one name in SQL."""
+    if isinstance(kind, StructType):
+        names = {field.name.lower() for field in kind.fields}
+        return len(names) < len(kind.fields) or any(_has_twins(field.dataType) for field in kind.fields)
+    return isinstance(kind, ArrayType) and _has_twins(kind.elementType)
 
 
 def _with_columns(frame: DataFrame, wanted: StructType) -> DataFrame:
