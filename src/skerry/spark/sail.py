@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
-from pyspark.sql.types import ArrayType, NullType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructField, StructType
 
 from skerry.catalog.agreement import Group, groups_of
 from skerry.catalog.headers import separator_of
@@ -142,7 +142,7 @@ class SailEngine(ConnectEngine):
                 if other.type != column.type and not table.columns:
                     advice = (
                         f"declare its type in {key}"
-                        if _NUMBERS.sub("", other.type) == _NUMBERS.sub("", column.type)
+                        if table.format == "csv" or _NUMBERS.sub("", other.type) == _NUMBERS.sub("", column.type)
                         else "write one of them anew, or use Apache Spark at this member"
                     )
                     return SiteError(
@@ -185,6 +185,13 @@ class SailEngine(ConnectEngine):
         bare = msgspec.structs.replace(table, columns=())
         frames = [self._read_files(msgspec.structs.replace(bare, files=tuple(group.files))) for group in groups]
         wanted = struct_of(table.columns) if table.columns else _merged(groups, frames)
+        for index, (group, frame) in enumerate(zip(groups, frames, strict=True)):
+            aligned = _aligned(frame.schema, wanted)
+            if aligned.simpleString() != frame.schema.simpleString():
+                files = tuple(group.files)
+                frames[index] = self._read_files(
+                    msgspec.structs.replace(table, files=files, columns=columns_of(aligned))
+                )
         return reduce(DataFrame.unionAll, [_with_columns(frame, wanted) for frame in frames])
 
 
@@ -215,6 +222,30 @@ def _has_twins(kind: Any) -> bool:
         names = {field.name.lower() for field in kind.fields}
         return len(names) < len(kind.fields) or any(_has_twins(field.dataType) for field in kind.fields)
     return isinstance(kind, ArrayType) and _has_twins(kind.elementType)
+
+
+def _aligned(own: StructType, wanted: StructType) -> StructType:
+    """The columns of files with the wanted fields inside: Sail reads fields by name, but casts by position."""
+    inside = {field.name.lower(): field.dataType for field in wanted.fields}
+    kinds = [_aligned_type(field.dataType, inside.get(field.name.lower())) for field in own.fields]
+    return StructType(
+        [StructField(field.name, kind, field.nullable) for field, kind in zip(own.fields, kinds, strict=True)]
+    )
+
+
+def _aligned_type(own: Any, wanted: Any) -> Any:
+    """Types stay those of the files, which Sail's reader does not change inside."""
+    if isinstance(own, StructType) and isinstance(wanted, StructType):
+        known = {field.name: field.dataType for field in own.fields}
+        return StructType(
+            [StructField(w.name, _aligned_type(known.get(w.name, w.dataType), w.dataType)) for w in wanted.fields]
+        )
+    if isinstance(own, ArrayType) and isinstance(wanted, ArrayType):
+        return ArrayType(_aligned_type(own.elementType, wanted.elementType), own.containsNull)
+    if isinstance(own, MapType) and isinstance(wanted, MapType):
+        key, value = _aligned_type(own.keyType, wanted.keyType), _aligned_type(own.valueType, wanted.valueType)
+        return MapType(key, value, own.valueContainsNull)
+    return own
 
 
 def _with_columns(frame: DataFrame, wanted: StructType) -> DataFrame:

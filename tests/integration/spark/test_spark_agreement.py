@@ -20,6 +20,7 @@ from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 
 INT, LONG, TEXT = pa.int32(), pa.int64(), pa.string()
+PAIR, RIAP = pa.struct({"x": LONG, "y": LONG}), pa.struct({"y": LONG, "x": LONG})
 Rows = list[tuple[Any, ...]]
 
 
@@ -64,6 +65,27 @@ CASES = {
         "a",
         [({"x": 1, "y": "z"},), ({"x": 2, "y": None},)],
     ),
+    "swapped": Case(
+        (
+            {"a": (LONG, [1]), "s": (PAIR, [{"x": 1, "y": 2}]), "l": (pa.list_(PAIR), [[{"x": 1, "y": 2}]])},
+            {"a": (INT, [2]), "s": (RIAP, [{"x": 3, "y": 4}]), "l": (pa.list_(RIAP), [[{"x": 3, "y": 4}]])},
+        ),
+        "a s l",
+        [(1, {"x": 1, "y": 2}, [{"x": 1, "y": 2}]), (2, {"x": 3, "y": 4}, [{"x": 3, "y": 4}])],
+    ),
+    "declared_swapped": Case(
+        ({"a": (LONG, [1]), "s": (PAIR, [{"x": 1, "y": 2}])}, {"a": (INT, [2]), "s": (RIAP, [{"x": 3, "y": 4}])}),
+        "a s",
+        [(1, {"y": 2, "x": 1}), (2, {"y": 4, "x": 3})],
+        table={"columns": {"a": "bigint", "s": "struct<y:bigint,x:bigint>"}},
+    ),
+    "declared_inside": Case(
+        ({"s": (PAIR, [{"x": 1, "y": 2}])}, {"s": (pa.struct({"x": LONG, "y": pa.float64()}), [{"x": 1, "y": 2.5}])}),
+        error="s is struct<y:bigint> in members.oslo.tables.declared_inside.columns and "
+        "struct<x:bigint,y:double> in 1.parquet; write one",
+        table={"columns": {"s": "struct<y:bigint>"}},
+    ),
+    "vectors_inside": Case(({"s": (pa.struct({"v": pa.list_(LONG, 2)}), [{"v": [1, 2]}])},), "s", [({"v": [1, 2]},)]),
     "one_more": Case(({"a": (LONG, [2])}, AB), error="b is a column of 1.parquet and not of 0.parquet; name the"),
     "longer": Case(
         ({"a": (INT, [2])}, AB), error="a is int in 0.parquet and bigint in 1.parquet; declare it as bigint"
