@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from skerry.catalog.footers import Footer, footers_now, spark_type
 from skerry.catalog.listing import Listing, ListingError
-from skerry.model.columns import decimal_digits
+from skerry.model.columns import decimal_digits, split_types
 from skerry.model.config import TableConfig
 from skerry.model.table import Column
 
@@ -117,7 +117,7 @@ class _Columns:
         if wanted.kind is not None and pa.types.is_nested(wanted.kind):
             return _merged_type(wanted.kind, kind) is not None if self._merges else _nested_fits(wanted.kind, kind)
         if pa.types.is_nested(kind):
-            return "<" in wanted.type  # declared: nobody looks inside
+            return _declared_fits(wanted.type, kind, self._is_sail)
         if self._merges:  # Spark merges no types
             return not found or not wanted.type or found == wanted.type
         return fits(wanted.type, found)
@@ -145,6 +145,8 @@ def fits(wanted: str, found: str) -> bool:
 
 def _nested_fits(wanted: Any, found: Any) -> bool:
     """A struct may lack fields; those it has are spelled alike, as Sail wants them."""
+    if wanted == found:
+        return True
     if pa.types.is_struct(wanted) and pa.types.is_struct(found):
         known = {field.name: field.type for field in wanted}
         return all(field.name in known and _nested_fits(known[field.name], field.type) for field in found)
@@ -158,8 +160,38 @@ def _nested_fits(wanted: Any, found: Any) -> bool:
     return fits(spark_type(wanted), spark_type(found))
 
 
+def _declared_fits(wanted: str, kind: Any, is_sail: bool) -> bool:
+    """Whether a file's column is read as a type that the configuration has; fields it does not name are left out."""
+    word, _, inner = wanted.partition("<")
+    parts = split_types(inner.removesuffix(">"))
+    if word == "struct" and pa.types.is_struct(kind):
+        fields = {name.lower(): (name, type_) for name, _, type_ in (part.partition(":") for part in parts)}
+        return all(
+            (field.name == fields[field.name.lower()][0] or not is_sail)
+            and _declared_fits(fields[field.name.lower()][1], field.type, is_sail)
+            for field in kind
+            if field.name.lower() in fields
+        )
+    if word == "array" and _is_list(kind):
+        return _declared_fits(parts[0], kind.value_type, is_sail)
+    if word == "map" and pa.types.is_map(kind):
+        kinds = kind.key_type, kind.item_type
+        return all(_declared_fits(part, each, is_sail) for part, each in zip(parts, kinds, strict=True))
+    return not inner and not pa.types.is_nested(kind) and fits(wanted, spark_type(kind))
+
+
 def _is_list(kind: Any) -> bool:
-    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind))
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or _is_odd_list(kind))
+
+
+def _is_odd_list(kind: Any) -> bool:
+    """An array to Spark, but none to Sail's reader."""
+    is_view = pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind)
+    return bool(is_view or pa.types.is_fixed_size_list(kind))
+
+
+def _has_odd_list(kind: Any) -> bool:
+    return _is_odd_list(kind) or any(_has_odd_list(kind.field(index).type) for index in range(kind.num_fields))
 
 
 class Group:
@@ -184,6 +216,8 @@ class Group:
     def gives(self, column: Column) -> bool:
         """Whether Sail reads the column from these files as it is written there."""
         name, kind = self._columns.get(column.name.lower(), (column.name, None))
+        if kind is not None and _has_odd_list(kind):
+            return False
         if kind is None or name != column.name or pa.types.is_nested(kind):
             return name == column.name
         return not pa.types.is_null(kind) and column.type in (spark_type(kind) or column.type, _SAIL.get(kind))

@@ -45,7 +45,7 @@ def _columns(
         read = footers.each(listing.files, listing.stamps) if table.format == "parquet" else []
         wrong = (
             unread_by_sail(listing.root, listing.files) if is_sail else "",
-            disagreement(table, listing, read, is_sail) if read else header_difference(table, listing),
+            disagreement(table, listing, read, is_sail) if read else header_difference(table, listing, is_sail),
         )
     except ListingError as error:
         notes.note(f"{table.key}.path", error.reason.removesuffix(f" (check {table.key}.path)"))

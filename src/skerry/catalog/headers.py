@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import os
+import zlib
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,9 +16,10 @@ from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
 
 _HEADER_BYTES = 64 * 1024  # a longer one is not looked at
-# With these Spark's header is not simply the first line, or it is not written in UTF-8.
-_OPTIONS = frozenset(("charset", "comment", "encoding", "escape", "linesep", "multiline"))
-_PACKED = (".bz2", ".deflate", ".gz", ".lz4", ".snappy", ".xz", ".zst")
+_UTF_8 = ("utf-8", "utf8")
+_PACKED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")
+# Characters as Spark lets its options write them.
+_ESCAPED = {"\\t": "\t", "\\\\": "\\", '\\"': '"', "\\'": "'"}
 
 
 class _Header(NamedTuple):
@@ -23,30 +27,64 @@ class _Header(NamedTuple):
     names: tuple[str, ...]
 
 
-def check_headers(table: TableConfig, listing: Listing) -> None:
+class _Form(NamedTuple):
+    """How lines are written."""
+
+    separator: str
+    quote: str
+    escape: str
+    comment: str
+
+
+def separator_of(options: Mapping[str, str]) -> str:
+    """The text between two values; Spark takes `\\t` for a tab."""
+    lower = {key.lower(): value for key, value in options.items()}
+    text = lower.get("sep", lower.get("delimiter", ","))
+    return _ESCAPED.get(text, text)
+
+
+def check_headers(table: TableConfig, listing: Listing, is_sail: bool = False) -> None:
     """ListingError when the headers differ; what has no plain header is not looked at."""
-    if how := header_difference(table, listing):
+    if how := header_difference(table, listing, is_sail):
         raise ListingError(table, how)
 
 
-def header_difference(table: TableConfig, listing: Listing) -> str:
+def header_difference(table: TableConfig, listing: Listing, is_sail: bool = False) -> str:
     """How they differ, with both files and what to do; "" when they do not."""
     options = {key.lower(): value for key, value in table.options.items()}
-    if table.format != "csv" or options.get("header", "").lower() != "true" or options.keys() & _OPTIONS:
-        return ""
-    separator, quote = options.get("sep", options.get("delimiter", ",")), options.get("quote", '"')
-    if len(separator) != 1 or len(quote) != 1:
+    has_header, form = options.get("header", "").lower() == "true", _form(options)
+    if table.format != "csv" or form is None or not (has_header or is_sail):
         return ""
     first: _Header | None = None
+    if is_sail and table.columns:
+        first = _Header(f"{table.key}.columns", tuple(column.name for column in table.columns))
+    named: _Header | None = None
     for file, stamp in zip(listing.files, listing.stamps, strict=True):
-        names = () if file.endswith(_PACKED) else _names(file, *stamp, separator, quote)
+        names = () if file.endswith(_PACKED) else _names(file, *stamp, form)
         if not names:
             continue
         header = _Header(os.path.relpath(file, listing.root), names)
-        first = first or header
-        if names != first.names and (how := _how(table, first, header)):
+        first, named = first or header, named or header
+        if has_header and names != named.names and (how := _how(table, named, header)):
             return how
+        if is_sail and len(names) != len(first.names):
+            return (
+                f"{first.file} has {_columns(first)} and {header.file} has {_columns(header)}, which Sail does not "
+                "read as one table; write one of them anew, or use Apache Spark at this member"
+            )
     return ""
+
+
+def _form(options: Mapping[str, str]) -> _Form | None:
+    """None when lines are written in a way that is not read here."""
+    if "linesep" in options or options.get("encoding", options.get("charset", "utf-8")).lower() not in _UTF_8:
+        return None
+    quote, escape = options.get("quote", '"'), options.get("escape", "\\")
+    return _Form(separator_of(options), _ESCAPED.get(quote, quote), escape, options.get("comment", ""))
+
+
+def _columns(header: _Header) -> str:
+    return f"{len(header.names)} column{'' if len(header.names) == 1 else 's'}"
 
 
 def _how(table: TableConfig, first: _Header, other: _Header) -> str:
@@ -68,20 +106,33 @@ def _how(table: TableConfig, first: _Header, other: _Header) -> str:
 
 
 @lru_cache(maxsize=Limits().footers)
-def _names(file: str, size_bytes: int, mtime_ns: int, separator: str, quote: str) -> tuple[str, ...]:
+def _names(file: str, size_bytes: int, mtime_ns: int, form: _Form) -> tuple[str, ...]:
     """() when there is no header that can be read here."""
     try:
-        with open(file, "rb") as opened:
-            start = opened.read(min(size_bytes, _HEADER_BYTES))
+        with gzip.open(file) if file.endswith(".gz") else open(file, "rb") as opened:
+            start = opened.read(_HEADER_BYTES)
     except FileNotFoundError:
         raise SiteError(f"file {os.path.basename(file)} is gone") from None
+    except (gzip.BadGzipFile, EOFError, zlib.error):
+        return ()  # Spark says what is wrong with it
     except OSError as error:
         raise SiteError(f"file {os.path.basename(file)} cannot be read: {error.strerror}") from None
-    lines = [line for line in start.splitlines(keepends=True) if line.strip()]
-    if not lines or (not lines[0].endswith((b"\n", b"\r")) and size_bytes > _HEADER_BYTES):
+    comment = form.comment.encode()
+    lines = [
+        line for line in start.splitlines(keepends=True) if line.strip() and not (comment and line.startswith(comment))
+    ]
+    if not lines or (not lines[0].endswith((b"\n", b"\r")) and len(start) == _HEADER_BYTES):
         return ()
     try:
-        text = lines[0].decode("utf-8-sig").rstrip("\r\n")
-        return tuple(next(csv.reader([text], delimiter=separator, quotechar=quote), ()))
+        return _values(lines[0].decode("utf-8-sig").rstrip("\r\n"), form)
     except (UnicodeDecodeError, csv.Error, TypeError, ValueError):
         return ()
+
+
+def _values(line: str, form: _Form) -> tuple[str, ...]:
+    """() when it may go on in the next line, or has quotes that Spark's and Python's readers may take differently."""
+    if not form.quote or form.quote not in line:
+        return tuple(line.split(form.separator))
+    if line.count(form.quote) % 2 or (form.escape != form.quote and form.escape and form.escape in line):
+        return ()
+    return tuple(next(csv.reader([line], delimiter=form.separator, quotechar=form.quote), ()))

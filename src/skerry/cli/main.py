@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
 import os
@@ -31,6 +32,7 @@ NEEDING_MEMBER = ("check", "demo", "up")
 MEMBER_PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
 
 BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE
+UNWRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # a disk, a user's share of it or a file is full
 
 
 class LazyGroup(click.Group):
@@ -52,18 +54,30 @@ class LazyGroup(click.Group):
 
     def invoke(self, context: click.Context) -> Any:
         """Whoever reads our output may stop (`| head`): end like other tools, without a word."""
+        if sys.stdout is None:  # closed by who started us (`>&-`)
+            sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - for the rest of the process
         try:
             try:
                 return super().invoke(context)
             finally:
                 sys.stdout.flush()
         except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in the buffer goes there
+            _drop_output()
             sys.exit(BROKEN_PIPE)
+        except OSError as error:
+            if error.errno not in UNWRITTEN:
+                raise
+            _drop_output()
+            raise click.ClickException(f"cannot write the output: {os.strerror(error.errno)}") from None
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(context)])
+
+
+def _drop_output() -> None:
+    """What is left in the buffer would fail again at the end of the process."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

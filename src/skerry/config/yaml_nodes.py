@@ -166,12 +166,12 @@ class Item:
         nodes = enumerate(self.node.value)
         return [Item(node, f"{self.path}[{i}]", place(node.start_mark), self.notes) for i, node in nodes]
 
-    def scalar(self) -> str | None:
+    def scalar(self, also: str = "") -> str | None:
         """The text of a scalar as written, so that a site may be called `no`; None for anything else."""
         if not isinstance(self.node, yaml.ScalarNode) or self.node.tag not in PLAIN_TAGS or self.kind() == "nothing":
             self.wrong(f"expected text, not {self.kind()}")
             return None
-        if not all(c.isprintable() for c in self.node.value):
+        if not all(c.isprintable() or c in also for c in self.node.value):
             self.wrong("has characters that cannot be printed")
             return None
         return str(self.node.value)
@@ -189,7 +189,7 @@ class Item:
 
     def setting(self) -> str:
         """A value for Spark, which wants true and false spelled so."""
-        text = self.scalar() or ""
+        text = self.scalar(also="\t") or ""  # a separator
         if self.kind() == "true or false":
             return "true" if text.lower() in ("true", "yes", "on") else "false"
         return text

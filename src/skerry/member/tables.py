@@ -174,9 +174,9 @@ class LocalTables:
             columns=table.columns,
         )
         footers_rows = None
-        await self._workers.run(check_headers, table, listing)
+        is_sail = self._member.spark is not None and self._member.spark.sail
+        await self._workers.run(check_headers, table, listing, is_sail)
         if table.format == "parquet":
-            is_sail = self._member.spark is not None and self._member.spark.sail
             footers_rows = await self._workers.run(agreed_rows, table, listing, is_sail)
         columns = await self._workers.run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)

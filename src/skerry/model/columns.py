@@ -146,3 +146,15 @@ def decimal_digits(text: str) -> tuple[int, int]:
     """The digits before and after the point: (13, 2) of `decimal(15,2)`."""
     precision, scale = (int(digits) for digits in re.findall("[0-9]+", text))
     return precision - scale, scale
+
+
+def split_types(text: str) -> list[str]:
+    """The parts between the outermost commas: `a:int,b:map<int,int>` has two."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter in "<(") - (letter in ">)")
+        if letter == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts

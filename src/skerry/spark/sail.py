@@ -14,9 +14,10 @@ import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructField, StructType
 
 from skerry.catalog.agreement import Group, groups_of
+from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError, SqlError
@@ -30,11 +31,15 @@ from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
-from skerry.spark.types import struct_of
+from skerry.spark.types import columns_of, struct_of
 from skerry.spark.views import read_table
 
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
+
+
+# Types of which one may hold the values of all; no other type of JSON holds another's on Sail.
+_NUMBERS = re.compile(r"bigint|double|decimal\([0-9,]+\)")
 
 
 class SailEngine(ConnectEngine):
@@ -109,7 +114,12 @@ class SailEngine(ConnectEngine):
             raise
         if len({column.name.lower() for column in columns}) < len(columns):
             raise self._named(table) or SiteError(f"table {table.table}: columns whose names differ in case only")
-        return columns
+        if table.format != "json" or table.columns:
+            return columns
+        inferred = struct_of(columns)
+        if _has_twins(inferred) and (named := self._named(table)):
+            raise named
+        return columns_of(_as_inferred(inferred))
 
     def _named(self, table: TableFiles) -> SiteError | None:
         """Two files whose columns differ, for Sail names none; None when they are not among the first ones."""
@@ -125,9 +135,14 @@ class SailEngine(ConnectEngine):
                         "not read as one column; write one of them anew, or use Apache Spark at this member"
                     )
                 if other.type != column.type and not table.columns:
+                    advice = (
+                        f"declare its type in {key}"
+                        if table.format == "csv" or _NUMBERS.sub("", other.type) == _NUMBERS.sub("", column.type)
+                        else "write one of them anew, or use Apache Spark at this member"
+                    )
                     return SiteError(
                         f"table {table.table}: {column.name} is {other.type} in {where} and {column.type} in {shown}; "
-                        f"declare its type in {key}"
+                        f"{advice}"
                     )
         return None
 
@@ -147,6 +162,12 @@ class SailEngine(ConnectEngine):
         return self._read_files(table)
 
     def _read_files(self, table: TableFiles) -> DataFrame:
+        # Sail knows no other spelling of a tab.
+        options = {
+            key: separator_of(table.options) if key.lower() in ("sep", "delimiter") else value
+            for key, value in table.options.items()
+        }
+        table = msgspec.structs.replace(table, options=options)
         return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
 
     def _read_apart(self, table: TableFiles, groups: Sequence[Group]) -> DataFrame:
@@ -159,6 +180,13 @@ class SailEngine(ConnectEngine):
         bare = msgspec.structs.replace(table, columns=())
         frames = [self._read_files(msgspec.structs.replace(bare, files=tuple(group.files))) for group in groups]
         wanted = struct_of(table.columns) if table.columns else _merged(groups, frames)
+        for index, (group, frame) in enumerate(zip(groups, frames, strict=True)):
+            aligned = _aligned(frame.schema, wanted)
+            if aligned.simpleString() != frame.schema.simpleString():
+                files = tuple(group.files)
+                frames[index] = self._read_files(
+                    msgspec.structs.replace(table, files=files, columns=columns_of(aligned))
+                )
         return reduce(DataFrame.unionAll, [_with_columns(frame, wanted) for frame in frames])
 
 
@@ -171,6 +199,48 @@ def _merged(groups: Sequence[Group], frames: Sequence[DataFrame]) -> StructType:
                 field = struct_of((column,)).fields[0] if column.type else frame.schema[column.name]
                 fields[column.name.lower()] = field
     return StructType(list(fields.values()))
+
+
+def _as_inferred(kind: Any) -> Any:
+    """As Apache Spark finds types out from JSON: fields in the order of their names, strings where no value was."""
+    if isinstance(kind, StructType):
+        fields = [StructField(field.name, _as_inferred(field.dataType)) for field in kind.fields]
+        return StructType(sorted(fields, key=lambda field: field.name.encode("utf-16-be")))
+    if isinstance(kind, ArrayType):
+        return ArrayType(_as_inferred(kind.elementType))
+    return StringType() if isinstance(kind, NullType) else kind
+
+
+def _has_twins(kind: Any) -> bool:
+    """Whether two fields of a struct inside are one name in SQL."""
+    if isinstance(kind, StructType):
+        names = {field.name.lower() for field in kind.fields}
+        return len(names) < len(kind.fields) or any(_has_twins(field.dataType) for field in kind.fields)
+    return isinstance(kind, ArrayType) and _has_twins(kind.elementType)
+
+
+def _aligned(own: StructType, wanted: StructType) -> StructType:
+    """The columns of files with the wanted fields inside: Sail reads fields by name, but casts by position."""
+    inside = {field.name.lower(): field.dataType for field in wanted.fields}
+    kinds = [_aligned_type(field.dataType, inside.get(field.name.lower())) for field in own.fields]
+    return StructType(
+        [StructField(field.name, kind, field.nullable) for field, kind in zip(own.fields, kinds, strict=True)]
+    )
+
+
+def _aligned_type(own: Any, wanted: Any) -> Any:
+    """Types stay those of the files, which Sail's reader does not change inside."""
+    if isinstance(own, StructType) and isinstance(wanted, StructType):
+        known = {field.name: field.dataType for field in own.fields}
+        return StructType(
+            [StructField(w.name, _aligned_type(known.get(w.name, w.dataType), w.dataType)) for w in wanted.fields]
+        )
+    if isinstance(own, ArrayType) and isinstance(wanted, ArrayType):
+        return ArrayType(_aligned_type(own.elementType, wanted.elementType), own.containsNull)
+    if isinstance(own, MapType) and isinstance(wanted, MapType):
+        key, value = _aligned_type(own.keyType, wanted.keyType), _aligned_type(own.valueType, wanted.valueType)
+        return MapType(key, value, own.valueContainsNull)
+    return own
 
 
 def _with_columns(frame: DataFrame, wanted: StructType) -> DataFrame:

@@ -43,6 +43,8 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "another order": ({"a": LONG, "b": TEXT}, {"b": TEXT, "a": LONG}),
     "another case": ({"a": LONG, "b": TEXT}, {"A": LONG, "B": TEXT}),
     "one is missing": ({"a": LONG, "b": TEXT}, {"a": LONG}),
+    "a list of so many": ({"a": pa.list_(LONG, 2)}, {"a": pa.list_(LONG, 2)}),
+    "a list of any length": ({"a": pa.list_(LONG, 2)}, {"a": pa.list_(INT)}),
     "a shorter number": ({"a": LONG}, {"a": INT}),
     "a number for a double": ({"a": pa.float64()}, {"a": INT}),
     "the same type, written otherwise": ({"a": TEXT}, {"a": pa.large_string()}),

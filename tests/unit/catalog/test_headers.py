@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import re
 from pathlib import Path
 
 import pytest
@@ -69,12 +71,57 @@ def test_declared_columns_name_positions(tmp_path: Path) -> None:
         check_headers(config("a", "b", sep=";"), listing)
 
 
+@pytest.mark.parametrize(
+    ("options", "first", "second"),
+    [
+        ({"sep": "\\t"}, "a\tb", "b\ta"),
+        ({"delimiter": "\t"}, "a\tb", "b\ta"),
+        ({"sep": "||"}, "a||b", "b||a"),
+        ({"comment": "#"}, "# x,y\na,b", "b,a"),
+        ({"multiLine": "true"}, 'a,b\n1,"x\ny"', "b,a"),
+        ({"escape": '"'}, "a,b", '"b",a'),
+        ({"encoding": "UTF-8"}, "a,b", "b,a"),
+    ],
+)
+def test_headers_in_other_spellings(options: dict[str, str], first: str, second: str, tmp_path: Path) -> None:
+    with pytest.raises(ListingError, match=r"the columns of 1\.csv stand in another order"):
+        check_headers(config(**options), write(tmp_path, first, second))
+
+
+def test_a_packed_header_is_read(tmp_path: Path) -> None:
+    write(tmp_path, "a,b")
+    (tmp_path / "1.csv.gz").write_bytes(gzip.compress(b"b,a\n"))
+    with pytest.raises(ListingError, match=r"the columns of 1\.csv\.gz stand in another order"):
+        check_headers(config(), list_table(tmp_path, config()))
+    (tmp_path / "1.csv.gz").write_bytes(b"no gzip")
+    assert check_headers(config(), list_table(tmp_path, config())) is None
+
+
+@pytest.mark.parametrize(
+    ("table", "first", "second", "how"),
+    [
+        (config(header="false"), "1,x", "2,y,z", "0.csv has 2 columns and 1.csv has 3 columns"),
+        (config("a", header="false"), "1", "2,y", "members.oslo.tables.t.columns has 1 column and 1.csv has 2 columns"),
+        (config("a", "b"), "a,b", "a", "members.oslo.tables.t.columns has 2 columns and 1.csv has 1 column"),
+    ],
+)
+def test_sail_reads_as_many_values_in_every_line(
+    table: TableConfig, first: str, second: str, how: str, tmp_path: Path
+) -> None:
+    listing = write(tmp_path, first, second)
+    assert check_headers(table, listing) is None
+    with pytest.raises(ListingError, match=f"{re.escape(how)}, which Sail does not read as one table"):
+        check_headers(table, listing, is_sail=True)
+
+
 def test_what_has_no_plain_header_is_not_looked_at(tmp_path: Path) -> None:
     listing = write(tmp_path, "a,b", "1,2")
-    for options in ({"header": "false"}, {"comment": "#"}, {"sep": "||"}):
+    for options in ({"header": "false"}, {"encoding": "utf-16"}, {"lineSep": ";"}):
         assert check_headers(config(**options), listing) is None
+    listing = write(tmp_path, "a,b", '"b\nc",a')
+    assert check_headers(config(multiLine="true"), listing) is None
     (tmp_path / "1.csv").unlink()
-    (tmp_path / "1.csv.gz").write_bytes(gzip.compress(b"c\n"))
+    (tmp_path / "1.csv.bz2").write_bytes(bz2.compress(b"c\n"))
     assert check_headers(config(), list_table(tmp_path, config())) is None
     (tmp_path / "2.csv").write_bytes(b"\xff\xfe,a\n")
     assert check_headers(config(), list_table(tmp_path, config())) is None

@@ -110,6 +110,24 @@ def test_a_reader_that_stops_ends_it_quietly(member: ScriptedMember, output_form
     assert (ended.returncode, ended.stderr) == (141, b"")
 
 
+@pytest.mark.parametrize("output_format", ["table", "csv", "arrow", "parquet"])
+def test_a_full_disk_is_told_in_one_line(member: ScriptedMember, output_format: str) -> None:
+    command = [sys.executable, "-m", "skerry", "sql", member.url, "--format", output_format, "SELECT * FROM cities"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, env=environment, timeout=WAIT_S)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1] == b"Error: cannot write the output: No space left on device"
+    assert b"Traceback" not in ended.stderr
+
+
+def test_standard_output_may_be_closed(member: ScriptedMember) -> None:
+    command = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "skerry", "sql", member.url]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([*command, "SELECT * FROM cities"], stderr=subprocess.PIPE, env=environment, timeout=WAIT_S)
+    assert (ended.returncode, ended.stderr) == (0, b"")
+
+
 def test_what_is_typed_for_a_pipe_is_a_script(member: ScriptedMember) -> None:
     """`skerry sql URL | less`, typed at a terminal: a prompt would be drawn into the pipe."""
     master, terminal = pty.openpty()

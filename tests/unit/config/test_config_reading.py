@@ -35,7 +35,7 @@ members:
       orders:
         format: CSV
         path: orders/*.csv
-        options: {header: yes, sep: ";", maxColumns: 10}
+        options: {header: yes, sep: ";", maxColumns: 10, nullValue: "\\t"}
         columns: {o_orderkey: LONG, o_total: "Decimal( 15, 2 )", tags: "array<struct<a:int,b:map<string,byte>>>"}
       single: {format: parquet, path: 2024}
     sinks: {archive: {format: parquet, path: out/archive}}
@@ -67,7 +67,7 @@ def test_everything_is_read(tmp_path: Path) -> None:
     assert (oslo.role, oslo.capacity) == (Role.DATA, 4)
     orders = oslo.tables["orders"]
     assert (orders.format, orders.path, orders.shown_path) == ("csv", "orders/*.csv", "data/orders/*.csv")
-    assert orders.options == {"header": "true", "sep": ";", "maxColumns": "10"}
+    assert orders.options == {"header": "true", "sep": ";", "maxColumns": "10", "nullValue": "\t"}
     assert orders.columns == (
         Column("o_orderkey", "bigint"),
         Column("o_total", "decimal(15,2)"),
