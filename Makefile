@@ -41,7 +41,8 @@ test: setup lint ## lint, then every test
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes test-slow
 
 # Two of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on with
-# no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of this.
+# no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of this,
+# which fill both cores when the others have ended.
 # What all but the first say is shown at their end. Each reads the folders that its tests may be in and no other: to
 # collect all tests takes seven seconds more. tests/conftest.py refuses one that is elsewhere (HOMES).
 QUERIES := tests/integration/queries
@@ -51,7 +52,7 @@ test-queries:
 test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" tests/integration --ignore=$(QUERIES)
 test-processes: MARKS := -m "spark and e2e and not sail" tests/integration/spark tests/e2e
-test-slow: MARKS := -m "slow and not spark and not sail" tests/integration tests/e2e tests/plans tests/sim tests/unit/member
+test-slow: MARKS := -n auto -m "slow and not spark and not sail" tests/integration tests/e2e tests/plans tests/property/exchange tests/sim tests/unit/member
 test-sail test-sites test-processes test-slow:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

@@ -15,6 +15,8 @@ from skerry.plan.maker import make_fragment
 from skerry.plan.rules import Rules
 from tests.plans.plan_cases import CATALOG, CONFIG, LIMITS, Case, all_cases, bound, site
 
+pytestmark = pytest.mark.slow
+
 MARKS = {(member, table.lower()): Leaves.NEVER for member, each in CONFIG.members.items() for table in each.tables}
 EGRESS = EgressRules(MARKS, Topology(CONFIG), CATALOG.columns_of)
 

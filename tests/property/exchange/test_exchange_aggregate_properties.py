@@ -22,6 +22,8 @@ from skerry.model.errors import SqlError
 from skerry.model.fragment import MergeStep, SortKey
 from tests.property.exchange.test_exchange_merge_properties import TYPES, decimals
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True, scope="module")
 def exact_decimals() -> Iterator[None]:
