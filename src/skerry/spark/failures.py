@@ -44,7 +44,8 @@ STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|inv
 def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
     """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
 
-    `what` names a table when no statement is involved: then the fault is the site's, and no value is in its words.
+    `what` names a table when no statement is involved: then the fault is the site's. A record that is not as it should
+    be stands in Spark's words all the same.
     """
     if isinstance(error, SkerryError):
         return error
@@ -54,7 +55,9 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
     condition, sentence, state = _condition(error, text)
     message = _clean(f"[{condition}] {sentence}" if condition else sentence, names)
     if what:
-        return SiteError(f"{what}: {message}")
+        unread = quoting(SiteError(f"{what}: {message}"))
+        unread.condition = condition_of(error)
+        return unread
     if _is_statements_fault(error, condition, state):
         return SqlError(message)
     if "OutOfMemoryError" in text:
