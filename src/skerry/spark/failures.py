@@ -23,8 +23,13 @@ except ImportError:
 # What talking to a Spark can raise; the last ones when its process is gone.
 SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
 
-# [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012
-CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)", re.DOTALL)
+# [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012. It stands where a message begins, an exception's or, after
+# its class, that of one within: a value may look like it anywhere else.
+CONDITION = re.compile(
+    r"(?:\A|\A\([\w.$]+\)|(?:Exception|Error):)\s*"
+    r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)",
+    re.DOTALL,
+)
 # The last line of a Python worker's traceback: skerry.model.errors.PeerError: the member went away
 RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused|Invalid)): (.+)$", re.MULTILINE)
 # Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
@@ -69,8 +74,9 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
 
 
 def condition_of(error: BaseException) -> str:
-    """Spark's name for what went wrong, e.g. DIVIDE_BY_ZERO; "" if it gave none."""
-    return _condition(error, _text(error))[0]
+    """Spark's name for what went wrong, e.g. DIVIDE_BY_ZERO; "" if it gave none. Never a word of a statement or row."""
+    said = CONDITION.match(_text(error))  # at its start: what stands within may be a value
+    return _given(error) or (said[1] if said else "")
 
 
 def silence_spark() -> None:
@@ -90,7 +96,7 @@ def _text(error: BaseException) -> str:
         return details[1] if details else str(error)
     if isinstance(error, PySparkException):
         # str() of a captured exception appends the JVM's trace; the message alone does not.
-        return str(error.getMessage() or error)
+        return str(error.getMessage() or error).removeprefix("[None] ")  # PySpark writes it where it has no condition
     try:
         return str(error) or type(error).__name__
     except Exception:  # py4j asks the JVM for the text, which may be gone
@@ -104,6 +110,16 @@ def _condition(error: BaseException, text: str) -> tuple[str, str, str]:
         match = matches[-1]
         return match[1], _sentences(match[2]), match[3] or _state(error)
     return "", _sentences(text), _state(error)
+
+
+def _given(error: BaseException) -> str:
+    """The condition that comes apart from the text."""
+    if not isinstance(error, PySparkException):
+        return ""
+    try:
+        return error.getCondition() or ""
+    except Exception:  # py4j asks the JVM for it, which may be gone
+        return ""
 
 
 def _state(error: BaseException) -> str:

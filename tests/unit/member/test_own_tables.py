@@ -66,7 +66,9 @@ def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, capl
         asyncio.run(run())
 
 
-MALFORMED = "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [4711,secret]. SQLSTATE: 22023"
+MALFORMED = (
+    "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [4711,secret]. SQLSTATE: 22023"
+)
 
 
 @pytest.mark.parametrize(
