@@ -15,7 +15,7 @@ from skerry.model.ids import ChannelId, QueryId
 class Cause(msgspec.Struct, frozen=True):
     """Why something failed. `may_quote`: the text may hold a statement, or values of it, of parameters or of rows.
 
-    `place` is where in the statement; `site` who reported it; `condition` Spark's own name for it, which quotes nothing.
+    `place` is where in the statement; `site` who reported it; `condition` Spark's name for it, which quotes nothing.
     """
 
     text: str
