@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import traceback
 from datetime import UTC, datetime
 
@@ -29,6 +30,9 @@ _C1 = (*range(0x7F, 0xA0), 0x2028, 0x2029)
 _IN_TEXT = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t"}
 _IN_TEXT |= {ord("\n"): "\\n", ord("\r"): "\\r", **{code: f"\\u{code:04x}" for code in _C1}}
 _IN_JSON = {code: f"\\u{code:04x}" for code in _C1}  # json writes those below 32 so
+# A byte of a file's name that is no UTF-8: half a character, which neither UTF-8 nor a strict reader of JSON takes.
+_IN_TEXT |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+_IN_JSON |= {code: f"\\\\u{code:04x}" for code in range(0xD800, 0xE000)}
 
 _TRACE_MARK = "  | "  # before each line of a trace, which so is none of the log
 
@@ -128,7 +132,7 @@ class JsonLines(_Lines):
             "member": self._member,
             "layer": record.name.removeprefix("skerry."),
             "event": name_of(event) if event is not None else "note",
-            **(fields_of(event) if event is not None else {}),
+            **({name: _number(value) for name, value in fields_of(event).items()} if event is not None else {}),
         }
         if caller:
             line["caller"] = caller
@@ -141,6 +145,11 @@ class JsonLines(_Lines):
 def record_of(event: Event) -> logging.LogRecord:
     """For whoever writes lines without a logger."""
     return logging.LogRecord(f"skerry.{event.layer}", event.level, "", 0, event, (), None)
+
+
+def _number(value: object) -> object:
+    """JSON has no NaN and no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _discreet_trace(error: BaseException) -> str:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from skerry.member.loglines import Callers, JsonLines, TextLines
@@ -112,6 +113,32 @@ def test_no_text_of_a_query_steers_a_terminal() -> None:
     assert line[:-1].isprintable()
     assert json.loads(line)["error"] == forged.error.text
     assert "\\x1b[2J" in written(TextLines(logs_sql=True), trace.WorkFailed("tick"), raised("\x1b[2J"))
+
+
+@pytest.mark.parametrize(
+    ("event", "field", "value", "text"),
+    [
+        (trace.TableUnread("b\udce9", "OSError"), "table", "b\\udce9", "table b\\udce9: Spark failed: OSError"),
+        (trace.PeerLost("oslo", "b", "\ud83d\ude00"), "reason", "\\ud83d\\ude00", "oslo: \\ud83d\\ude00"),
+        (
+            trace.PeerLost("oslo", "b", "\\\udce9\U0001f600"),
+            "reason",
+            "\\\\udce9\U0001f600",
+            "oslo: \\\\udce9\U0001f600",
+        ),
+        (trace.ChannelStalled(CHANNEL, float("nan")), "waited_s", None, None),
+        (trace.ChannelStalled(CHANNEL, float("inf")), "waited_s", None, None),
+    ],
+)
+def test_a_line_is_utf_8_and_json_for_strict_readers(
+    event: trace.Event, field: str, value: object, text: str | None
+) -> None:
+    line = msgspec.json.decode(written(JsonLines(), event).encode())
+    assert (line["event"], line[field]) == (trace.name_of(event), value)
+    assert written(TextLines(), event).encode()
+    if text is not None:
+        assert line["text"] == text
+        assert written(TextLines(), event).endswith(f" {text}\n")
 
 
 def raised(text: str) -> Exception:
