@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import re
 import traceback
 from datetime import UTC, datetime
 
@@ -33,6 +34,9 @@ _IN_JSON = {code: f"\\u{code:04x}" for code in _C1}  # json writes those below 3
 # A byte of a file's name that is no UTF-8: half a character, which neither UTF-8 nor a strict reader of JSON takes.
 _IN_TEXT |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
 _IN_JSON |= {code: f"\\\\u{code:04x}" for code in range(0xD800, 0xE000)}
+
+# Where asyncio's first line begins to show objects: "Exception in callback cb(1)(<Task finished … exception=…>)".
+_REPR = re.compile(r"[(<]| at ")
 
 _TRACE_MARK = "  | "  # before each line of a trace, which so is none of the log
 
@@ -96,7 +100,10 @@ class _Lines(logging.Formatter):
             return event.line() if is_named else f"{event.line()} (for {caller})"
         # Another library's: its first line says what it is about, the next ones hold reprs of all kinds.
         text = record.getMessage()
-        return text if self._logs_sql else text.partition("\n")[0]
+        if self._logs_sql:
+            return text
+        first = text.partition("\n")[0]
+        return _REPR.split(first, maxsplit=1)[0].rstrip() if record.name == "asyncio" else first
 
     def _trace(self, record: logging.LogRecord) -> str:
         if not record.exc_info or record.exc_info[1] is None:

@@ -240,6 +240,27 @@ def test_other_libraries_lines_and_traces_are_objects_too() -> None:
     assert json.loads(written(JsonLines(), "plain\nmore"))["text"] == "plain"
 
 
+@pytest.mark.parametrize(
+    ("logger", "text", "shown"),
+    [
+        (
+            "asyncio",
+            "Exception in callback cb(1)(<Task finishe...secret-4711')>)\nhandle: …",
+            "Exception in callback cb",
+        ),
+        ("asyncio", "Exception in callback <bound method X of X[secret]>()", "Exception in callback"),
+        ("asyncio", "Task exception was never retrieved\nfuture: <Task …>", "Task exception was never retrieved"),
+        ("asyncio", "Fatal error at secret", "Fatal error"),
+        ("py4j", "Error while calling o1(2) at a.b", "Error while calling o1(2) at a.b"),
+    ],
+)
+def test_of_another_library_s_line_no_object_is_shown(logger: str, text: str, shown: str) -> None:
+    record = logging.LogRecord(logger, logging.ERROR, "", 0, text, (), None)
+    assert json.loads(JsonLines().format(record))["text"] == shown
+    assert TextLines().format(record).endswith(f" {logger} {shown}")
+    assert json.loads(JsonLines(logs_sql=True).format(record))["text"] == text
+
+
 def test_whatever_a_member_says_is_an_event() -> None:
     """Loggers are for events and for those who write them down."""
     folder = Path(trace.__file__).parents[1]
