@@ -30,6 +30,13 @@ CONDITION = re.compile(
     r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)",
     re.DOTALL,
 )
+# The same behind nothing but words that Spark, its client and Py4J put before an error: no value can stand there.
+NAMED = re.compile(
+    r"\s*(?:An error occurred while calling [\w.$]+\.\s*: [\w.$]+:)?"
+    r"\s*(?:Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\): [\w.$]+:)?"
+    r"\s*(?:\([\w.$]+\))?\s*\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s"
+)
 # The last line of a Python worker's traceback: skerry.model.errors.PeerError: the member went away
 RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused|Invalid)): (.+)$", re.MULTILINE)
 # Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
@@ -75,7 +82,7 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
 
 def condition_of(error: BaseException) -> str:
     """Spark's name for what went wrong, e.g. DIVIDE_BY_ZERO; "" if it gave none. Never a word of a statement or row."""
-    said = CONDITION.match(_text(error))  # at its start: what stands within may be a value
+    said = NAMED.match(_text(error))
     return _given(error) or (said[1] if said else "")
 
 

@@ -40,6 +40,8 @@ def test_a_wrong_value_is_the_statement_s_fault_wherever_it_was_met(text: str) -
 
 LOOKS_LIKE_ONE = "Cannot cast string '[ACME] 12' to value of Int32 type"
 QUOTED = "[X_Y] The value '[ACME] 12' is wrong. SQLSTATE: 42000\n== SQL ==\nselect '[ACME] 12'"
+CALLED = "An error occurred while calling o12.count.\n: org.apache.spark.SparkException: "
+LOST = ABORTED.partition("[")[0]
 OF_CONNECT = "(org.apache.spark.SparkException) [JOIN_TOO_DEEP] Too deep. SQLSTATE: 54000"
 
 
@@ -58,6 +60,9 @@ OF_CONNECT = "(org.apache.spark.SparkException) [JOIN_TOO_DEEP] Too deep. SQLSTA
         (AnalysisException("\n[PARSE_ERROR] Wrong. SQLSTATE: 42601"), "PARSE_ERROR", "[PARSE_ERROR] Wrong."),
         (AnalysisException(QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
         (PySparkException(f"Task failed: org.x.SparkException: {QUOTED}"), "", "[X_Y] The value '[ACME] 12' is wrong."),
+        (Py4JError(CALLED + LOST + QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
+        (PySparkException(LOST + QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
+        (PySparkException(LOST + LOOKS_LIKE_ONE), "", LOST + LOOKS_LIKE_ONE),
     ],
 )
 def test_a_condition_is_spark_s_name_and_never_a_value(error: Exception, condition: str, message: str) -> None:
