@@ -13,9 +13,10 @@ from skerry.client.arguments import Parameters, planning_options, seconds, state
 from skerry.client.connection import MemberLink
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
-from skerry.client.links import Links, only_reads
+from skerry.client.links import Links
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, Warning, translate
 from skerry.client.polars_driver import tell_polars
+from skerry.client.reads import only_reads
 from skerry.client.rows import RowBuffer, describe
 from skerry.client.status import QueryStatus
 from skerry.model.amounts import counted

@@ -103,6 +103,9 @@ class History:
         )
         kept.info = msgspec.structs.replace(kept.info, state=state, seconds=seconds, links=links)
 
+    def __contains__(self, query: QueryId) -> bool:
+        return query in self._ended
+
     def ended(self, query: QueryId) -> Status:
         kept = self._ended.get(query)
         return kept.status if kept is not None else Status("unknown", 0.0)

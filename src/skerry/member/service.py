@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
 from skerry.member.clientoptions import read_options
-from skerry.member.cursors import Cursors
+from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
@@ -105,6 +105,8 @@ class Service:
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
         options = read_options(statement.options, self._limits)
+        if query in self._history:  # also of those whose ids the cursors have forgotten
+            raise used_before(query)
         self._cursors.open(query, caller.session, clock.now(), options.lease)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))

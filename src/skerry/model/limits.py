@@ -41,6 +41,11 @@ SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to n
 
 UNPAGED_LINES = 200  # of a result on a terminal without a pager
 
+# A client says a lost execute that may change rows again only so long after it first sent it: then its member surely
+# still knows the id. No member forgets ids sooner, not even if it gets the second one late.
+REPEAT_S = 60.0
+MARKER_LEAST_S = 90.0
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 import skerry
-from skerry.client.cursor import CursorCore, PageSize, Phase
-from skerry.client.links import only_reads
+from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
+from skerry.client.reads import only_reads
 from skerry.model.errors import Cancelled, SiteError, SiteStopping
 from skerry.model.ids import QueryId
+from skerry.model.limits import REPEAT_S
 from skerry.model.progress import MemberState
 from skerry.model.results import Page, Schema
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
@@ -338,20 +339,20 @@ def test_a_query_of_another_member_is_asked_about_there() -> None:
 # --- the core --------------------------------------------------------------------------------------
 def test_the_core_attaches_where_its_pages_ended() -> None:
     core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
-    core.execute("q", [], size=SIZE)
-    core.receive(ClientResult(1, Schema((), b""), Page(0, (), 1, False)))
+    core.execute("q", [], size=SIZE, now=0.0)
+    core.receive(ClientResult(1, Schema((), b""), Page(0, (), 1, False)), 0.0)
     core.take()
     core.ask(4, SIZE)
-    core.receive(ClientPage(2, Page(1, (), 1, False)))
+    core.receive(ClientPage(2, Page(1, (), 1, False)), 0.0)
     core.lost(SiteError("gone"))
     assert core.requests == ()
     assert core.ask(9, SIZE) == []  # nothing can be asked without a connection
-    core.receive(ClientPage(2, Page(2, (), 1, False)))  # late, from a buffer: it comes again
-    attach = core.resume()
+    core.receive(ClientPage(2, Page(2, (), 1, False)), 0.0)  # late, from a buffer: it comes again
+    attach = core.resume(0.0)
     assert isinstance(attach, ClientAttach)
     assert attach.page_number == 2
-    assert core.resume() is None
-    core.receive(ClientResult(attach.request, Schema((), b""), Page(2, (), 1, True)))
+    assert core.resume(0.0) is None
+    core.receive(ClientResult(attach.request, Schema((), b""), Page(2, (), 1, True)), 0.0)
     assert core.phase is Phase.ENDED
     assert core.rows_received == 3
 
@@ -363,15 +364,63 @@ def test_the_core_attaches_where_its_pages_ended() -> None:
 )
 def test_an_execute_said_again_is_refused(second: Failure, error: type[Exception]) -> None:
     core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
-    core.execute("q", [], size=SIZE)
+    core.execute("q", [], size=SIZE, now=0.0)
     core.lost(SiteError("gone"))
-    attach = core.resume()
+    attach = core.resume(0.0)
     assert attach is not None
-    (again,) = core.receive(ClientResult(attach.request, error=Failure(103, "not open here")))
+    (again,) = core.receive(ClientResult(attach.request, error=Failure(103, "not open here")), 0.0)
     assert isinstance(again, ClientExecute)
     assert (again.query, again.sql) == (core.query, "q")
-    assert core.receive(ClientResult(again.request, error=second)) == []
+    assert core.receive(ClientResult(again.request, error=second), 0.0) == []
     assert isinstance(core.error, error)
+
+
+CHANGE, READ = "DELETE FROM orders", "SELECT n FROM orders"
+
+
+@pytest.mark.parametrize(("sql", "after_s"), [(CHANGE, REPEAT_S), (READ, 10 * REPEAT_S)], ids=["change", "read"])
+@pytest.mark.parametrize("options", [{}, {DETACH: "1"}], ids=["attached", "detached"])
+def test_an_execute_that_was_lost_is_said_again(sql: str, after_s: float, options: dict[str, str]) -> None:
+    """A change only while its member surely knows the id, if it ever had it; what only reads at any time."""
+    core = lost_execute(sql, options)
+    again = core.resume(7.0 + after_s)
+    if not options:
+        assert isinstance(again, ClientAttach)
+        (again,) = core.receive(ClientResult(again.request, error=Failure(103, "not open here")), 7.0 + after_s)
+    assert isinstance(again, ClientExecute)
+    assert (again.query, again.sql) == (core.query, sql)
+
+
+@pytest.mark.parametrize("options", [{}, {DETACH: "1"}], ids=["attached", "detached"])
+def test_a_change_that_may_have_run_and_been_forgotten_is_not_said_again(options: dict[str, str]) -> None:
+    core = lost_execute(CHANGE, options)
+    late = 7.0 + REPEAT_S + 1
+    attach = core.resume(late)
+    if not options:
+        assert isinstance(attach, ClientAttach)
+        assert core.receive(ClientResult(attach.request, error=Failure(103, "not open here")), late) == []
+    else:
+        assert attach is None
+    assert (core.phase, core.requests, core.ready) == (Phase.FAILED, (), True)
+    assert isinstance(core.error, SiteError)
+    assert "the connection was lost; whether the statement ran is not known" in core.error.message
+    assert ("not open here" in core.error.message) is not bool(options)
+    assert "skerry ps" in core.error.suggestion
+
+
+def test_an_attach_that_waited_long_is_not_followed_by_a_change() -> None:
+    core = lost_execute(CHANGE, {})
+    attach = core.resume(8.0)
+    assert attach is not None
+    assert core.receive(ClientResult(attach.request, error=Failure(103, "gone")), 8.0 + REPEAT_S) == []
+    assert core.phase is Phase.FAILED
+
+
+def lost_execute(sql: str, options: dict[str, str]) -> CursorCore:
+    core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
+    core.execute(sql, [], size=SIZE, options=options, now=7.0)
+    core.lost(SiteError("gone"))
+    return core
 
 
 def test_a_schema_that_changes_between_connections_is_the_members_fault() -> None:
