@@ -12,6 +12,7 @@ from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
 from skerry.member.requests import Answer, CountAnswer, Status
+from skerry.member.result import Counted
 from skerry.model.amounts import counted
 from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
@@ -30,8 +31,9 @@ class ClientCursor:
         self.started_at = clock.now()
         self.initiated: Initiated | None = None
         self.plan = ""
-        # For whoever attaches: what a statement was answered with whose client may be gone, and every count.
-        self.answer: Answer | None = None
+        self.answer: Answer | None = None  # for whoever attaches, of a statement whose client may be gone
+        self.counted: Counted | None = None  # what a statement ends in that gives no rows
+        self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
         self.is_closed = False
@@ -45,8 +47,10 @@ class ClientCursor:
 
     @property
     def count(self) -> CountAnswer | None:
-        """The count that the query ended in."""
-        return self.answer if isinstance(self.answer, CountAnswer) else None
+        """The count that the query ended in, as soon as it is made: its cursor may end before anybody is told."""
+        if self.counted is None or not self.counted.is_made:
+            return None
+        return CountAnswer(self.counted.rows, self.warnings)
 
     @property
     def state(self) -> str:

@@ -78,7 +78,8 @@ class Runs:
                 reach("columns known")
                 page = await initiated.page(0, *page_bounds(statement.size, self._planner.limits))
                 return RowsAnswer(schema, page, warnings=planned.warnings)
-            case Counted():
+            case Counted() as counted:
+                cursor.counted, cursor.warnings = counted, planned.warnings
                 return CountAnswer(await initiated.count(), planned.warnings)
             case never:
                 assert_never(never)

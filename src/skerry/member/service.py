@@ -258,17 +258,15 @@ class Service:
             raise
         if cursor.initiated is None:
             trace.emit(trace.QueryAnswered(statement.query))
-        if isinstance(answer, CountAnswer):
-            cursor.answer = answer
         self._given(statement.query, is_last=answer.is_last)
         return answer
 
     async def _again(self, cursor: ClientCursor, request: GivePage) -> Answer:
         """What somebody gets who attaches: the page that he wants, or the one answer that there is."""
         initiated, query = cursor.initiated, request.query
-        if cursor.answer is not None and (initiated is None or cursor.count is not None):
-            return cursor.answer
         if initiated is None:
+            if cursor.answer is not None:
+                return cursor.answer
             raise UserError(f"query {query} is still being planned; try again shortly")
         match initiated.result:
             case Result():
@@ -277,7 +275,7 @@ class Service:
                 page = await initiated.page(request.number, *page_bounds(request.size, self._limits))
                 return RowsAnswer(schema, page)
             case Counted():
-                return CountAnswer(await initiated.count())
+                return CountAnswer(await initiated.count(), cursor.warnings)
             case never:
                 assert_never(never)
 

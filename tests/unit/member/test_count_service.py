@@ -93,3 +93,39 @@ def test_an_id_that_the_history_knows_is_refused_though_the_cursors_forgot_it() 
             await again
 
     with_member(test, Limits(marker_s=0.0))
+
+
+@pytest.mark.parametrize("end", ["close", "cancel", "lost"])
+def test_a_count_that_is_made_is_kept_though_its_cursor_ends_before_it_is_told(end: str) -> None:
+    async def test(world: World) -> None:
+        task = await world.begin()
+        world.count(3)
+        match end:
+            case "close":
+                world.service.close(ANN, QUERY)
+            case "cancel":
+                world.service.cancel(BOB, QUERY)
+            case _:
+                world.service.gone(ANN, is_goodbye=False)
+        assert world.service.status(BOB, QUERY).state == "done"
+        assert await world.attached() == CountAnswer(3, (WARNING,))
+        assert await task == CountAnswer(3, (WARNING,))
+
+    with_member(test)
+
+
+def test_a_count_that_somebody_else_attached_to_is_kept() -> None:
+    """Whoever executed it is gone, and nobody but the one that attached waits for the count."""
+
+    async def test(world: World) -> None:
+        task = await world.begin()
+        attached = asyncio.ensure_future(world.attached())
+        await asyncio.sleep(0)
+        task.cancel()
+        world.service.gone(ANN, is_goodbye=False)
+        await asyncio.sleep(0)
+        world.count(3)
+        assert await attached == CountAnswer(3, (WARNING,))
+        assert await world.attached() == CountAnswer(3, (WARNING,))
+
+    with_member(test)
