@@ -46,6 +46,11 @@ class ClientCursor:
         return self.initiated.result.is_made and self.initiated.core.error is None
 
     @property
+    def has_no_rows(self) -> bool:
+        """A count comes of it, also while it runs."""
+        return self.initiated is not None and isinstance(self.initiated.result, Counted)
+
+    @property
     def count(self) -> CountAnswer | None:
         """The count that the query ended in, as soon as it is made: its cursor may end before anybody is told."""
         if self.counted is None or not self.counted.is_made:

@@ -160,8 +160,10 @@ class Service:
     async def fetch(self, caller: Caller, request: GivePage) -> Page:
         """Pages are given in turn, each again until the caller says that it has arrived."""
         cursor = self._open.get(request.query)
-        if cursor is not None and cursor.count is not None:  # a mistake of the caller's, not the query's end
-            raise UserError(f"query {request.query} has changed {counted(cursor.count.rows)}, and has none to fetch")
+        if cursor is not None and cursor.has_no_rows:  # a mistake of the caller's, not the query's end
+            count = cursor.count
+            did = f"has changed {counted(count.rows)}" if count is not None else "ends in a count of rows"
+            raise UserError(f"query {request.query} {did}, and has none to fetch")
         try:
             self._check_home(request.query)
             if cursor is None or cursor.initiated is None:

@@ -129,3 +129,19 @@ def test_a_count_that_somebody_else_attached_to_is_kept() -> None:
         assert await world.attached() == CountAnswer(3, (WARNING,))
 
     with_member(test)
+
+
+@pytest.mark.parametrize("options", [{}, {"resume_s": "60"}, {"detach": "1"}], ids=["plain", "resume_s", "detach"])
+def test_a_stray_fetch_does_not_end_a_count(options: dict[str, str]) -> None:
+    async def test(world: World) -> None:
+        task = await world.begin(**options)
+        while QUERY not in world.member.initiated:
+            await asyncio.sleep(0)
+        with pytest.raises(UserError, match="ends in a count of rows, and has none to fetch"):
+            await world.service.fetch(BOB, GivePage(QUERY, 0))
+        assert world.service.status(BOB, QUERY).state == "running"
+        world.count(3)
+        assert await task in (None, CountAnswer(3, (WARNING,)))
+        assert await world.attached() == CountAnswer(3, (WARNING,))
+
+    with_member(test)
