@@ -66,6 +66,7 @@ class Runs:
             except StaleSchema as error:
                 if not _may_run_again(planned):
                     raise
+                cursor.initiated = None  # that attempt is over; whatever comes of the next is told anew
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")

@@ -1,4 +1,4 @@
-"""Queries that end in a count, at the service: no id runs twice, no count is lost, no stray request ends one."""
+"""Queries at the service, above all counts: no id runs twice, no count is lost, no stray request ends one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from skerry.member.initiator import Initiated
 from skerry.member.planning import Planned, Planner, Understood
 from skerry.member.requests import Answer, CountAnswer, GivePage, RunStatement
 from skerry.member.server import Member
+from skerry.model import trace
 from skerry.model.caller import Caller
-from skerry.model.errors import Cancelled, UserError
+from skerry.model.errors import Cancelled, SqlError, StaleSchema, UserError
 from skerry.model.fragment import Count
 from skerry.model.limits import Limits
-from skerry.wire.messages import FragmentDone, Receipt, Started
+from skerry.wire.messages import Cancel, Failure, FragmentDone, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
 
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}")
@@ -30,16 +31,17 @@ SQL = "DELETE FROM orders"
 
 
 class World:
-    """A member whose every statement is the same change at tromso."""
+    """A member whose every statement is the same change at tromso, or as the test says."""
 
     def __init__(self, limits: Limits) -> None:
         self.member = Member(msgspec.structs.replace(CONFIG, limits=limits), "oslo", None, plan=self._plan)
         self.service = self.member.service
         self.planned = 0
+        self.understand: Callable[[int], Understood] = lambda _planned: Planned(COUNTS, {}, (WARNING,))
 
     async def _plan(self, planner: Planner, statement: RunStatement) -> Understood:
         self.planned += 1
-        return Planned(COUNTS, {}, (WARNING,))
+        return self.understand(self.planned)
 
     async def begin(self, **options: str) -> asyncio.Task[Answer | None]:
         statement = RunStatement(QUERY, SQL, options=options)
@@ -143,5 +145,29 @@ def test_a_stray_fetch_does_not_end_a_count(options: dict[str, str]) -> None:
         world.count(3)
         assert await task in (None, CountAnswer(3, (WARNING,)))
         assert await world.attached() == CountAnswer(3, (WARNING,))
+
+    with_member(test)
+
+
+def test_a_query_that_cannot_be_planned_again_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[trace.Event] = []
+    monkeypatch.setattr(trace, "listeners", [heard.append])
+
+    def understand(planned: int) -> Understood:
+        if planned > 1:
+            raise SqlError("no column amount")
+        return Planned(ROWS, {})
+
+    async def test(world: World) -> None:
+        world.understand = understand
+        task = await world.begin()
+        stale = Failure(StaleSchema.code, "the columns of t have changed", "tromso")
+        world.initiated.receive("tromso", Cancel(QUERY, "tromso", stale))
+        await world.let_go()
+        with pytest.raises(SqlError, match="no column amount"):
+            await task
+        told = [type(event).__name__ for event in heard]
+        assert told.index("QueryReplanned") < told.index("QueryRefused")
+        assert world.service.status(BOB, QUERY).state == "failed"
 
     with_member(test)
