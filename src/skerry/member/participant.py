@@ -36,7 +36,7 @@ from skerry.member.running import (
     stop_jobs,
     wait_for_inputs,
 )
-from skerry.member.stores import DirectStore, LaneStore
+from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
 from skerry.model.errors import InternalError, SkerryError
@@ -254,14 +254,16 @@ class Participant:
         self._spools.append(spool)
         return spool
 
-    def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> DirectStore | LaneStore:
+    def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> RowStore:
         """Rows leave as they come, unless an order must be made of them or Spark may run a task twice."""
+        assert self.core.plan is not None
+        if not self.core.plan.is_read(fragment.output):
+            return NoStore()
         if keeps_lanes:
             name = f"query {self.query} fragment {fragment.id}"
             store = LaneStore(self._held.budget, self._around.resources.directory, name)
             self._lane_stores.append(store)
             return store
-        assert self.core.plan is not None
         # An edge that Spark reads never makes its senders wait, wherever it goes (D7).
         is_result = self.core.plan.is_result(fragment.output)
         return DirectStore(self._spool(fragment, "rows", gives_way=is_result), waits=is_result)
@@ -290,16 +292,20 @@ class Participant:
             assert running.intake is not None
             winners = running.intake.settle(result.sink_rows)
             running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
-            if isinstance(running.store, DirectStore):
-                running.store.spool.finish()
-            else:
-                for loser in running.intake.losers:
-                    running.store.drop(loser)
-                lanes = [running.store.lanes[winner] for winner in winners]
-                merged = self._spool(fragment, "merged")
-                self._send_rows(
-                    running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
-                )
+            match running.store:
+                case DirectStore(spool=spool):
+                    spool.finish()
+                case LaneStore() as store:
+                    for loser in running.intake.losers:
+                        store.drop(loser)
+                    lanes = [store.lanes[winner] for winner in winners]
+                    merged = self._spool(fragment, "merged")
+                    merged_rows = await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
+                    self._send_rows(running, merged_rows)
+                case NoStore():
+                    self.do(self.core.output_taken(fragment.id))
+                case never:
+                    assert_never(never)
         self._done(running)
 
     def _done(self, running: Running) -> None:

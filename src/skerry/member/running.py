@@ -18,7 +18,7 @@ from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import partitions_for
 from skerry.member.outgoing import Outgoing
 from skerry.member.resources import Held, Resources, Wakeup, Workers
-from skerry.member.stores import DirectStore, LaneStore
+from skerry.member.stores import DirectStore, RowStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
@@ -66,7 +66,7 @@ class Running:
         self.rows = 0
         self.size_bytes = 0
         self.intake: Intake | None = None
-        self.store: DirectStore | LaneStore | None = None
+        self.store: RowStore | None = None
         self.tag = ""
         self.in_spark = False
         self.is_stopped = False  # its receiver has enough
