@@ -26,11 +26,11 @@ from skerry.member.running import (
     edge_inputs,
     learn,
     left_of,
-    links_of,
     make_job,
     named,
     no_room_for_result,
     nothing_leaves,
+    progress_of,
     read_too_slowly,
     snapshots,
     stop_jobs,
@@ -43,7 +43,6 @@ from skerry.model.errors import InternalError, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
-from skerry.model.progress import FragmentProgress
 from skerry.model.results import Schema
 from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
@@ -109,16 +108,7 @@ class Participant:
         self.do(self.core.failed(error))
 
     def progress(self) -> Progress:
-        fragments = []
-        for number, running in self._fragments.items():
-            if running.intake is not None and running.state == "running":
-                running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
-            fragments.append(
-                FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
-            )
-        me = self._around.identity.member
-        memory = self._around.resources.memory(self.query, me)
-        return Progress(self.query, me, tuple(fragments), links_of(me, self._leaving), memory)
+        return progress_of(self.query, self._fragments, self._leaving, self._around)
 
     def peer_back(self, peer: str, heard_at: float) -> None:
         """The control connection to a peer is there again: rows for it need not wait for their next dial."""

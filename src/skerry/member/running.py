@@ -26,12 +26,12 @@ from skerry.model.errors import Overloaded, SkerryError, StaleSchema, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
-from skerry.model.progress import LinkBytes
+from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, Message
+from skerry.wire.messages import Execute, Message, Progress
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 
@@ -181,6 +181,21 @@ def links_of(member: str, channels: Iterable[ChannelOut]) -> tuple[LinkBytes, ..
             so_far.stalled_s + channel.stalled_s,
         )
     return tuple(sent.values())
+
+
+def progress_of(
+    query: QueryId, fragments: Mapping[int, Running], leaving: Iterable[ChannelOut], around: Surroundings
+) -> Progress:
+    """How far the member is, for the query's initiator."""
+    me = around.identity.member
+    for running in fragments.values():
+        if running.intake is not None and running.state == "running":
+            running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
+    told = [
+        FragmentProgress(number, me, running.state, running.rows, running.size_bytes)
+        for number, running in fragments.items()
+    ]
+    return Progress(query, me, tuple(told), links_of(me, leaving), around.resources.memory(query, me))
 
 
 def learn(fragment: SparkFragment, tables: Mapping[str, TableFiles], result: JobResult, local: LocalTables) -> None:
