@@ -315,6 +315,8 @@ class Cursor:
             options=options,
         )
         self._describe(core)
+        if core.used_schema is not None:  # only here: a USE that is attached to is another connection's
+            connection.schema_name = core.used_schema
 
     def _describe(self, core: CursorCore) -> None:
         if core.schema is not None:
@@ -324,8 +326,6 @@ class Cursor:
                 raise PeerError(f"query {core.query}: {len(self.description)} columns, {len(self._schema)} in Arrow")
         self._count = core.update_count
         self.messages = [(Warning, Warning(text)) for text in core.warnings]
-        if core.used_schema is not None:
-            self.connection.schema_name = core.used_schema
 
     def _take(self, rows_max: int, ahead: int) -> list[Row]:
         self._check_rows()

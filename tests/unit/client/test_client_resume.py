@@ -290,6 +290,25 @@ def test_what_use_said_goes_with_every_statement_wherever_it_runs(options: dict[
         assert {each.schema_name for each in asked if each.sql == "SELECT n"} == {"tromso"}
 
 
+def test_a_use_that_is_attached_to_changes_no_connection() -> None:
+    """Somebody else's USE, or an own one that was detached: its rows are read, its schema is not taken over."""
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientAttach):
+            page = page_of(NUMBERS, 0, is_last=True)
+            peer.send(ClientResult(message.request, schema_of(NUMBERS), page, schema_name="tromso"))
+        else:
+            answers(peer, message)
+
+    answers = Uses({"SELECT n": NUMBERS})
+    with member_with(script) as member, skerry.connect(member.url) as connection:
+        connection.cursor().execute("USE bergen")
+        assert connection.attach(QueryId("oslo", "0" * 32)).fetchall() == EVERY
+        assert connection.schema_name == "bergen"
+        assert connection.cursor().execute("SELECT n").fetchall() == EVERY
+        assert member.of(ClientExecute)[-1].schema_name == "bergen"
+
+
 @pytest.mark.parametrize(
     ("sql", "reads"),
     [
