@@ -141,7 +141,7 @@ class Runs:
 
 
 def _may_run_again(planned: Planned | Tried) -> bool:
-    """What only reads may. Of what changes rows a part may be done, at a site whose columns were as planned."""
+    """Only reads may run again: a change may be half done at a site."""
     plan = planned.planned.plan if isinstance(planned, Tried) else planned.plan
     return isinstance(plan.ends_in, Rows)
 

@@ -264,7 +264,7 @@ class Service:
         return answer
 
     async def _again(self, cursor: ClientCursor, request: GivePage) -> Answer:
-        """What somebody gets who attaches: the page that he wants, or the one answer that there is."""
+        """The answer to an attach: the page that was asked for, or the one answer that there is."""
         initiated, query = cursor.initiated, request.query
         if initiated is None:
             if cursor.answer is not None:
@@ -295,7 +295,7 @@ class Service:
             cursor.begun.set()
 
     def _given(self, query: QueryId, *, is_last: bool) -> None:
-        """What is last closes its cursor, unless it may have to be given again to a client that comes back."""
+        """The last page, or the count, closes its cursor, unless a client that comes back may need it again."""
         if not is_last or self._cursors.keeps(query):
             return
         cursor = self._open.pop(query, None)
