@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import skerry
+from skerry.client import clock
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.reads import only_reads
 from skerry.model.errors import Cancelled, SiteError, SiteStopping
@@ -110,6 +111,29 @@ def test_a_detached_execute_that_was_lost_is_said_again() -> None:
             cursor = connection.cursor().execute("numbers", detach=True)
             assert connection.attach(cursor.query_id).fetchall() == EVERY
             assert len({execute.query for execute in member.of(ClientExecute)}) == 1
+
+
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_change_that_was_lost_while_the_client_slept_is_not_said_again(
+    monkeypatch: pytest.MonkeyPatch, detach: bool
+) -> None:
+    slept_s = [0.0]
+    monkeypatch.setattr(clock, "now", lambda: slept_s[0])
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientExecute):
+            slept_s[0] = 1000.0
+            peer.reset()
+        else:
+            answers(peer, message)
+
+    answers = Answers({"change": 3})
+    with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
+        with pytest.raises(skerry.OperationalError, match="whether the statement ran is not known") as raised:
+            connection.cursor().execute("change", detach=detach)
+        assert raised.value.member == "oslo"
+        assert connection.members()  # the connection itself goes on
+        assert len(member.of(ClientExecute)) == 1
 
 
 def test_an_idle_cursor_is_attached_while_nobody_fetches() -> None:
@@ -402,7 +426,7 @@ CHANGE, READ = "DELETE FROM orders", "SELECT n FROM orders"
 def test_an_execute_that_was_lost_is_said_again(sql: str, after_s: float, options: dict[str, str]) -> None:
     """A change only while its member surely knows the id, if it ever had it; what only reads at any time."""
     core = lost_execute(sql, options)
-    again = core.resume(7.0 + after_s)
+    again: Message | None = core.resume(7.0 + after_s)
     if not options:
         assert isinstance(again, ClientAttach)
         (again,) = core.receive(ClientResult(again.request, error=Failure(103, "not open here")), 7.0 + after_s)
