@@ -8,7 +8,7 @@ import msgspec
 
 from skerry.model.columns import difference
 from skerry.model.config import Config, MemberConfig
-from skerry.model.errors import PeerError, SiteError, UserError
+from skerry.model.errors import PeerError, SiteError, UserError, quoting
 from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column, TablePart
@@ -190,5 +190,7 @@ class Catalog:
         if reason is None and table.lower() in site.parts:
             return site.parts[table.lower()]
         prefix = f"site {name}: table {spelled}: "
-        reason = reason or f"the site does not know it (has it the same configuration? see members.{name}.tables)"
-        raise SiteError(prefix + reason.removeprefix(prefix), member=name)
+        if reason:  # in the words of its Spark, maybe: nobody says over the wire whose they are
+            raise quoting(SiteError(prefix + reason.removeprefix(prefix), member=name))
+        unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
+        raise SiteError(prefix + unknown, member=name)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from skerry.catalog.listing import Listing, ListingError
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError
+from skerry.model.errors import SiteError, quoting
 from skerry.model.limits import Limits
 
 _HEADER_BYTES = 64 * 1024  # a longer one is not looked at
@@ -46,7 +46,7 @@ def separator_of(options: Mapping[str, str]) -> str:
 def check_headers(table: TableConfig, listing: Listing, is_sail: bool = False) -> None:
     """ListingError when the headers differ; what has no plain header is not looked at."""
     if how := header_difference(table, listing, is_sail):
-        raise ListingError(table, how)
+        raise quoting(ListingError(table, how))  # a file without a header has a record there
 
 
 def header_difference(table: TableConfig, listing: Listing, is_sail: bool = False) -> str:

@@ -5,10 +5,13 @@ Members that `up` starts write JSON lines (member/loglines.py), so that nobody h
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 import threading
 from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime
 from enum import Enum
 
@@ -55,6 +58,8 @@ _LEAST = {Phase.STARTING: logging.WARNING, Phase.UP: logging.WARNING, Phase.STOP
 
 def set_up_log(member: str, *, is_debug: bool = False, is_json: bool = False, logs_sql: bool = False) -> None:
     """The log of a member's process: one record a line, to standard error. Other libraries may warn in it."""
+    if isinstance(sys.stderr, io.TextIOWrapper):  # whatever the locale says: `up` reads UTF-8
+        sys.stderr.reconfigure(encoding="utf-8", errors="backslashreplace")
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines(member, logs_sql=logs_sql) if is_json else TextLines(logs_sql=logs_sql))
     ours, others = logging.getLogger("skerry"), logging.getLogger()
@@ -73,11 +78,22 @@ def _thread_failed(failed: threading.ExceptHookArgs) -> None:
 
 
 def read_line(raw: bytes) -> Line:
-    """A line that a member's process wrote with `is_json`."""
+    """A line that a member's process wrote with `is_json`; bytes that are no UTF-8 make no record less."""
+    text = raw.decode(errors="replace").rstrip()
     try:
-        return msgspec.structs.replace(msgspec.json.decode(raw, type=Record), raw=raw.decode().rstrip())
-    except msgspec.MsgspecError:
-        return raw.decode(errors="replace").rstrip()
+        return msgspec.structs.replace(msgspec.json.decode(text, type=Record), raw=text)
+    except (msgspec.MsgspecError, RecursionError):
+        return text
+
+
+def take_lines(raws: Iterable[bytes], on_line: Callable[[Line], None]) -> None:
+    """To the end, whatever a line does to whoever takes it: a member stops at a pipe that nobody empties."""
+    for raw in raws:
+        try:
+            on_line(read_line(raw))
+        except Exception as error:
+            with suppress(Exception):
+                on_line(f"a line of {len(raw)} bytes could not be shown ({type(error).__name__})")
 
 
 def line_text(member: str, width: int, line: Line) -> str:

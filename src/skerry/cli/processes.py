@@ -7,13 +7,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 import click
 
-from skerry.cli.logs import Line, read_line
+from skerry.cli.logs import Line, take_lines
 from skerry.cli.screen import Screen, Seen, engine_of
 from skerry.model.config import Config, MemberConfig
 from skerry.model.limits import LAST_LINES
@@ -116,8 +117,7 @@ class MemberProcess:
 
     def _read_log(self) -> None:
         assert self.process.stderr is not None
-        for raw in self.process.stderr:
-            self._on_line(self.name, read_line(raw))
+        take_lines(self.process.stderr, partial(self._on_line, self.name))
 
 
 class Members:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable
 
 from skerry.model import trace
@@ -22,13 +21,17 @@ class Background:
                 await work
             except SkerryError as error:
                 trace.emit(trace.WorkGivenUp(what, trace.cause_of(error)))
+            except Exception as error:
+                trace.emit(trace.WorkFailed(what), error)
 
         task = asyncio.ensure_future(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def stop(self) -> None:
-        for task in list(self._tasks):
+        """Whatever the work ends with is not raised here: its member has more to stop."""
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        if tasks:
+            await asyncio.wait(tasks)

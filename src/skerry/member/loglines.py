@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
+import re
 import traceback
 from datetime import UTC, datetime
 
@@ -29,6 +31,12 @@ _C1 = (*range(0x7F, 0xA0), 0x2028, 0x2029)
 _IN_TEXT = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t"}
 _IN_TEXT |= {ord("\n"): "\\n", ord("\r"): "\\r", **{code: f"\\u{code:04x}" for code in _C1}}
 _IN_JSON = {code: f"\\u{code:04x}" for code in _C1}  # json writes those below 32 so
+# A byte of a file's name that is no UTF-8: half a character, which neither UTF-8 nor a strict reader of JSON takes.
+_IN_TEXT |= {code: f"\\u{code:04x}" for code in range(0xD800, 0xE000)}
+_IN_JSON |= {code: f"\\\\u{code:04x}" for code in range(0xD800, 0xE000)}
+
+# Where asyncio's first line begins to show objects: "Exception in callback cb(1)(<Task finished … exception=…>)".
+_REPR = re.compile(r"[(<]| at ")
 
 _TRACE_MARK = "  | "  # before each line of a trace, which so is none of the log
 
@@ -92,7 +100,10 @@ class _Lines(logging.Formatter):
             return event.line() if is_named else f"{event.line()} (for {caller})"
         # Another library's: its first line says what it is about, the next ones hold reprs of all kinds.
         text = record.getMessage()
-        return text if self._logs_sql else text.partition("\n")[0]
+        if self._logs_sql:
+            return text
+        first = text.partition("\n")[0]
+        return _REPR.split(first, maxsplit=1)[0].rstrip() if record.name == "asyncio" else first
 
     def _trace(self, record: logging.LogRecord) -> str:
         if not record.exc_info or record.exc_info[1] is None:
@@ -128,7 +139,7 @@ class JsonLines(_Lines):
             "member": self._member,
             "layer": record.name.removeprefix("skerry."),
             "event": name_of(event) if event is not None else "note",
-            **(fields_of(event) if event is not None else {}),
+            **({name: _number(value) for name, value in fields_of(event).items()} if event is not None else {}),
         }
         if caller:
             line["caller"] = caller
@@ -141,6 +152,11 @@ class JsonLines(_Lines):
 def record_of(event: Event) -> logging.LogRecord:
     """For whoever writes lines without a logger."""
     return logging.LogRecord(f"skerry.{event.layer}", event.level, "", 0, event, (), None)
+
+
+def _number(value: object) -> object:
+    """JSON has no NaN and no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _discreet_trace(error: BaseException) -> str:

@@ -106,7 +106,8 @@ class LocalTables:
                     broken[name] = reason
                     if self._broken.get(name) != reason:  # every member asks, and asks again
                         self._broken[name] = reason
-                        trace.emit(trace.TableBroken(name, reason))
+                        cause = msgspec.structs.replace(trace.cause_of(answer), text=reason)
+                        trace.emit(trace.TableBroken(name, cause))
                 case BaseException():
                     raise answer
         return tuple(parts), broken

@@ -24,11 +24,13 @@ class SkerryError(Exception):
     """`message` says what happened, where, and what to do; `member` says who noticed.
 
     `may_quote`: the message may hold a statement or values, which a log may not (`log_sql`). `place`: in the statement.
+    `condition`: Spark's name for it.
     """
 
     code: ClassVar[int] = 1
     may_quote: bool = True
     place: str = ""
+    condition: str = ""
 
     def __init__(self, message: str, *, member: str = "", suggestion: str = "") -> None:
         super().__init__(message)

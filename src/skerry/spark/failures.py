@@ -23,8 +23,20 @@ except ImportError:
 # What talking to a Spark can raise; the last ones when its process is gone.
 SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
 
-# [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012
-CONDITION = re.compile(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)", re.DOTALL)
+# [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012. It stands where a message begins, an exception's or, after
+# its class, that of one within: a value may look like it anywhere else.
+CONDITION = re.compile(
+    r"(?:\A|\A\([\w.$]+\)|(?:Exception|Error):)\s*"
+    r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s+(.*?)(?:\s*SQLSTATE: (\w{5})|\n\n|$)",
+    re.DOTALL,
+)
+# The same behind nothing but words that Spark, its client and Py4J put before an error: no value can stand there.
+NAMED = re.compile(
+    r"\s*(?:An error occurred while calling [\w.$]+\.\s*: [\w.$]+:)?"
+    r"\s*(?:Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\): [\w.$]+:)?"
+    r"\s*(?:\([\w.$]+\))?\s*\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]\s"
+)
 # The last line of a Python worker's traceback: skerry.model.errors.PeerError: the member went away
 RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused|Invalid)): (.+)$", re.MULTILINE)
 # Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
@@ -44,7 +56,8 @@ STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|inv
 def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
     """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
 
-    `what` names a table when no statement is involved: then the fault is the site's, and no value is in its words.
+    `what` names a table when no statement is involved: then the fault is the site's. A record that is not as it should
+    be stands in Spark's words all the same.
     """
     if isinstance(error, SkerryError):
         return error
@@ -54,7 +67,9 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
     condition, sentence, state = _condition(error, text)
     message = _clean(f"[{condition}] {sentence}" if condition else sentence, names)
     if what:
-        return SiteError(f"{what}: {message}")
+        unread = quoting(SiteError(f"{what}: {message}"))
+        unread.condition = condition_of(error)
+        return unread
     if _is_statements_fault(error, condition, state):
         return SqlError(message)
     if "OutOfMemoryError" in text:
@@ -66,8 +81,9 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
 
 
 def condition_of(error: BaseException) -> str:
-    """Spark's name for what went wrong, e.g. DIVIDE_BY_ZERO; "" if it gave none."""
-    return _condition(error, _text(error))[0]
+    """Spark's name for what went wrong, e.g. DIVIDE_BY_ZERO; "" if it gave none. Never a word of a statement or row."""
+    said = NAMED.match(_text(error))
+    return _given(error) or (said[1] if said else "")
 
 
 def silence_spark() -> None:
@@ -87,7 +103,7 @@ def _text(error: BaseException) -> str:
         return details[1] if details else str(error)
     if isinstance(error, PySparkException):
         # str() of a captured exception appends the JVM's trace; the message alone does not.
-        return str(error.getMessage() or error)
+        return str(error.getMessage() or error).removeprefix("[None] ")  # PySpark writes it where it has no condition
     try:
         return str(error) or type(error).__name__
     except Exception:  # py4j asks the JVM for the text, which may be gone
@@ -101,6 +117,16 @@ def _condition(error: BaseException, text: str) -> tuple[str, str, str]:
         match = matches[-1]
         return match[1], _sentences(match[2]), match[3] or _state(error)
     return "", _sentences(text), _state(error)
+
+
+def _given(error: BaseException) -> str:
+    """The condition that comes apart from the text."""
+    if not isinstance(error, PySparkException):
+        return ""
+    try:
+        return error.getCondition() or ""
+    except Exception:  # py4j asks the JVM for it, which may be gone
+        return ""
 
 
 def _state(error: BaseException) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from skerry.model.errors import SiteError
 from skerry.model.table import Column
+from skerry.model.trace import TableBroken, cause_of
 from skerry.spark.engine import Engine
 from tests.integration.spark.harness import Site, files
 
@@ -110,3 +111,23 @@ def test_a_file_that_is_gone_or_broken_is_the_site_s_fault(engine: Engine, tmp_p
                 await site.collect("SELECT k FROM leaf", tables={"leaf": table})
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("columns", "condition"),
+    [
+        ((Column("k", "bigint"),), "FAILED_READ_FILE.NO_HINT"),
+        ((), "MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION"),
+    ],
+)
+def test_a_record_that_makes_a_table_unreadable_is_for_whoever_asks_and_not_for_the_log(
+    engine: Engine, request: pytest.FixtureRequest, tmp_path: Path, columns: tuple[Column, ...], condition: str
+) -> None:
+    path = tmp_path / "a.json"
+    path.write_text('{"k": 1}\n{4711, secret\n')
+    table = files(tmp_path, "strict", path, columns=columns, format="json", options={"mode": "FAILFAST"})
+    with pytest.raises(SiteError, match="table strict: ") as caught:
+        engine.count_rows(table)
+    logged = str(TableBroken("strict", cause_of(caught.value)))
+    is_sail = "sail" in request.node.callspec.id  # which has no names for errors
+    assert logged == "table strict: SiteError (code 300)" + ("" if is_sail else f" [{condition}]")

@@ -126,6 +126,7 @@ def test_a_broken_table_says_why(catalog: Catalog, prefix: str) -> None:
     with pytest.raises(SiteError) as caught:
         catalog.lookup(("orders",))
     assert caught.value.message == f"site Oslo: table orders: {reason}"
+    assert caught.value.may_quote  # another site's reason may be in the words of its Spark
 
 
 def test_a_table_that_the_site_does_not_know(catalog: Catalog) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
@@ -11,7 +13,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from skerry.cli.logs import Held, Phase, Record, is_shown, line_text, read_line, set_up_log
+from skerry.cli.logs import Held, Phase, Record, is_shown, line_text, read_line, set_up_log, take_lines
 from skerry.model.limits import HELD_LINES
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 250_000, UTC)
@@ -74,6 +76,54 @@ def test_text_is_for_people_and_debug_says_more(written: pytest.CaptureFixture[s
 @pytest.mark.parametrize("raw", [b"26/11/16 WARN NativeCodeLoader: no\n", b'{"at": 1}\n', b"\xff\n", b"\n"])
 def test_what_a_member_did_not_log_is_taken_as_it_is(raw: bytes) -> None:
     assert read_line(raw) == raw.decode(errors="replace").rstrip()
+
+
+RECORD = b'{"time": "%b", "level": "error", "text": "caf%b is gone"}\n'
+TIME = b"2026-01-02T03:04:05.250+00:00"
+
+
+def test_a_record_stays_one_whatever_its_bytes() -> None:
+    record = read_line(RECORD % (TIME, b"\xe9"))
+    assert isinstance(record, Record)
+    assert (record.level, record.text) == ("error", "caf\ufffd is gone")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        RECORD % (TIME, b"\xe9"),
+        b"\xe9\n",
+        b'{"x": ' + b"[" * 100_000 + b"\n",
+        RECORD % (b"0001-01-01T00:00:00+14:00", b""),  # no clock has that time
+        b"\x00\n",
+        b'{"time": 1e999}\n',
+    ],
+)
+def test_no_line_ends_the_reading(raw: bytes) -> None:
+    """Nobody else would empty the pipe, and the member would stop when it is full."""
+    shown: list[str] = []
+    take_lines([raw, b"later\n"], lambda line: shown.append(line_text("oslo", 4, line)))
+    assert len(shown) == 2
+    assert shown[1] == "oslo  later"
+
+
+def test_whoever_cannot_show_a_line_gets_the_next() -> None:
+    taken: list[str] = []
+
+    def take(line: object) -> None:
+        taken.append(str(line))
+        raise ValueError("no")
+
+    take_lines([b"a\n", b"b\n"], take)
+    assert taken == ["a", "a line of 2 bytes could not be shown (ValueError)", "b", taken[1]]
+
+
+def test_the_log_is_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch, written: object) -> None:
+    out = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(out, encoding="latin-1", errors="strict"))
+    set_up_log("oslo")
+    logging.getLogger("skerry.wire").info("bergen→caf\xe9 \udce9")
+    assert "bergen→café \\udce9\n" in out.getvalue().decode()
 
 
 def test_every_line_names_its_member() -> None:

@@ -8,6 +8,7 @@ from click.testing import CliRunner
 
 from skerry.cli.main import main
 from skerry.cli.target import VARIABLE, read_url, read_url_and, read_url_and_maybe
+from skerry.client.url import parse_url
 
 KNOWN = "skerry://known.example"
 
@@ -39,6 +40,21 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_the_first_word_is_a_url_or_the_variable_is(words: tuple[str, ...], target: tuple[str, str | None]) -> None:
     assert read_url_and_maybe("STATEMENT", words) == target
+
+
+@pytest.mark.parametrize(
+    "place", ["10.0.0.1:7101", "10.0.0.1:7101/oslo", "a.example:1", "[::1]:7100", "localhost:7100/"]
+)
+def test_a_place_without_a_scheme_is_taken_as_a_word_and_as_the_variable(
+    monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    assert parse_url(place)
+    monkeypatch.setenv(VARIABLE, place)
+    assert read_url_and_maybe("STATEMENT", ("SELECT 1",)) == (place, "SELECT 1")
+    monkeypatch.delenv(VARIABLE)
+    assert read_url_and_maybe("STATEMENT", (place,)) == (place, None)
+    assert read_url_and("STATEMENT", (place, "SELECT 1")) == (place, "SELECT 1")
+    assert read_url((place,)) == place
 
 
 @pytest.mark.usefixtures("known")

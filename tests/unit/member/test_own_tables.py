@@ -7,10 +7,12 @@ import logging
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 
 from skerry.config import parse
 from skerry.member.server import Member
-from skerry.model.errors import SiteError
+from skerry.model.errors import SiteError, SkerryError
+from skerry.spark.failures import translate
 from tests.unit.member.table_world import world
 
 
@@ -62,3 +64,33 @@ def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, capl
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(run())
+
+
+MALFORMED = (
+    "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [4711,secret]. SQLSTATE: 22023"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            translate(PySparkException(MALFORMED), {}, what="table t"),
+            "table t: SiteError (code 300) [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION]",
+        ),
+        (translate(PySparkException("Cannot cast '4711,secret'"), {}, what="table t"), "table t: SiteError (code 300)"),
+        (SiteError("table t: no file under data/t"), "table t: no file under data/t"),  # all words are ours
+    ],
+)
+def test_a_record_of_a_table_that_cannot_be_read_stays_out_of_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: SkerryError, line: str
+) -> None:
+    async def run() -> None:
+        async with world(tmp_path) as w:
+            w.spark.unread = error
+            parts, broken = await w.tables.all()
+            assert (parts, f"table t: {broken['t']}") == ((), error.message)  # whoever asks gets all of it
+
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(run())
+    assert [record.getMessage() for record in caplog.records] == [line]

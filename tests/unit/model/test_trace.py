@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from skerry.member.loglines import Callers, JsonLines, TextLines
@@ -114,6 +115,32 @@ def test_no_text_of_a_query_steers_a_terminal() -> None:
     assert "\\x1b[2J" in written(TextLines(logs_sql=True), trace.WorkFailed("tick"), raised("\x1b[2J"))
 
 
+@pytest.mark.parametrize(
+    ("event", "field", "value", "text"),
+    [
+        (trace.TableUnread("b\udce9", "OSError"), "table", "b\\udce9", "table b\\udce9: Spark failed: OSError"),
+        (trace.PeerLost("oslo", "b", "\ud83d\ude00"), "reason", "\\ud83d\\ude00", "oslo: \\ud83d\\ude00"),
+        (
+            trace.PeerLost("oslo", "b", "\\\udce9\U0001f600"),
+            "reason",
+            "\\\\udce9\U0001f600",
+            "oslo: \\\\udce9\U0001f600",
+        ),
+        (trace.ChannelStalled(CHANNEL, float("nan")), "waited_s", None, None),
+        (trace.ChannelStalled(CHANNEL, float("inf")), "waited_s", None, None),
+    ],
+)
+def test_a_line_is_utf_8_and_json_for_strict_readers(
+    event: trace.Event, field: str, value: object, text: str | None
+) -> None:
+    line = msgspec.json.decode(written(JsonLines(), event).encode())
+    assert (line["event"], line[field]) == (trace.name_of(event), value)
+    assert written(TextLines(), event).encode()
+    if text is not None:
+        assert line["text"] == text
+        assert written(TextLines(), event).endswith(f" {text}\n")
+
+
 def raised(text: str) -> Exception:
     """With a trace, and a cause that says the same."""
     try:
@@ -211,6 +238,27 @@ def test_other_libraries_lines_and_traces_are_objects_too() -> None:
     assert (line["event"], line["text"], line["layer"]) == ("note", "plain\nmore", "query")
     assert "ValueError: wrong" in line["trace"]
     assert json.loads(written(JsonLines(), "plain\nmore"))["text"] == "plain"
+
+
+@pytest.mark.parametrize(
+    ("logger", "text", "shown"),
+    [
+        (
+            "asyncio",
+            "Exception in callback cb(1)(<Task finishe...secret-4711')>)\nhandle: …",
+            "Exception in callback cb",
+        ),
+        ("asyncio", "Exception in callback <bound method X of X[secret]>()", "Exception in callback"),
+        ("asyncio", "Task exception was never retrieved\nfuture: <Task …>", "Task exception was never retrieved"),
+        ("asyncio", "Fatal error at secret", "Fatal error"),
+        ("py4j", "Error while calling o1(2) at a.b", "Error while calling o1(2) at a.b"),
+    ],
+)
+def test_of_another_library_s_line_no_object_is_shown(logger: str, text: str, shown: str) -> None:
+    record = logging.LogRecord(logger, logging.ERROR, "", 0, text, (), None)
+    assert json.loads(JsonLines().format(record))["text"] == shown
+    assert TextLines().format(record).endswith(f" {logger} {shown}")
+    assert json.loads(JsonLines(logs_sql=True).format(record))["text"] == text
 
 
 def test_whatever_a_member_says_is_an_event() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException, PythonException
+from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from skerry.model.errors import Overloaded, SiteError, SkerryError, SqlError
-from skerry.spark.failures import first_words, translate
+from skerry.spark.failures import condition_of, first_words, translate
 from skerry.spark.session import ClassicEngine
 from skerry.spark.settings import SparkSettings
 
@@ -35,6 +36,38 @@ def test_a_wrong_value_is_the_statement_s_fault_wherever_it_was_met(text: str) -
     assert error.message == (
         "[DIVIDE_BY_ZERO] Division by zero. Use `try_divide` to tolerate divisor being 0 and return NULL instead."
     )
+
+
+LOOKS_LIKE_ONE = "Cannot cast string '[ACME] 12' to value of Int32 type"
+QUOTED = "[X_Y] The value '[ACME] 12' is wrong. SQLSTATE: 42000\n== SQL ==\nselect '[ACME] 12'"
+CALLED = "An error occurred while calling o12.count.\n: org.apache.spark.SparkException: "
+LOST = ABORTED.partition("[")[0]
+OF_CONNECT = "(org.apache.spark.SparkException) [JOIN_TOO_DEEP] Too deep. SQLSTATE: 54000"
+
+
+@pytest.mark.parametrize(
+    ("error", "condition", "message"),
+    [
+        (SparkConnectGrpcException(LOOKS_LIKE_ONE), "", LOOKS_LIKE_ONE),  # Sail
+        (AnalysisException(LOOKS_LIKE_ONE), "", LOOKS_LIKE_ONE),
+        (Py4JError(LOOKS_LIKE_ONE), "", LOOKS_LIKE_ONE),
+        (SparkConnectGrpcException(OF_CONNECT), "JOIN_TOO_DEEP", "[JOIN_TOO_DEEP] Too deep."),
+        (
+            SparkConnectGrpcException("No.", errorClass="TOO_DEEP", messageParameters={}),
+            "TOO_DEEP",
+            "Spark failed: No.",
+        ),
+        (AnalysisException("\n[PARSE_ERROR] Wrong. SQLSTATE: 42601"), "PARSE_ERROR", "[PARSE_ERROR] Wrong."),
+        (AnalysisException(QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
+        (PySparkException(f"Task failed: org.x.SparkException: {QUOTED}"), "", "[X_Y] The value '[ACME] 12' is wrong."),
+        (Py4JError(CALLED + LOST + QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
+        (PySparkException(LOST + QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
+        (PySparkException(LOST + LOOKS_LIKE_ONE), "", LOST + LOOKS_LIKE_ONE),
+    ],
+)
+def test_a_condition_is_spark_s_name_and_never_a_value(error: Exception, condition: str, message: str) -> None:
+    assert condition_of(error) == condition
+    assert translate(error, {}).message == message
 
 
 def test_generated_names_become_the_user_s() -> None:

@@ -15,7 +15,7 @@ from skerry.model.ids import ChannelId, QueryId
 class Cause(msgspec.Struct, frozen=True):
     """Why something failed. `may_quote`: the text may hold a statement, or values of it, of parameters or of rows.
 
-    `place` is where in the statement; `site` who reported it.
+    `place` is where in the statement; `site` who reported it; `condition` Spark's name for it, which quotes nothing.
     """
 
     text: str
@@ -23,6 +23,7 @@ class Cause(msgspec.Struct, frozen=True):
     place: str = ""
     site: str = ""
     may_quote: bool = True
+    condition: str = ""
 
     @property
     def kind(self) -> str:
@@ -31,7 +32,8 @@ class Cause(msgspec.Struct, frozen=True):
     def withheld(self) -> Cause:
         """The same without its own words."""
         site, place = f" of {self.site}" if self.site else "", f" at {self.place}" if self.place else ""
-        text = f"{self.kind} (code {self.code}){site}{place}" if self.code else "its reason is withheld"
+        condition = f" [{self.condition}]" if self.condition else ""
+        text = f"{self.kind} (code {self.code}){site}{place}{condition}" if self.code else "its reason is withheld"
         return msgspec.structs.replace(self, text=text, may_quote=False)
 
     def __str__(self) -> str:
@@ -43,7 +45,7 @@ def cause_of(error: BaseException) -> Cause:
     if not isinstance(error, SkerryError):
         return Cause(f"{type(error).__name__}: {error}", InternalError.code)
     text = error.message.partition("\n")[0] if error.place else error.message
-    return Cause(text, error.code, error.place, error.member, error.may_quote)
+    return Cause(text, error.code, error.place, error.member, error.may_quote, error.condition)
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -99,6 +101,7 @@ def fields_of(event: Event) -> dict[str, object]:
                 found[name] = cause.text
                 found |= {"kind": cause.kind, "code": cause.code} if cause.code else {}
                 found |= {"place": cause.place} if cause.place else {}
+                found |= {"condition": cause.condition} if cause.condition else {}
             case tuple() as several:
                 found[name] = [_whole(each) if isinstance(each, QueryId) else each for each in several]
             case value:

@@ -14,7 +14,7 @@ class TableBroken(Event, frozen=True):
     level = logging.WARNING
 
     table: str
-    reason: str
+    reason: Cause
 
     def line(self) -> str:
         return f"table {self.table}: {self.reason}"
