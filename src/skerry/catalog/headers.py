@@ -95,14 +95,18 @@ def _how(table: TableConfig, first: _Header, other: _Header) -> str:
         )
     if table.columns:  # these name positions, whatever headers say
         return ""
-    for here, there in ((other, first), (first, other)):
-        for name in here.names:
-            if name not in there.names:
-                return (
-                    f"{name} is a column of {here.file} and not of {there.file}, and CSV is read by position; "
-                    f"write one of them anew, or name the columns by position in {table.key}.columns"
-                )
-    return f"{first.file} and {other.file} have a column more than once, and not as often; write one of them anew"
+    # A file that lacks its header begins with values, which no log may hold: places are named, not texts.
+    differing = (place for place, (one, two) in enumerate(zip(first.names, other.names, strict=False), 1) if one != two)
+    place = next(differing, None)
+    what = (
+        f"{first.file} has {_columns(first)} and {other.file} has {_columns(other)}"
+        if place is None
+        else f"column {place} of {other.file} has another name than column {place} of {first.file}"
+    )
+    return (
+        f"{what}, and CSV is read by position; check that both begin with a header and write one of them anew, or name "
+        f"the columns by position in {table.key}.columns"
+    )
 
 
 @lru_cache(maxsize=Limits().footers)
