@@ -39,6 +39,18 @@ def test_the_bound_on_files_is_the_configurations(tmp_path: Path) -> None:
         asyncio.run(_with_member(text, "tables.snapshot", "t"))
 
 
+def test_a_file_without_its_header_leaves_no_value_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with world(tmp_path, "options: {header: true}") as w:
+            w.write("b", "Alice,Oslo\n")
+            _, broken = await w.tables.all()
+            assert broken["t"].startswith("column 1 of b.csv has another name than column 1 of a.csv")
+
+    asyncio.run(run())
+    assert "column 1 of b.csv" in caplog.text
+    assert "Alice" not in caplog.text
+
+
 def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def lines() -> list[str]:
         return [record.getMessage() for record in caplog.records if record.name == "skerry.catalog"]
