@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from pathlib import Path
 
 import pytest
 
+from skerry.catalog.reads import Reads
 from skerry.config import parse
 from skerry.member.server import Member
 from skerry.model.errors import SiteError
@@ -49,6 +51,21 @@ def test_a_file_without_its_header_leaves_no_value_in_the_log(tmp_path: Path, ca
     asyncio.run(run())
     assert "column 1 of b.csv" in caplog.text
     assert "Alice" not in caplog.text
+
+
+def test_reads_are_kept_up_to_the_member_s_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = [Reads(lambda file, *stamp: file) for _ in range(2)]
+    for name, reads in zip(("FOOTERS", "HEADERS"), kept, strict=True):
+        monkeypatch.setattr(f"skerry.member.tables.{name}", reads)
+
+    async def opened(limit: int) -> list[int]:
+        async with world(tmp_path, footers=limit):
+            for reads, _, file in itertools.product(kept, range(2), ("a", "b")):
+                reads.of(file, (1, 1))
+            return [reads.count() for reads in kept]
+
+    assert asyncio.run(opened(1)) == [4, 4]
+    assert asyncio.run(opened(2)) == [2, 2]
 
 
 def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
