@@ -36,9 +36,9 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 	@$(JAVA) $(BIN)/skerry demo $(ARGS)
 
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
-test: setup lint ## lint, then every test
+test: setup ## every test, and lint
 	$(PYTEST) -n auto -m "not spark and not sail and not slow" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes test-slow
+	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes lint test-slow
 
 # Two of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on with
 # no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of this,
