@@ -124,7 +124,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # tables
     table_files: int = 100_000
-    footers: int = 20_000
+    # those of one table are read in order: with fewer than `table_files`, each is gone before it is asked for again
+    footers: int = 100_000
     # statistics of a table, gathered in the background: footers read, rows of the sample, columns
     stats_files: int = 200
     stats_sample_rows: int = 65_536
