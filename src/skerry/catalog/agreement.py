@@ -37,12 +37,24 @@ _SAIL = {pa.uint8(): "tinyint", pa.uint16(): "smallint", pa.uint32(): "int", pa.
 
 
 class _Wanted(NamedTuple):
-    """A column of the table, and where it is said: a file, or the configuration, which has no Arrow type."""
+    """A column of the table, and where it is said: a file, or the configuration, which has no Arrow type.
+
+    `parts`: the files that said something new of a nested type, each with its own.
+    """
 
     name: str
     type: str
     kind: Any
     where: str
+    parts: tuple[tuple[Any, str], ...] = ()
+
+
+class _Joining(NamedTuple):
+    """How two nested types become one. `adds`: with the fields of both. `is_same`: no type is read as a wider one."""
+
+    is_sail: bool
+    adds: bool
+    is_same: bool
 
 
 def agreed_rows(table: TableConfig, listing: Listing, is_sail: bool) -> int:
@@ -89,7 +101,7 @@ class _Columns:
             name = column.name.lower()
             wanted = self._wanted.get(name)
             if wanted is None and (is_first or self._merges) and not self._is_declared:
-                wanted = self._wanted[name] = _Wanted(column.name, column.type, field.type, file)
+                wanted = _Wanted(column.name, column.type, field.type, file, ((field.type, file),))
             if wanted is None and self._is_declared:
                 continue
             if wanted is None:
@@ -105,26 +117,44 @@ class _Columns:
                     f"{column.name} is a category in {file} (a dictionary of Arrow's), which Sail cannot read; write "
                     "it as plain values, or use Apache Spark at this member"
                 )
-            if not self._fits(wanted, column.type, field.type):
-                return self._clash(wanted, column.type or str(field.type), file)
+            grown = self._grown(wanted, column.type, field.type, file)
+            if grown is None:
+                return self._clash(wanted, column.type or str(field.type), field.type, file)
+            self._wanted[name] = grown
         return ""
 
-    def _fits(self, wanted: _Wanted, found: str, kind: Any) -> bool:
-        if pa.types.is_null(kind):  # never had a value: Apache Spark reads it as an int, Sail as anything
-            return self._is_sail or fits(wanted.type, "int")
-        if wanted.kind is not None and pa.types.is_null(wanted.kind):
-            return self._is_sail or fits("int", found)
-        if wanted.kind is not None and pa.types.is_nested(wanted.kind):
-            return _merged_type(wanted.kind, kind) is not None if self._merges else _nested_fits(wanted.kind, kind)
-        if pa.types.is_nested(kind):
-            return _declared_fits(wanted.type, kind, self._is_sail)
-        if self._merges:  # Spark merges no types
-            return not found or not wanted.type or found == wanted.type
-        return fits(wanted.type, found)
+    def _grown(self, wanted: _Wanted, found: str, kind: Any, file: str) -> _Wanted | None:
+        """The column with what the file adds to its type; None when the file's is not read as it."""
+        if wanted.kind is None or not pa.types.is_nested(wanted.kind):
+            if not self._fits(wanted, found, kind):
+                return None
+            # Sail reads NULLs without a type as anything, so the first file with a type says which.
+            is_open = self._is_sail and wanted.kind is not None and pa.types.is_null(wanted.kind)
+            return _Wanted(wanted.name, found, kind, file, ((kind, file),)) if is_open else wanted
+        joined = _joined(wanted.kind, kind, _Joining(self._is_sail, adds=self._merges, is_same=self._merges))
+        if joined is None or joined == wanted.kind:
+            return None if joined is None else wanted
+        return wanted._replace(kind=joined, parts=(*wanted.parts, (kind, file)))
 
-    def _clash(self, wanted: _Wanted, found: str, file: str) -> str:
-        known = wanted.type or str(wanted.kind)
-        text = f"{wanted.name} is {known} in {wanted.where} and {found} in {file}; "
+    def _fits(self, wanted: _Wanted, found: str, kind: Any) -> bool:
+        if self._is_sail and (pa.types.is_null(kind) or (wanted.kind is not None and pa.types.is_null(wanted.kind))):
+            return True
+        known = wanted.type or _leaf_type(wanted.kind)
+        if pa.types.is_nested(kind):
+            return _declared_fits(known, kind, self._is_sail)
+        found = found or _leaf_type(kind)
+        if self._merges:  # Spark merges no types
+            return not found or not known or found == known
+        return fits(known, found)
+
+    def _clash(self, wanted: _Wanted, found: str, kind: Any, file: str) -> str:
+        known, where = wanted.type or str(wanted.kind), wanted.where
+        joining = _Joining(self._is_sail, adds=True, is_same=self._merges)
+        for part, said in wanted.parts:  # the type may be that of several files, of which one is at odds with this
+            if _joined(part, kind, joining) is None:
+                known, where = spark_type(part) or str(part), said
+                break
+        text = f"{wanted.name} is {known} in {where} and {found} in {file}; "
         if not self._merges and found and wanted.type and fits(found, wanted.type):
             return f"{text}declare it as {found} in {self._key}"
         return f"{text}write one of them anew"
@@ -143,21 +173,46 @@ def fits(wanted: str, found: str) -> bool:
     return found in WIDER.get(wanted, ())
 
 
-def _nested_fits(wanted: Any, found: Any) -> bool:
-    """A struct may lack fields; those it has are spelled alike, as Sail wants them."""
-    if wanted == found:
-        return True
-    if pa.types.is_struct(wanted) and pa.types.is_struct(found):
-        known = {field.name: field.type for field in wanted}
-        return all(field.name in known and _nested_fits(known[field.name], field.type) for field in found)
-    if _is_list(wanted) and _is_list(found):
-        return _nested_fits(wanted.value_type, found.value_type)
-    if pa.types.is_map(wanted) and pa.types.is_map(found):
-        keys = _nested_fits(wanted.key_type, found.key_type)
-        return keys and _nested_fits(wanted.item_type, found.item_type)
-    if pa.types.is_nested(wanted) or pa.types.is_nested(found):
-        return False
-    return fits(spark_type(wanted), spark_type(found))
+def _joined(known: Any, kind: Any, how: _Joining) -> Any:
+    """`known` with what a file's `kind` adds; None when the file's is not read as it."""
+    if known == kind:
+        return known
+    if how.is_sail and (pa.types.is_null(known) or pa.types.is_null(kind)):
+        return kind if pa.types.is_null(known) else known
+    if pa.types.is_struct(known) and pa.types.is_struct(kind):
+        return _joined_struct(known, kind, how)
+    if _is_list(known) and _is_list(kind):
+        if how.is_sail and how.is_same and known.id != kind.id:
+            return None  # Sail adds no fields to lists that are written otherwise
+        inner = _joined(known.value_type, kind.value_type, how)
+        return None if inner is None else known if inner == known.value_type else pa.list_(inner)
+    if pa.types.is_map(known) and pa.types.is_map(kind):
+        key, item = _joined(known.key_type, kind.key_type, how), _joined(known.item_type, kind.item_type, how)
+        return None if key is None or item is None else pa.map_(key, item)
+    if pa.types.is_nested(known) or pa.types.is_nested(kind):
+        return None
+    wanted, found = _leaf_type(known), _leaf_type(kind)
+    is_read = wanted == found != "" if how.is_same else fits(wanted, found)
+    return known if is_read else None
+
+
+def _joined_struct(known: Any, kind: Any, how: _Joining) -> Any:
+    """A struct may lack fields. Those of one name are spelled alike: Spark merges no others, and Sail reads none."""
+    fields = {field.name: field.type for field in known}
+    spelled = {name.lower() for name in fields}
+    for field in kind:
+        if field.name not in fields and (field.name.lower() in spelled or not how.adds):
+            return None
+        joined = _joined(fields.get(field.name, field.type), field.type, how)
+        if joined is None:
+            return None
+        fields[field.name] = joined
+    return pa.struct(list(fields.items()))
+
+
+def _leaf_type(kind: Any) -> str:
+    """A type without others inside, as Apache Spark reads it: as an int where no value ever was."""
+    return "int" if pa.types.is_null(kind) else spark_type(kind)
 
 
 def _declared_fits(wanted: str, kind: Any, is_sail: bool) -> bool:
@@ -177,7 +232,9 @@ def _declared_fits(wanted: str, kind: Any, is_sail: bool) -> bool:
     if word == "map" and pa.types.is_map(kind):
         kinds = kind.key_type, kind.item_type
         return all(_declared_fits(part, each, is_sail) for part, each in zip(parts, kinds, strict=True))
-    return not inner and not pa.types.is_nested(kind) and fits(wanted, spark_type(kind))
+    if is_sail and pa.types.is_null(kind):
+        return True
+    return not inner and not pa.types.is_nested(kind) and fits(wanted, _leaf_type(kind))
 
 
 def _is_list(kind: Any) -> bool:

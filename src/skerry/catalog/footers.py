@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skerry.catalog.listing import Listing, partitions
+from skerry.catalog.reads import Reads
 from skerry.model.errors import SiteError
 from skerry.model.limits import Limits
 from skerry.model.table import Column
@@ -39,7 +40,11 @@ class Footers:
     """Footers of files, each read once as long as the file's size and mtime stay. Safe to share by threads."""
 
     def __init__(self, footers_max: int = FOOTERS_MAX) -> None:
-        self._read = lru_cache(maxsize=footers_max)(_read)
+        self._reads = Reads(_read, footers_max)
+
+    def allow(self, footers_max: int) -> None:
+        """A member's own limit."""
+        self._reads.allow(footers_max)
 
     def of(self, listing: Listing) -> Footer:
         """The whole table: sums, and the columns of its first file followed by those of its directories."""
@@ -52,11 +57,11 @@ class Footers:
 
     def each(self, files: Sequence[str], stamps: Sequence[tuple[int, int]]) -> list[Footer]:
         """Those of the files, in their order; SiteError when one cannot be read."""
-        return [self._read(file, *stamp) for file, stamp in zip(files, stamps, strict=True)]
+        return [self._reads.of(file, stamp) for file, stamp in zip(files, stamps, strict=True)]
 
     def reads(self) -> int:
         """How many files were opened so far."""
-        return self._read.cache_info().misses
+        return self._reads.count()
 
 
 def _read(file: str, size_bytes: int, mtime_ns: int) -> Footer:
@@ -71,7 +76,7 @@ def _read(file: str, size_bytes: int, mtime_ns: int) -> Footer:
     return Footer(metadata.num_rows, sum(metadata.row_group(i).total_byte_size for i in groups), columns, schema)
 
 
-_SHARED = Footers()
+FOOTERS = Footers()
 
 
 def footers_now(files: Sequence[str]) -> list[Footer]:
@@ -83,7 +88,7 @@ def footers_now(files: Sequence[str]) -> list[Footer]:
         except FileNotFoundError:
             raise SiteError(f"file {os.path.basename(file)} is gone") from None
         stamps.append((status.st_size, status.st_mtime_ns))
-    return _SHARED.each(files, stamps)
+    return FOOTERS.each(files, stamps)
 
 
 def _first_sentence(error: BaseException) -> str:

@@ -11,11 +11,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from skerry.catalog.listing import Listing, ListingError
+from skerry.catalog.reads import Reads
 from skerry.model.config import TableConfig
 from skerry.model.errors import SiteError, quoting
-from skerry.model.limits import Limits
 
 _HEADER_BYTES = 64 * 1024  # a longer one is not looked at
+_SHAPES = 1000  # files of one table mostly have the same header, and then they share it
 _UTF_8 = ("utf-8", "utf8")
 _PACKED = (".bz2", ".deflate", ".lz4", ".snappy", ".xz", ".zst")
 # Characters as Spark lets its options write them.
@@ -34,6 +35,7 @@ class _Form(NamedTuple):
     quote: str
     escape: str
     comment: str
+    has_header: bool
 
 
 def separator_of(options: Mapping[str, str]) -> str:
@@ -52,20 +54,20 @@ def check_headers(table: TableConfig, listing: Listing, is_sail: bool = False) -
 def header_difference(table: TableConfig, listing: Listing, is_sail: bool = False) -> str:
     """How they differ, with both files and what to do; "" when they do not."""
     options = {key.lower(): value for key, value in table.options.items()}
-    has_header, form = options.get("header", "").lower() == "true", _form(options)
-    if table.format != "csv" or form is None or not (has_header or is_sail):
+    form = _form(options)
+    if table.format != "csv" or form is None or not (form.has_header or is_sail):
         return ""
     first: _Header | None = None
     if is_sail and table.columns:
         first = _Header(f"{table.key}.columns", tuple(column.name for column in table.columns))
     named: _Header | None = None
     for file, stamp in zip(listing.files, listing.stamps, strict=True):
-        names = () if file.endswith(_PACKED) else _names(file, *stamp, form)
+        names = () if file.endswith(_PACKED) else HEADERS.of(file, stamp, form)
         if not names:
             continue
         header = _Header(os.path.relpath(file, listing.root), names)
         first, named = first or header, named or header
-        if has_header and names != named.names and (how := _how(table, named, header)):
+        if form.has_header and names != named.names and (how := _how(table, named, header)):
             return how
         if is_sail and len(names) != len(first.names):
             return (
@@ -80,7 +82,8 @@ def _form(options: Mapping[str, str]) -> _Form | None:
     if "linesep" in options or options.get("encoding", options.get("charset", "utf-8")).lower() not in _UTF_8:
         return None
     quote, escape = options.get("quote", '"'), options.get("escape", "\\")
-    return _Form(separator_of(options), _ESCAPED.get(quote, quote), escape, options.get("comment", ""))
+    has_header = options.get("header", "").lower() == "true"
+    return _Form(separator_of(options), _ESCAPED.get(quote, quote), escape, options.get("comment", ""), has_header)
 
 
 def _columns(header: _Header) -> str:
@@ -95,17 +98,20 @@ def _how(table: TableConfig, first: _Header, other: _Header) -> str:
         )
     if table.columns:  # these name positions, whatever headers say
         return ""
-    for here, there in ((other, first), (first, other)):
-        for name in here.names:
-            if name not in there.names:
-                return (
-                    f"{name} is a column of {here.file} and not of {there.file}, and CSV is read by position; "
-                    f"write one of them anew, or name the columns by position in {table.key}.columns"
-                )
-    return f"{first.file} and {other.file} have a column more than once, and not as often; write one of them anew"
+    # A file that lacks its header begins with values, which no log may hold: places are named, not texts.
+    differing = (place for place, (one, two) in enumerate(zip(first.names, other.names, strict=False), 1) if one != two)
+    place = next(differing, None)
+    what = (
+        f"{first.file} has {_columns(first)} and {other.file} has {_columns(other)}"
+        if place is None
+        else f"column {place} of {other.file} has another name than column {place} of {first.file}"
+    )
+    return (
+        f"{what}, and CSV is read by position; check that both begin with a header and write one of them anew, or name "
+        f"the columns by position in {table.key}.columns"
+    )
 
 
-@lru_cache(maxsize=Limits().footers)
 def _names(file: str, size_bytes: int, mtime_ns: int, form: _Form) -> tuple[str, ...]:
     """() when there is no header that can be read here."""
     try:
@@ -124,9 +130,18 @@ def _names(file: str, size_bytes: int, mtime_ns: int, form: _Form) -> tuple[str,
     if not lines or (not lines[0].endswith((b"\n", b"\r")) and len(start) == _HEADER_BYTES):
         return ()
     try:
-        return _values(lines[0].decode("utf-8-sig").rstrip("\r\n"), form)
+        names = _values(lines[0].decode("utf-8-sig").rstrip("\r\n"), form)
     except (UnicodeDecodeError, csv.Error, TypeError, ValueError):
         return ()
+    return _shared(names if form.has_header else ("",) * len(names))  # values are counted, not kept
+
+
+@lru_cache(maxsize=_SHAPES)
+def _shared(names: tuple[str, ...]) -> tuple[str, ...]:
+    return names
+
+
+HEADERS = Reads(_names)  # all members of this process share them
 
 
 def _values(line: str, form: _Form) -> tuple[str, ...]:

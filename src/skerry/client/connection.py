@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TypeVar
 from uuid import uuid4
 
+from skerry.client import clock
 from skerry.client.cursor import CursorCore, PageSize
 from skerry.client.dial import NobodyThere, dial, gone
 from skerry.client.routes import Question, Routes
@@ -116,6 +117,7 @@ class MemberLink:
                 schema_name=schema_name,
                 expected=expected,
                 options=options,
+                now=clock.now(),
             )
             self._routes.follow(core)
         self._begin(core, request)
@@ -319,7 +321,7 @@ class MemberLink:
 
     def _receive_answer(self, core: CursorCore, message: ClientResult | ClientPage) -> list[Message]:
         try:
-            return core.receive(message)
+            return core.receive(message, clock.now())
         except PeerError as error:
             core.fail(error)
             raise
@@ -346,7 +348,7 @@ class MemberLink:
                 )
                 self._epoch, self.member = welcome.epoch, welcome.member
             for core in self._routes.live:
-                request = core.resume()
+                request = core.resume(clock.now())
                 self._routes.follow(core)
                 if request is not None:
                     self._send([request])

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import msgspec
 
+from skerry.client.reads import only_reads
 from skerry.model.amounts import counted
-from skerry.model.errors import Cancelled, PeerError, SkerryError, UserError
+from skerry.model.errors import Cancelled, PeerError, SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
+from skerry.model.limits import REPEAT_S
 from skerry.model.results import Page, Schema, Value
 from skerry.model.transitions import Machine
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
@@ -117,6 +119,7 @@ class CursorCore:
         self._is_lost = False
         self._is_attached = False  # to a query that another cursor began
         self._executed: ClientExecute | None = None  # until it is known that the member has it
+        self._executed_at = 0.0
         self._is_repeated = False  # it was sent twice
         self._refused: SkerryError | None = None  # the attach that was answered with an error
         self._life = Machine("cursor", query, NEXT, Phase.NEW)
@@ -153,10 +156,12 @@ class CursorCore:
         schema_name: str = "",
         expected: str = "any",
         options: dict[str, str] | None = None,
+        now: float,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
         self._life.move(Event.EXECUTED, "execute")
         self._size = size
+        self._executed_at = now
         self._executed = ClientExecute(
             self._ask_pages(Ask.EXECUTE, 1),
             self.query,
@@ -192,13 +197,13 @@ class CursorCore:
         request = self._ask_pages(Ask.FETCH, pages)
         return [ClientFetch(request, self.query, number, size.rows, size.size_bytes, pages)]
 
-    def receive(self, answer: ClientResult | ClientPage) -> list[Message]:
+    def receive(self, answer: ClientResult | ClientPage, now: float) -> list[Message]:
         """Take in an answer, and say what to send because of it; a wrong one raises PeerError and changes nothing."""
         asked = self._asked.get(answer.request)
         if self.phase not in LIVE or asked is None:
             return []  # late: asked before the last page, the error or the close was known
         if answer.error is not None:
-            return self._receive_error(error_of(answer.error), answer.request, asked)
+            return self._receive_error(error_of(answer.error), answer.request, asked, now)
         if isinstance(answer, ClientResult):
             self._receive_result(answer, asked)
         elif asked.kind is not Ask.FETCH:
@@ -231,14 +236,16 @@ class CursorCore:
             self._asked.clear()
             self._asked_upto = self._received_upto
 
-    def resume(self) -> ClientAttach | ClientExecute | None:
+    def resume(self, now: float) -> ClientAttach | ClientExecute | None:
         """There is a connection again: the request that goes on where the pages ended."""
         if self.phase not in LIVE or not self._is_lost:
             return None
         self._life.note("connected again")
         self._is_lost = False
+        if self._executed is None or not self._is_detached:
+            return self._attach()
         # Who wants a query to run without him does not attach to it.
-        return self._execute_again(self._executed) if self._executed and self._is_detached else self._attach()
+        return self._execute_again(self._executed, now, "")
 
     def cancel(self) -> ClientClose | None:
         """Someone else wants the end: whoever waits gets Cancelled, at once."""
@@ -277,13 +284,14 @@ class CursorCore:
         self._asked_upto += pages
         return request
 
-    def _receive_error(self, error: SkerryError, request: int, asked: _Asked) -> list[Message]:
+    def _receive_error(self, error: SkerryError, request: int, asked: _Asked, now: float) -> list[Message]:
         if asked.kind is Ask.ATTACH and self._executed is not None and self._refused is None:
-            # The execute may never have arrived. Its id can be used once, so saying it again cannot run it twice.
+            # The execute may never have arrived.
             self._refused = error
             del self._asked[request]
             self._asked_upto = self._received_upto
-            return [self._execute_again(self._executed)]
+            again = self._execute_again(self._executed, now, f"; the member says: {error.message}")
+            return [again] if again is not None else []
         if self._is_repeated and asked.kind is Ask.EXECUTE and error.code == UserError.code:
             # Used before: the member had it from the first time.
             if self._is_detached:
@@ -293,7 +301,17 @@ class CursorCore:
         self.fail(error)
         return []
 
-    def _execute_again(self, execute: ClientExecute) -> ClientExecute:
+    def _execute_again(self, execute: ClientExecute, now: float, said: str) -> ClientExecute | None:
+        """None, and the cursor has failed, where a change could run twice: a member forgets used ids after a while."""
+        if now - self._executed_at > REPEAT_S and not only_reads(execute.sql):
+            self.fail(
+                SiteError(
+                    f"query {self.query}: the connection was lost; whether the statement ran is not known{said}",
+                    member=self.query.initiator,
+                    suggestion=f"before running it again, look with `skerry ps`, or attach to {self.query}",
+                )
+            )
+            return None
         self._is_repeated = True
         return msgspec.structs.replace(execute, request=self._ask_pages(Ask.EXECUTE, 1))
 

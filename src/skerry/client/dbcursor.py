@@ -13,17 +13,17 @@ from skerry.client.arguments import Parameters, planning_options, seconds, state
 from skerry.client.connection import MemberLink
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
-from skerry.client.links import Links, only_reads
+from skerry.client.links import Links
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, Warning, translate
 from skerry.client.polars_driver import tell_polars
-from skerry.client.rows import RowBuffer, describe
+from skerry.client.reads import only_reads
+from skerry.client.rows import RowBuffer, decode_page, describe
 from skerry.client.status import QueryStatus
 from skerry.model.amounts import counted
 from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
-from skerry.model.limits import Limits
-from skerry.model.results import Page, Value
-from skerry.wire.codec import decode_batch, decode_schema
+from skerry.model.results import Value
+from skerry.wire.codec import decode_schema
 
 
 class Owner(Protocol):
@@ -315,6 +315,8 @@ class Cursor:
             options=options,
         )
         self._describe(core)
+        if core.used_schema is not None:  # only here: a USE that is attached to is another connection's
+            connection.schema_name = core.used_schema
 
     def _describe(self, core: CursorCore) -> None:
         if core.schema is not None:
@@ -324,8 +326,6 @@ class Cursor:
                 raise PeerError(f"query {core.query}: {len(self.description)} columns, {len(self._schema)} in Arrow")
         self._count = core.update_count
         self.messages = [(Warning, Warning(text)) for text in core.warnings]
-        if core.used_schema is not None:
-            self.connection.schema_name = core.used_schema
 
     def _take(self, rows_max: int, ahead: int) -> list[Row]:
         self._check_rows()
@@ -364,7 +364,7 @@ class Cursor:
         page = self._link.next_page(self._core, size, ahead)
         if page is None:
             return False
-        for batch in _decode(page, self._schema, self._link.limits):
+        for batch in decode_page(page, self._schema, self._link.limits):
             self._buffer.append(batch)
         return True
 
@@ -391,11 +391,3 @@ class Cursor:
             why = f"the statement changed {counted(self._count)}" if self._count >= 0 else "execute a query first"
             raise InterfaceError(f"there are no rows to fetch: {why}")
         return self._schema
-
-
-def _decode(page: Page, schema: pa.Schema, limits: Limits) -> list[pa.RecordBatch]:
-    batches = [decode_batch(body, schema, limits.frame_bytes) for body in page.batches]
-    rows = sum(batch.num_rows for batch in batches)
-    if rows != page.rows:
-        raise PeerError(f"page {page.number} was to hold {page.rows} rows, it holds {rows}")
-    return batches

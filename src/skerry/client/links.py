@@ -14,10 +14,6 @@ from skerry.model.names import DEFAULT_SCHEMA
 from skerry.model.progress import MemberState
 from skerry.wire.client_messages import ClientMembers, ClientMembersReply
 
-# What a statement that only reads begins with, and the words that none of them has outside quotes.
-# USE only tells this client what to send with its next statements.
-READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "("})
-CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
 LOCAL_DIGITS = 32
 _LOCAL = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
@@ -109,17 +105,6 @@ class Links:
         if kept is None:
             raise UserError("the connection is closed")
         return kept
-
-
-def only_reads(sql: str) -> bool:
-    """Whether a statement surely changes nothing; when in doubt it is taken for one that does."""
-    from skerry.model.lexemes import lexemes  # slow to load, and only needed when a member has died
-
-    try:
-        words = [sql[each.start : each.upto].upper() for each in lexemes(sql)]
-    except SkerryError:
-        return False
-    return bool(words) and words[0] in READS and not CHANGES.intersection(words)
 
 
 def parse_query_id(text: str) -> QueryId:

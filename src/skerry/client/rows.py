@@ -11,7 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from skerry.client.pep249 import Description, Row
+from skerry.model.errors import PeerError
+from skerry.model.limits import Limits
+from skerry.model.results import Page
 from skerry.model.table import Column
+from skerry.wire.codec import decode_batch
 
 EPOCH = datetime.datetime(1970, 1, 1)
 EPOCH_UTC = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
@@ -23,6 +27,15 @@ ROWS_AT_ONCE = 1024
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)", re.IGNORECASE)
 
 Converter = Callable[[pa.Array], list[Any]]
+
+
+def decode_page(page: Page, schema: pa.Schema, limits: Limits) -> list[pa.RecordBatch]:
+    """PeerError for a page that does not hold the rows that it says."""
+    batches = [decode_batch(body, schema, limits.frame_bytes) for body in page.batches]
+    rows = sum(batch.num_rows for batch in batches)
+    if rows != page.rows:
+        raise PeerError(f"page {page.number} was to hold {page.rows} rows, it holds {rows}")
+    return batches
 
 
 class RowBuffer:

@@ -25,7 +25,7 @@ from skerry.model.config import (
     TlsFiles,
 )
 from skerry.model.errors import ConfigError
-from skerry.model.limits import CONFIG_BYTES, Limits
+from skerry.model.limits import CONFIG_BYTES, MARKER_LEAST_S, Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
@@ -359,6 +359,8 @@ def _limits(top: Fields) -> Limits:
 
 
 def _limit(item: Item, name: str, *, is_whole: bool) -> int | float:
+    if name == "marker_s":
+        return item.number(MARKER_LEAST_S)
     if not is_whole:
         return item.number(0, above=name not in MAY_BE_ZERO)
     most = FRAME_BYTES_MAX if name.startswith("frame_bytes") else 2**63 - 1

@@ -61,7 +61,7 @@ class Cursors:
             self._keep(self._used, query, now)
             raise Cancelled(f"query {query} was closed before it began")
         if query in self._open or query in self._used:
-            raise UserError(f"query id {query} was used before; every execute needs a new one")
+            raise used_before(query)
         if len(self._open) >= self._limits.queries:
             raise Overloaded(f"{len(self._open)} queries are open here (limits.queries); close some and try again")
         is_detached = lease.is_detached
@@ -130,3 +130,7 @@ class Cursors:
         """At the end, even if it was kept before: the first to expire stands first."""
         kept.pop(query, None)
         kept[query] = now + self._limits.marker_s
+
+
+def used_before(query: QueryId) -> UserError:
+    return UserError(f"query id {query} was used before; every execute needs a new one")

@@ -12,6 +12,7 @@ from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
 from skerry.member.requests import Answer, CountAnswer, Status
+from skerry.member.result import Counted
 from skerry.model.amounts import counted
 from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
@@ -30,8 +31,9 @@ class ClientCursor:
         self.started_at = clock.now()
         self.initiated: Initiated | None = None
         self.plan = ""
-        # For whoever attaches: what a statement was answered with whose client may be gone, and every count.
-        self.answer: Answer | None = None
+        self.answer: Answer | None = None  # for whoever attaches, of a statement whose client may be gone
+        self.counted: Counted | None = None  # what a statement ends in that gives no rows
+        self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
         self.is_closed = False
@@ -44,9 +46,16 @@ class ClientCursor:
         return self.initiated.result.is_made and self.initiated.core.error is None
 
     @property
+    def has_no_rows(self) -> bool:
+        """A count comes of it, also while it runs."""
+        return self.initiated is not None and isinstance(self.initiated.result, Counted)
+
+    @property
     def count(self) -> CountAnswer | None:
-        """The count that the query ended in."""
-        return self.answer if isinstance(self.answer, CountAnswer) else None
+        """The count that the query ended in, as soon as it is made: its cursor may end before anybody is told."""
+        if self.counted is None or not self.counted.is_made:
+            return None
+        return CountAnswer(self.counted.rows, self.warnings)
 
     @property
     def state(self) -> str:
@@ -102,6 +111,9 @@ class History:
             kept.status, state=state, seconds=seconds, fragments=fragments, links=links
         )
         kept.info = msgspec.structs.replace(kept.info, state=state, seconds=seconds, links=links)
+
+    def __contains__(self, query: QueryId) -> bool:
+        return query in self._ended
 
     def ended(self, query: QueryId) -> Status:
         kept = self._ended.get(query)

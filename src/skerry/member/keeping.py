@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from skerry.config import Config
@@ -20,7 +20,9 @@ from skerry.member.kept import (
 )
 from skerry.member.resources import Workers
 from skerry.model import trace
-from skerry.plan.observed import Observed, Size
+from skerry.model.fragment import Plan
+from skerry.model.progress import FragmentProgress
+from skerry.plan.observed import Observed, Size, VersionOf
 
 # Tables become known one after the other, and queries end all the time: many changes make one file.
 _STATISTICS_S = 0.2
@@ -81,6 +83,16 @@ class Keeping:
             self._tables[name] = table
             self._is_changed.set()
             self._is_urgent.set()
+
+    def ran(self, plan: Plan, fragments: Sequence[FragmentProgress], version_of: VersionOf) -> None:
+        """A query has ended well: if all of its fragments did, their sizes are those of its edges."""
+        if not all(each.state == "done" for each in fragments):
+            return
+        before = self._observed.changes
+        sizes = {each.fragment: Size(each.rows, each.size_bytes) for each in fragments}
+        self._observed.learn(plan, sizes, version_of)
+        if self._observed.changes != before:
+            self.sizes_changed()
 
     def sizes_changed(self) -> None:
         if self._path:

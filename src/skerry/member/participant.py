@@ -26,24 +26,23 @@ from skerry.member.running import (
     edge_inputs,
     learn,
     left_of,
-    links_of,
     make_job,
     named,
     no_room_for_result,
     nothing_leaves,
+    progress_of,
     read_too_slowly,
     snapshots,
     stop_jobs,
     wait_for_inputs,
 )
-from skerry.member.stores import DirectStore, LaneStore
+from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
 from skerry.model.errors import InternalError, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
-from skerry.model.progress import FragmentProgress
 from skerry.model.results import Schema
 from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
@@ -109,16 +108,7 @@ class Participant:
         self.do(self.core.failed(error))
 
     def progress(self) -> Progress:
-        fragments = []
-        for number, running in self._fragments.items():
-            if running.intake is not None and running.state == "running":
-                running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
-            fragments.append(
-                FragmentProgress(number, self._around.identity.member, running.state, running.rows, running.size_bytes)
-            )
-        me = self._around.identity.member
-        memory = self._around.resources.memory(self.query, me)
-        return Progress(self.query, me, tuple(fragments), links_of(me, self._leaving), memory)
+        return progress_of(self.query, self._fragments, self._leaving, self._around)
 
     def peer_back(self, peer: str, heard_at: float) -> None:
         """The control connection to a peer is there again: rows for it need not wait for their next dial."""
@@ -254,14 +244,16 @@ class Participant:
         self._spools.append(spool)
         return spool
 
-    def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> DirectStore | LaneStore:
+    def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> RowStore:
         """Rows leave as they come, unless an order must be made of them or Spark may run a task twice."""
+        assert self.core.plan is not None
+        if not self.core.plan.is_read(fragment.output):
+            return NoStore()
         if keeps_lanes:
             name = f"query {self.query} fragment {fragment.id}"
             store = LaneStore(self._held.budget, self._around.resources.directory, name)
             self._lane_stores.append(store)
             return store
-        assert self.core.plan is not None
         # An edge that Spark reads never makes its senders wait, wherever it goes (D7).
         is_result = self.core.plan.is_result(fragment.output)
         return DirectStore(self._spool(fragment, "rows", gives_way=is_result), waits=is_result)
@@ -290,16 +282,20 @@ class Participant:
             assert running.intake is not None
             winners = running.intake.settle(result.sink_rows)
             running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
-            if isinstance(running.store, DirectStore):
-                running.store.spool.finish()
-            else:
-                for loser in running.intake.losers:
-                    running.store.drop(loser)
-                lanes = [running.store.lanes[winner] for winner in winners]
-                merged = self._spool(fragment, "merged")
-                self._send_rows(
-                    running, await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
-                )
+            match running.store:
+                case DirectStore(spool=spool):
+                    spool.finish()
+                case LaneStore() as store:
+                    for loser in running.intake.losers:
+                        store.drop(loser)
+                    lanes = [store.lanes[winner] for winner in winners]
+                    merged = self._spool(fragment, "merged")
+                    merged_rows = await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
+                    self._send_rows(running, merged_rows)
+                case NoStore():
+                    self.do(self.core.output_taken(fragment.id))
+                case never:
+                    assert_never(never)
         self._done(running)
 
     def _done(self, running: Running) -> None:

@@ -26,7 +26,7 @@ from skerry.plan.analyze import analyze_plan
 from skerry.plan.explain import Actual
 from skerry.plan.lawful import plan_query
 from skerry.plan.site import Site
-from skerry.sql.commands import AnalyzeTable, Command
+from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.sql.expected import BOUND
 from skerry.sql.now import now_parameters
 from skerry.sql.parameters import Unbound
@@ -168,7 +168,10 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
             return plan.left_out
         case Tried(tried):
             return tried.plan.left_out
-    return ()
+        case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | AnalyzeTable():
+            return ()
+        case never:
+            assert_never(never)
 
 
 def _plan_all_parts(planner: Planner, message: RunStatement) -> Understood:
@@ -199,7 +202,10 @@ def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Un
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
             return Planned(analyze_plan(planner.catalog.parts(ref), columns, planner.site), {})
-    return statement
+        case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable():
+            return statement
+        case never:
+            assert_never(never)
 
 
 def _explain(planner: Planner, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:

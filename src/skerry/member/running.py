@@ -18,7 +18,7 @@ from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import partitions_for
 from skerry.member.outgoing import Outgoing
 from skerry.member.resources import Held, Resources, Wakeup, Workers
-from skerry.member.stores import DirectStore, LaneStore
+from skerry.member.stores import DirectStore, RowStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
@@ -26,12 +26,12 @@ from skerry.model.errors import Overloaded, SkerryError, StaleSchema, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
-from skerry.model.progress import LinkBytes
+from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
-from skerry.wire.messages import Execute, Message
+from skerry.wire.messages import Execute, Message, Progress
 from skerry.wire.session import Identity
 from skerry.wire.values import from_value
 
@@ -66,7 +66,7 @@ class Running:
         self.rows = 0
         self.size_bytes = 0
         self.intake: Intake | None = None
-        self.store: DirectStore | LaneStore | None = None
+        self.store: RowStore | None = None
         self.tag = ""
         self.in_spark = False
         self.is_stopped = False  # its receiver has enough
@@ -181,6 +181,21 @@ def links_of(member: str, channels: Iterable[ChannelOut]) -> tuple[LinkBytes, ..
             so_far.stalled_s + channel.stalled_s,
         )
     return tuple(sent.values())
+
+
+def progress_of(
+    query: QueryId, fragments: Mapping[int, Running], leaving: Iterable[ChannelOut], around: Surroundings
+) -> Progress:
+    """How far the member is, for the query's initiator."""
+    me = around.identity.member
+    for running in fragments.values():
+        if running.intake is not None and running.state == "running":
+            running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
+    told = [
+        FragmentProgress(number, me, running.state, running.rows, running.size_bytes)
+        for number, running in fragments.items()
+    ]
+    return Progress(query, me, tuple(told), links_of(me, leaving), around.resources.memory(query, me))
 
 
 def learn(fragment: SparkFragment, tables: Mapping[str, TableFiles], result: JobResult, local: LocalTables) -> None:

@@ -66,6 +66,7 @@ class Runs:
             except StaleSchema as error:
                 if not _may_run_again(planned):
                     raise
+                cursor.initiated = None  # that attempt is over; whatever comes of the next is told anew
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
@@ -78,7 +79,8 @@ class Runs:
                 reach("columns known")
                 page = await initiated.page(0, *page_bounds(statement.size, self._planner.limits))
                 return RowsAnswer(schema, page, warnings=planned.warnings)
-            case Counted():
+            case Counted() as counted:
+                cursor.counted, cursor.warnings = counted, planned.warnings
                 return CountAnswer(await initiated.count(), planned.warnings)
             case never:
                 assert_never(never)
@@ -139,7 +141,7 @@ class Runs:
 
 
 def _may_run_again(planned: Planned | Tried) -> bool:
-    """What only reads may. Of what changes rows a part may be done, at a site whose columns were as planned."""
+    """Only reads may run again: a change may be half done at a site."""
     plan = planned.planned.plan if isinstance(planned, Tried) else planned.plan
     return isinstance(plan.ends_in, Rows)
 

@@ -42,7 +42,7 @@ from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.version import __version__
 from skerry.plan.cache import PlanCache
-from skerry.plan.observed import Observed, Size
+from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
@@ -126,7 +126,7 @@ class Member:
         self._lull = Lull()
 
     def _prepare_tables(self) -> None:
-        """What is known of tables, and of what queries of them turned out to carry."""
+        """The catalog, the member's own tables, and the sizes that earlier queries were seen to have."""
         config = self.config
         self.catalog = Catalog(config)
         self.observed = Observed(self.limits.observed_edges)
@@ -311,13 +311,8 @@ class Member:
 
     def initiated_ended(self, initiated: Initiated) -> None:
         self.initiated.pop(initiated.query, None)
-        fragments = initiated.core.progress()[0]
-        if initiated.core.error is None and all(each.state == "done" for each in fragments):
-            sizes = {each.fragment: Size(each.rows, each.size_bytes) for each in fragments}
-            before = self.observed.changes
-            self.observed.learn(initiated.plan, sizes, self.catalog.files_version)
-            if self.observed.changes != before:
-                self._keeping.sizes_changed()
+        if initiated.core.error is None:
+            self._keeping.ran(initiated.plan, initiated.core.progress()[0], self.catalog.files_version)
         self.service.query_ended(initiated)
 
     # --- messages ----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
 from skerry.member.clientoptions import read_options
-from skerry.member.cursors import Cursors
+from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
@@ -105,6 +105,8 @@ class Service:
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
         options = read_options(statement.options, self._limits)
+        if query in self._history:  # also of those whose ids the cursors have forgotten
+            raise used_before(query)
         self._cursors.open(query, caller.session, clock.now(), options.lease)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
@@ -158,8 +160,10 @@ class Service:
     async def fetch(self, caller: Caller, request: GivePage) -> Page:
         """Pages are given in turn, each again until the caller says that it has arrived."""
         cursor = self._open.get(request.query)
-        if cursor is not None and cursor.count is not None:  # a mistake of the caller's, not the query's end
-            raise UserError(f"query {request.query} has changed {counted(cursor.count.rows)}, and has none to fetch")
+        if cursor is not None and cursor.has_no_rows:  # a mistake of the caller's, not the query's end
+            count = cursor.count
+            did = f"has changed {counted(count.rows)}" if count is not None else "ends in a count of rows"
+            raise UserError(f"query {request.query} {did}, and has none to fetch")
         try:
             self._check_home(request.query)
             if cursor is None or cursor.initiated is None:
@@ -256,17 +260,15 @@ class Service:
             raise
         if cursor.initiated is None:
             trace.emit(trace.QueryAnswered(statement.query))
-        if isinstance(answer, CountAnswer):
-            cursor.answer = answer
         self._given(statement.query, is_last=answer.is_last)
         return answer
 
     async def _again(self, cursor: ClientCursor, request: GivePage) -> Answer:
-        """What somebody gets who attaches: the page that he wants, or the one answer that there is."""
+        """The answer to an attach: the page that was asked for, or the one answer that there is."""
         initiated, query = cursor.initiated, request.query
-        if cursor.answer is not None and (initiated is None or cursor.count is not None):
-            return cursor.answer
         if initiated is None:
+            if cursor.answer is not None:
+                return cursor.answer
             raise UserError(f"query {query} is still being planned; try again shortly")
         match initiated.result:
             case Result():
@@ -275,7 +277,7 @@ class Service:
                 page = await initiated.page(request.number, *page_bounds(request.size, self._limits))
                 return RowsAnswer(schema, page)
             case Counted():
-                return CountAnswer(await initiated.count())
+                return CountAnswer(await initiated.count(), cursor.warnings)
             case never:
                 assert_never(never)
 
@@ -293,7 +295,7 @@ class Service:
             cursor.begun.set()
 
     def _given(self, query: QueryId, *, is_last: bool) -> None:
-        """What is last closes its cursor, unless it may have to be given again to a client that comes back."""
+        """The last page, or the count, closes its cursor, unless a client that comes back may need it again."""
         if not is_last or self._cursors.keeps(query):
             return
         cursor = self._open.pop(query, None)

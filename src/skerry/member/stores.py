@@ -83,6 +83,27 @@ class LaneStore:
             lane.close()
 
 
+class NoStore:
+    """For rows that are only counted: the intake's books suffice, also where tasks may run twice."""
+
+    def open(self, attempt: Attempt) -> None: ...
+
+    def has_room(self, size_bytes: int) -> bool:
+        return True
+
+    def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None
+
+    def append(self, attempt: Attempt, entry: Entry) -> None: ...
+
+    def end(self, attempt: Attempt) -> None: ...
+
+    def drop(self, attempt: Attempt) -> None: ...
+
+
+RowStore = DirectStore | LaneStore | NoStore
+
+
 def _has_room(spool: Spool, size_bytes: int) -> bool:
     """Also true for a batch that can never fit: waiting would not end, the append says what is wrong."""
     budget = spool.budget

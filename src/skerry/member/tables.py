@@ -9,7 +9,8 @@ import msgspec
 import xxhash
 
 from skerry.catalog.agreement import agreed_rows
-from skerry.catalog.headers import check_headers
+from skerry.catalog.footers import FOOTERS
+from skerry.catalog.headers import HEADERS, check_headers
 from skerry.catalog.listing import Listing, list_table
 from skerry.catalog.statistics import ANALYZED
 from skerry.config import Config, Leaves, MemberConfig, TableConfig
@@ -52,6 +53,8 @@ class LocalTables:
     ) -> None:
         self._config = config
         self._member = member
+        for reads in (FOOTERS, HEADERS):
+            reads.allow(config.limits.footers)
         self._engine = engine
         self._workers = workers
         self._known: dict[str, Snapshot] = {}

@@ -41,6 +41,11 @@ SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to n
 
 UNPAGED_LINES = 200  # of a result on a terminal without a pager
 
+# A client says a lost execute that may change rows again only so long after it first sent it: then its member surely
+# still knows the id. No member forgets ids sooner, not even if it gets the second one late.
+REPEAT_S = 60.0
+MARKER_LEAST_S = 90.0
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 
@@ -119,7 +124,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     # tables
     table_files: int = 100_000
-    footers: int = 20_000
+    # those of one table are read in order: with fewer than `table_files`, each is gone before it is asked for again
+    footers: int = 100_000
     # statistics of a table, gathered in the background: footers read, rows of the sample, columns
     stats_files: int = 200
     stats_sample_rows: int = 65_536

@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructField, StructType
 
-from skerry.catalog.agreement import Group, groups_of
+from skerry.catalog.agreement import Group, fits, groups_of
 from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
@@ -191,14 +191,30 @@ class SailEngine(ConnectEngine):
 
 
 def _merged(groups: Sequence[Group], frames: Sequence[DataFrame]) -> StructType:
-    """All columns, in the order and as they come first; of Apache Spark's types, if these are known."""
+    """All columns, in the order and spelled as they come first; of Apache Spark's types, if these are known."""
     fields: dict[str, StructField] = {}
     for group, frame in zip(groups, frames, strict=True):
         for column in group.columns():
-            if column.name.lower() not in fields:
-                field = struct_of((column,)).fields[0] if column.type else frame.schema[column.name]
-                fields[column.name.lower()] = field
+            field = struct_of((column,)).fields[0] if column.type else frame.schema[column.name]
+            known = fields.setdefault(column.name.lower(), field)
+            fields[column.name.lower()] = StructField(known.name, _holding(known.dataType, field.dataType))
     return StructType(list(fields.values()))
+
+
+def _holding(known: Any, other: Any) -> Any:
+    """One type for the values of both, of files that agree: the first group may lack types and fields."""
+    if isinstance(known, StructType) and isinstance(other, StructType):
+        kinds = {field.name: field.dataType for field in known.fields}
+        for field in other.fields:
+            kinds[field.name] = _holding(kinds.get(field.name, field.dataType), field.dataType)
+        return StructType([StructField(name, kind) for name, kind in kinds.items()])
+    if isinstance(known, ArrayType) and isinstance(other, ArrayType):
+        return ArrayType(_holding(known.elementType, other.elementType))
+    if isinstance(known, MapType) and isinstance(other, MapType):
+        return MapType(_holding(known.keyType, other.keyType), _holding(known.valueType, other.valueType))
+    if isinstance(known, NullType):
+        return other
+    return known if fits(known.simpleString(), other.simpleString()) or isinstance(other, NullType) else other
 
 
 def _as_inferred(kind: Any) -> Any:

@@ -16,6 +16,8 @@ from skerry.cli.main import main
 from skerry.member.requests import CountAnswer, GivePage, RunStatement
 from skerry.model.errors import Cancelled, InternalError, SiteError, SkerryError, SqlError, StaleSchema, UserError
 from skerry.model.ids import QueryId
+from skerry.model.limits import KIB
+from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from skerry.wire.client_messages import ClientAttach, ClientExecute, ClientFetch, ClientPage, ClientResult, QueryInfo
 from tests.integration.client.proxy import Proxy
@@ -79,6 +81,23 @@ def test_rows_that_are_only_counted_stay_where_they_are(door: Door) -> None:
     assert answer == CountAnswer(3 * TICKS)
     wait_until(lambda: is_settled(door, query), "the receipts")
     assert sum(link.rows for link in listed(door, query).links) == 0
+
+
+@pytest.mark.parametrize("retries_tasks", [False, True])
+def test_counted_rows_need_no_room(
+    start_sail: StartCluster,
+    sail_engine: Engine,
+    counting: Counting,
+    monkeypatch: pytest.MonkeyPatch,
+    retries_tasks: bool,
+) -> None:
+    """Far more than a spool holds, also where tasks may run twice and where their rows have an order."""
+    monkeypatch.setattr(sail_engine, "retries_tasks", retries_tasks)
+    door = Door(start_sail(limits={"spool_memory_bytes": 128 * KIB, "spool_disk_bytes": 128 * KIB}, plan=counting))
+    for order in ("", " ORDER BY note"):
+        _, answer = door.execute(f"{COUNT}SELECT id, kind, note FROM bergen.ticks{order}")
+        assert answer == CountAnswer(TICKS)
+    nothing_left(door.cluster)
 
 
 def test_a_count_is_told_again_and_never_run_again(door: Door, counting: Counting) -> None:

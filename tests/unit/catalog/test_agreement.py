@@ -134,6 +134,69 @@ def test_sail_reads_nulls_without_a_type_as_anything(tmp_path: Path) -> None:
         agreed_rows(config(), listing, False)
 
 
+NONE = pa.null()
+
+
+@pytest.mark.parametrize(
+    ("kinds", "how"),
+    [
+        ((NONE, INT, LONG), f"a is int in 1.parquet and bigint in 2.parquet; declare it as bigint in {KEY}"),
+        ((NONE, INT, TEXT), "a is int in 1.parquet and string in 2.parquet; write one of them anew"),
+        ((NONE, NONE, INT, NONE, TEXT), "a is int in 2.parquet and string in 4.parquet; write one of them anew"),
+        (
+            (NONE, struct(x=INT), struct(x=TEXT)),
+            "a is struct<x:int> in 1.parquet and struct<x:string> in 2.parquet; write one of them anew",
+        ),
+        (
+            (struct(x=NONE, y=NONE), struct(x=INT), struct(y=INT), struct(y=TEXT)),
+            "a is struct<y:int> in 2.parquet and struct<y:string> in 3.parquet; write one of them anew",
+        ),
+        (
+            (pa.list_(NONE), pa.list_(INT), pa.list_(LONG)),
+            "a is array<int> in 1.parquet and array<bigint> in 2.parquet; write one of them anew",
+        ),
+        (
+            (pa.map_(TEXT, NONE), pa.map_(TEXT, INT), pa.map_(TEXT, TEXT)),
+            "a is map<string,int> in 1.parquet and map<string,string> in 2.parquet; write one of them anew",
+        ),
+    ],
+)
+@pytest.mark.parametrize("merges", ["false", "true"])
+def test_nulls_without_a_type_leave_the_type_to_the_next_file(
+    kinds: tuple[pa.DataType, ...], how: str, merges: str, tmp_path: Path
+) -> None:
+    listing = write(tmp_path, *({"a": kind} for kind in kinds))
+    if merges == "true":  # a type that is merged is not declared
+        how = how.partition(";")[0] + "; write one of them anew"
+    with pytest.raises(ListingError) as caught:
+        agreed_rows(config(mergeSchema=merges), listing, True)
+    assert caught.value.reason == how
+
+
+def test_nulls_without_a_type_are_read_with_every_type_that_follows(tmp_path: Path) -> None:
+    kinds = (NONE, struct(x=NONE, y=pa.list_(NONE)), struct(x=LONG), struct(x=INT, y=pa.list_(TEXT)), NONE)
+    assert agreed_rows(config(), write(tmp_path, *({"a": kind} for kind in kinds)), True) == 5
+
+
+@pytest.mark.parametrize(("first", "second"), [(NONE, TEXT), (TEXT, NONE), (NONE, LONG), (NONE, pa.list_(INT))])
+def test_apache_spark_reads_fields_without_a_type_as_ints(
+    first: pa.DataType, second: pa.DataType, tmp_path: Path
+) -> None:
+    listing = write(tmp_path, {"a": struct(x=first)}, {"a": struct(x=second)})
+    assert agreed_rows(config(), listing, True) == 2
+    with pytest.raises(ListingError, match=r"a is struct<.* in 0\.parquet and struct<.* in 1\.parquet; write"):
+        agreed_rows(config(), listing, False)
+
+
+def test_apache_spark_reads_no_text_from_fields_without_a_type(tmp_path: Path) -> None:
+    listing = write(tmp_path, {"a": struct(x=NONE)})
+    assert agreed_rows(config({"a": "struct<x:bigint>"}), listing, False) == 1
+    assert agreed_rows(config({"a": "struct<x:string>"}), listing, True) == 1
+    assert agreed_rows(config({"a": "struct<x:array<int>>"}), listing, True) == 1
+    with pytest.raises(ListingError, match=f"a is struct<x:string> in {KEY} and struct<x: null> in 0.parquet"):
+        agreed_rows(config({"a": "struct<x:string>"}), listing, False)
+
+
 def test_sail_reads_no_categories(tmp_path: Path) -> None:
     listing = write(tmp_path, {"a": TEXT}, {"a": pa.dictionary(INT, TEXT)})
     assert agreed_rows(config(), listing, False) == 2
@@ -167,6 +230,39 @@ def test_an_option_merges_fields(tmp_path: Path) -> None:
     assert agreed_rows(config(mergeSchema="true"), listing, False) == 3
     (group,) = groups_of(listing.files)
     assert group.columns() == (Column("a", "struct<x:bigint,y:array<bigint>,z:string>"),)
+
+
+@pytest.mark.parametrize("is_sail", [False, True])
+@pytest.mark.parametrize(
+    ("kinds", "how"),
+    [
+        (
+            (struct(x=INT), struct(y=INT), struct(y=TEXT)),
+            "a is struct<y:int> in 1.parquet and struct<y:string> in 2.parquet",
+        ),
+        (
+            (pa.list_(struct(x=INT)), pa.list_(struct(y=INT)), pa.list_(struct(y=LONG))),
+            "a is array<struct<y:int>> in 1.parquet and array<struct<y:bigint>> in 2.parquet",
+        ),
+        ((struct(A=INT), struct(a=INT)), "a is struct<A:int> in 0.parquet and struct<a:int> in 1.parquet"),
+        (
+            (struct(x=INT), struct(A=INT), struct(a=INT)),
+            "a is struct<A:int> in 1.parquet and struct<a:int> in 2.parquet",
+        ),
+    ],
+)
+def test_merged_fields_are_compared_with_those_of_every_file(
+    kinds: tuple[pa.DataType, ...], how: str, is_sail: bool, tmp_path: Path
+) -> None:
+    listing = write(tmp_path, *({"a": kind} for kind in kinds))
+    with pytest.raises(ListingError) as caught:
+        agreed_rows(config(mergeSchema="true"), listing, is_sail)
+    assert caught.value.reason == f"{how}; write one of them anew"
+
+
+def test_fields_of_one_type_are_merged_however_they_are_written(tmp_path: Path) -> None:
+    kinds = struct(x=INT), struct(y=TEXT, z=pa.list_(INT)), struct(y=pa.large_string(), z=pa.large_list(INT))
+    assert agreed_rows(config(mergeSchema="true"), write(tmp_path, *({"a": kind} for kind in kinds)), False) == 3
 
 
 def test_files_with_the_same_columns_share_one_schema(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from skerry.catalog.listing import Listing, list_table
 from skerry.config import TableConfig
 from skerry.model.columns import BadType, difference, normal_type
 from skerry.model.errors import SiteError
+from skerry.model.limits import Limits
 from skerry.model.table import Column
 
 
@@ -49,6 +50,21 @@ def test_the_cache_is_bounded(tmp_path: Path) -> None:
     footers.of(listed(tmp_path))
     footers.of(listed(tmp_path))
     assert footers.reads() == 4
+
+
+def test_the_largest_limit_of_the_members_holds(tmp_path: Path) -> None:
+    write(tmp_path / "t" / "a.parquet", 1)
+    write(tmp_path / "t" / "b.parquet", 1)
+    footers = Footers(3)
+    for allowed, reads in ((1, 4), (2, 2), (1, 2)):
+        footers.allow(allowed)
+        footers.of(listed(tmp_path))
+        footers.of(listed(tmp_path))
+        assert footers.reads() == reads, allowed
+
+
+def test_all_footers_of_the_largest_table_are_kept() -> None:
+    assert Limits().footers >= Limits().table_files
 
 
 def test_directories_add_columns_of_a_type_that_spark_finds(tmp_path: Path) -> None:

@@ -14,7 +14,10 @@ from skerry.catalog.listing import Listing, ListingError, list_table
 from skerry.model.config import TableConfig
 from skerry.model.table import Column
 
-ADVICE = "; write one of them anew, or name the columns by position in members.oslo.tables.t.columns"
+ADVICE = (
+    ", and CSV is read by position; check that both begin with a header and write one of them anew, or name the "
+    "columns by position in members.oslo.tables.t.columns"
+)
 
 
 def config(*columns: str, **options: str) -> TableConfig:
@@ -43,16 +46,18 @@ def test_headers_that_are_the_same(first: str, second: str, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("first", "second", "how"),
     [
-        ("a,b", "a,b,c", f"c is a column of 1.csv and not of 0.csv, and CSV is read by position{ADVICE}"),
-        ("a,b", "a", f"b is a column of 0.csv and not of 1.csv, and CSV is read by position{ADVICE}"),
-        ("a,b", "A,b", f"A is a column of 1.csv and not of 0.csv, and CSV is read by position{ADVICE}"),
+        ("a,b", "a,b,c", f"0.csv has 2 columns and 1.csv has 3 columns{ADVICE}"),
+        ("a,b", "a", f"0.csv has 2 columns and 1.csv has 1 column{ADVICE}"),
+        ("a,b", "A,b", f"column 1 of 1.csv has another name than column 1 of 0.csv{ADVICE}"),
+        ("a,b", "a,c,b", f"column 2 of 1.csv has another name than column 2 of 0.csv{ADVICE}"),
         (
             "a,b",
             "b,a",
             "the columns of 1.csv stand in another order than those of 0.csv, and CSV is read by position; "
             "write one of them anew",
         ),
-        ("a,b,b", "a,b", "0.csv and 1.csv have a column more than once, and not as often; write one of them anew"),
+        ("a,b,b", "a,b", f"0.csv has 3 columns and 1.csv has 2 columns{ADVICE}"),
+        ("a,b,b", "a,a,b", f"column 2 of 1.csv has another name than column 2 of 0.csv{ADVICE}"),
     ],
 )
 def test_headers_that_differ_are_named(first: str, second: str, how: str, tmp_path: Path) -> None:
@@ -62,10 +67,27 @@ def test_headers_that_differ_are_named(first: str, second: str, how: str, tmp_pa
     assert caught.value.may_quote  # a file without a header has a record there
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("name,city", "Alice,Oslo"),
+        ("Alice,Oslo", "name,city"),
+        ("name,city", "Alice,Oslo,x"),
+        ("name,name", "Alice,name"),
+    ],
+)
+@pytest.mark.parametrize("is_sail", [False, True])
+def test_a_line_without_a_header_is_not_quoted(first: str, second: str, is_sail: bool, tmp_path: Path) -> None:
+    with pytest.raises(ListingError) as caught:
+        check_headers(config(), write(tmp_path, first, second), is_sail)
+    assert "column 1 of 1.csv has another name than column 1 of 0.csv" in caught.value.message
+    assert not [text for text in ("Alice", "Oslo", "city") if text in caught.value.message]
+
+
 def test_declared_columns_name_positions(tmp_path: Path) -> None:
     listing = write(tmp_path, "a;b", "a;c")
     assert check_headers(config("a", "b", sep=";"), listing) is None
-    with pytest.raises(ListingError, match=r"c is a column of 1\.csv"):
+    with pytest.raises(ListingError, match=r"column 2 of 1\.csv has another name"):
         check_headers(config(sep=";"), listing)
     listing = write(tmp_path, "a;b", "b;a")
     with pytest.raises(ListingError, match="another order"):

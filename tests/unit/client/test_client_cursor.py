@@ -26,13 +26,13 @@ def page(number: int, last: bool = False, rows: int = 10) -> Page:
 
 def executed() -> CursorCore:
     core = CursorCore(QueryId("oslo", "0" * 32), count(1))
-    assert core.execute("SELECT 1", [], size=SIZE).request == 1
+    assert core.execute("SELECT 1", [], size=SIZE, now=0.0).request == 1
     return core
 
 
 def opened() -> CursorCore:
     core = executed()
-    core.receive(ClientResult(1, SCHEMA, page(0)))
+    core.receive(ClientResult(1, SCHEMA, page(0)), 0.0)
     return core
 
 
@@ -50,7 +50,7 @@ def opened() -> CursorCore:
 def test_execute_is_answered(answer: ClientResult | ClientPage, phase: Phase) -> None:
     core = executed()
     assert not core.ready
-    core.receive(answer)
+    core.receive(answer, 0.0)
     assert core.phase is phase
     assert core.ready
     assert core.requests == ()
@@ -69,7 +69,7 @@ def test_execute_is_answered(answer: ClientResult | ClientPage, phase: Phase) ->
 def test_a_wrong_answer_to_execute_is_the_members_fault(answer: ClientResult | ClientPage) -> None:
     core = executed()
     with pytest.raises(PeerError):
-        core.receive(answer)
+        core.receive(answer, 0.0)
     assert core.phase is Phase.EXECUTING
 
 
@@ -81,7 +81,7 @@ def test_a_wrong_answer_to_fetch_is_the_members_fault(answer: ClientResult | Cli
     core.take()
     core.ask(1, SIZE)
     with pytest.raises(PeerError):
-        core.receive(answer)
+        core.receive(answer, 0.0)
     assert core.phase is Phase.OPEN
 
 
@@ -91,7 +91,7 @@ def test_pages_must_come_in_order() -> None:
     (fetch,) = core.ask(2, SIZE)
     assert (fetch.page_number, fetch.pages) == (1, 2)
     with pytest.raises(PeerError, match="page 1 comes next, page 2 was answered"):
-        core.receive(ClientPage(fetch.request, page(2)))
+        core.receive(ClientPage(fetch.request, page(2)), 0.0)
 
 
 def test_asks_on_demand_and_never_more_than_ahead() -> None:
@@ -100,7 +100,7 @@ def test_asks_on_demand_and_never_more_than_ahead() -> None:
     core.take()
     (fetch,) = core.ask(1, SIZE)
     assert core.ask(1, SIZE) == []
-    core.receive(ClientPage(fetch.request, page(1)))
+    core.receive(ClientPage(fetch.request, page(1)), 0.0)
     assert core.ask(1, SIZE) == []
     (more,) = core.ask(3, SIZE)
     assert (more.page_number, more.pages) == (2, 2)
@@ -113,11 +113,11 @@ def test_a_window_is_opened_again_when_all_of_it_arrived_and_half_of_it_is_left(
     (fetch,) = core.ask(4, SIZE)
     assert (fetch.page_number, fetch.pages) == (1, 4)
     for number in (1, 2, 3):
-        core.receive(ClientPage(fetch.request, page(number)))
+        core.receive(ClientPage(fetch.request, page(number)), 0.0)
         core.take()
         assert core.ask(4, SIZE) == []
     assert core.requests == (fetch.request,)
-    core.receive(ClientPage(fetch.request, page(4)))
+    core.receive(ClientPage(fetch.request, page(4)), 0.0)
     assert core.requests == ()
     (again,) = core.ask(4, SIZE)
     assert (again.page_number, again.pages) == (5, 3)
@@ -127,8 +127,8 @@ def test_after_the_last_page_late_answers_are_dropped_and_nothing_is_asked() -> 
     core = opened()
     core.take()
     (fetch,) = core.ask(2, SIZE)
-    core.receive(ClientPage(fetch.request, page(1, last=True, rows=3)))
-    core.receive(ClientPage(fetch.request, error=Failure(100, "no such cursor")))
+    core.receive(ClientPage(fetch.request, page(1, last=True, rows=3)), 0.0)
+    core.receive(ClientPage(fetch.request, error=Failure(100, "no such cursor")), 0.0)
     assert core.phase is Phase.ENDED
     assert core.rows_received == 13
     assert core.ask(2, SIZE) == []
@@ -143,8 +143,8 @@ def test_pages_before_an_error_are_given_before_it() -> None:
     core = opened()
     core.take()
     (fetch,) = core.ask(2, SIZE)
-    core.receive(ClientPage(fetch.request, page(1)))
-    core.receive(ClientPage(fetch.request, error=FAILURE))
+    core.receive(ClientPage(fetch.request, page(1)), 0.0)
+    core.receive(ClientPage(fetch.request, error=FAILURE), 0.0)
     assert core.take() == page(1)
     with pytest.raises(SqlError, match="no such column") as caught:
         core.take()
@@ -160,7 +160,7 @@ def test_close_tells_the_member_while_it_holds_the_query(make: type[CursorCore])
     assert close.query == core.query
     assert core.phase is Phase.CLOSED
     assert core.close() is None
-    core.receive(ClientResult(1, SCHEMA, page(0)))  # late
+    core.receive(ClientResult(1, SCHEMA, page(0)), 0.0)  # late
     assert core.take() is None
 
 
@@ -180,7 +180,7 @@ def test_cancel_wakes_whoever_waits() -> None:
 
 def test_a_lost_member_fails_only_what_is_live() -> None:
     live, ended = opened(), executed()
-    ended.receive(ClientResult(1, update_count=3))
+    ended.receive(ClientResult(1, update_count=3), 0.0)
     for core in (live, ended):
         core.fail(SiteError("gone"))
     assert live.phase is Phase.FAILED
@@ -219,7 +219,7 @@ def test_no_order_of_events_breaks_it(events: list[ClientResult | ClientPage | s
                 case "close":
                     core.close()
                 case ClientResult() | ClientPage():
-                    core.receive(event)
+                    core.receive(event, 0.0)
         except (PeerError, SqlError, Cancelled):
             continue
         assert len(core.requests) <= 2

@@ -25,7 +25,7 @@ PROGRAM = """
 import json, sys
 sys.modules["numpy"] = None  # pyarrow loads it where there is one; nothing of ours may
 import skerry, skerry.aio, skerry.sqlalchemy
-from skerry.client.links import only_reads
+from skerry.client.reads import only_reads
 
 with skerry.connect(sys.argv[1]) as connection:
     rows = connection.cursor().execute("SELECT all", [1, 2.5, "x"]).fetchall()

@@ -157,7 +157,7 @@ class Pair:
         self.done[action] += 1
         match action:
             case "execute":
-                self.send([self.core.execute("q", [], size=SIZE)])
+                self.send([self.core.execute("q", [], size=SIZE, now=0.0)])
             case "fetch":
                 self.take_and_ask(2)
             case "close":
@@ -172,7 +172,7 @@ class Pair:
             case "reconnect":
                 self.is_connected = True
                 self.connection += 1
-                request = self.core.resume()
+                request = self.core.resume(0.0)
                 self.send([request] if request else [])
             case "up":
                 self.down += self.member.answer(self.connection, self.up.popleft())
@@ -185,7 +185,7 @@ class Pair:
 
     def arrive(self, message: Message) -> None:
         if isinstance(message, ClientResult | ClientPage):
-            self.send(self.core.receive(message))
+            self.send(self.core.receive(message, 0.0))
 
     def take_and_ask(self, ahead: int) -> None:
         while self.core.ready and self.core.is_live:

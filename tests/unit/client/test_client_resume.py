@@ -11,10 +11,12 @@ import pyarrow as pa
 import pytest
 
 import skerry
-from skerry.client.cursor import CursorCore, PageSize, Phase
-from skerry.client.links import only_reads
+from skerry.client import clock
+from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
+from skerry.client.reads import only_reads
 from skerry.model.errors import Cancelled, SiteError, SiteStopping
 from skerry.model.ids import QueryId
+from skerry.model.limits import REPEAT_S
 from skerry.model.progress import MemberState
 from skerry.model.results import Page, Schema
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
@@ -109,6 +111,29 @@ def test_a_detached_execute_that_was_lost_is_said_again() -> None:
             cursor = connection.cursor().execute("numbers", detach=True)
             assert connection.attach(cursor.query_id).fetchall() == EVERY
             assert len({execute.query for execute in member.of(ClientExecute)}) == 1
+
+
+@pytest.mark.parametrize("detach", [False, True])
+def test_a_change_that_was_lost_while_the_client_slept_is_not_said_again(
+    monkeypatch: pytest.MonkeyPatch, detach: bool
+) -> None:
+    slept_s = [0.0]
+    monkeypatch.setattr(clock, "now", lambda: slept_s[0])
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientExecute):
+            slept_s[0] = 1000.0
+            peer.reset()
+        else:
+            answers(peer, message)
+
+    answers = Answers({"change": 3})
+    with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
+        with pytest.raises(skerry.OperationalError, match="whether the statement ran is not known") as raised:
+            connection.cursor().execute("change", detach=detach)
+        assert raised.value.member == "oslo"
+        assert connection.members()  # the connection itself goes on
+        assert len(member.of(ClientExecute)) == 1
 
 
 def test_an_idle_cursor_is_attached_while_nobody_fetches() -> None:
@@ -289,6 +314,25 @@ def test_what_use_said_goes_with_every_statement_wherever_it_runs(options: dict[
         assert {each.schema_name for each in asked if each.sql == "SELECT n"} == {"tromso"}
 
 
+def test_a_use_that_is_attached_to_changes_no_connection() -> None:
+    """Somebody else's USE, or an own one that was detached: its rows are read, its schema is not taken over."""
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientAttach):
+            page = page_of(NUMBERS, 0, is_last=True)
+            peer.send(ClientResult(message.request, schema_of(NUMBERS), page, schema_name="tromso"))
+        else:
+            answers(peer, message)
+
+    answers = Uses({"SELECT n": NUMBERS})
+    with member_with(script) as member, skerry.connect(member.url) as connection:
+        connection.cursor().execute("USE bergen")
+        assert connection.attach(QueryId("oslo", "0" * 32)).fetchall() == EVERY
+        assert connection.schema_name == "bergen"
+        assert connection.cursor().execute("SELECT n").fetchall() == EVERY
+        assert member.of(ClientExecute)[-1].schema_name == "bergen"
+
+
 @pytest.mark.parametrize(
     ("sql", "reads"),
     [
@@ -338,20 +382,20 @@ def test_a_query_of_another_member_is_asked_about_there() -> None:
 # --- the core --------------------------------------------------------------------------------------
 def test_the_core_attaches_where_its_pages_ended() -> None:
     core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
-    core.execute("q", [], size=SIZE)
-    core.receive(ClientResult(1, Schema((), b""), Page(0, (), 1, False)))
+    core.execute("q", [], size=SIZE, now=0.0)
+    core.receive(ClientResult(1, Schema((), b""), Page(0, (), 1, False)), 0.0)
     core.take()
     core.ask(4, SIZE)
-    core.receive(ClientPage(2, Page(1, (), 1, False)))
+    core.receive(ClientPage(2, Page(1, (), 1, False)), 0.0)
     core.lost(SiteError("gone"))
     assert core.requests == ()
     assert core.ask(9, SIZE) == []  # nothing can be asked without a connection
-    core.receive(ClientPage(2, Page(2, (), 1, False)))  # late, from a buffer: it comes again
-    attach = core.resume()
+    core.receive(ClientPage(2, Page(2, (), 1, False)), 0.0)  # late, from a buffer: it comes again
+    attach = core.resume(0.0)
     assert isinstance(attach, ClientAttach)
     assert attach.page_number == 2
-    assert core.resume() is None
-    core.receive(ClientResult(attach.request, Schema((), b""), Page(2, (), 1, True)))
+    assert core.resume(0.0) is None
+    core.receive(ClientResult(attach.request, Schema((), b""), Page(2, (), 1, True)), 0.0)
     assert core.phase is Phase.ENDED
     assert core.rows_received == 3
 
@@ -363,15 +407,63 @@ def test_the_core_attaches_where_its_pages_ended() -> None:
 )
 def test_an_execute_said_again_is_refused(second: Failure, error: type[Exception]) -> None:
     core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
-    core.execute("q", [], size=SIZE)
+    core.execute("q", [], size=SIZE, now=0.0)
     core.lost(SiteError("gone"))
-    attach = core.resume()
+    attach = core.resume(0.0)
     assert attach is not None
-    (again,) = core.receive(ClientResult(attach.request, error=Failure(103, "not open here")))
+    (again,) = core.receive(ClientResult(attach.request, error=Failure(103, "not open here")), 0.0)
     assert isinstance(again, ClientExecute)
     assert (again.query, again.sql) == (core.query, "q")
-    assert core.receive(ClientResult(again.request, error=second)) == []
+    assert core.receive(ClientResult(again.request, error=second), 0.0) == []
     assert isinstance(core.error, error)
+
+
+CHANGE, READ = "DELETE FROM orders", "SELECT n FROM orders"
+
+
+@pytest.mark.parametrize(("sql", "after_s"), [(CHANGE, REPEAT_S), (READ, 10 * REPEAT_S)], ids=["change", "read"])
+@pytest.mark.parametrize("options", [{}, {DETACH: "1"}], ids=["attached", "detached"])
+def test_an_execute_that_was_lost_is_said_again(sql: str, after_s: float, options: dict[str, str]) -> None:
+    """A change only while its member surely knows the id, if it ever had it; what only reads at any time."""
+    core = lost_execute(sql, options)
+    again: Message | None = core.resume(7.0 + after_s)
+    if not options:
+        assert isinstance(again, ClientAttach)
+        (again,) = core.receive(ClientResult(again.request, error=Failure(103, "not open here")), 7.0 + after_s)
+    assert isinstance(again, ClientExecute)
+    assert (again.query, again.sql) == (core.query, sql)
+
+
+@pytest.mark.parametrize("options", [{}, {DETACH: "1"}], ids=["attached", "detached"])
+def test_a_change_that_may_have_run_and_been_forgotten_is_not_said_again(options: dict[str, str]) -> None:
+    core = lost_execute(CHANGE, options)
+    late = 7.0 + REPEAT_S + 1
+    attach = core.resume(late)
+    if not options:
+        assert isinstance(attach, ClientAttach)
+        assert core.receive(ClientResult(attach.request, error=Failure(103, "not open here")), late) == []
+    else:
+        assert attach is None
+    assert (core.phase, core.requests, core.ready) == (Phase.FAILED, (), True)
+    assert isinstance(core.error, SiteError)
+    assert "the connection was lost; whether the statement ran is not known" in core.error.message
+    assert ("not open here" in core.error.message) is not bool(options)
+    assert "skerry ps" in core.error.suggestion
+
+
+def test_an_attach_that_waited_long_is_not_followed_by_a_change() -> None:
+    core = lost_execute(CHANGE, {})
+    attach = core.resume(8.0)
+    assert attach is not None
+    assert core.receive(ClientResult(attach.request, error=Failure(103, "gone")), 8.0 + REPEAT_S) == []
+    assert core.phase is Phase.FAILED
+
+
+def lost_execute(sql: str, options: dict[str, str]) -> CursorCore:
+    core = CursorCore(QueryId("oslo", "0"), count(1), resumes=True)
+    core.execute(sql, [], size=SIZE, options=options, now=7.0)
+    core.lost(SiteError("gone"))
+    return core
 
 
 def test_a_schema_that_changes_between_connections_is_the_members_fault() -> None:

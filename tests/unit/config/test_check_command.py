@@ -86,7 +86,7 @@ def test_headers_of_one_table_that_differ_are_a_mistake(file: Path) -> None:
     (file.parent / "data" / "raw" / "b.csv").write_text("2")
     code, output = run(file)
     assert code == 1
-    assert output.startswith(f"{file}:4:103: members.oslo.tables.raw.path: 2 is a column of b.csv and not of a.csv, ")
+    assert output.startswith(f"{file}:4:103: members.oslo.tables.raw.path: column 1 of b.csv has another name than ")
 
 
 def test_columns_that_an_option_merges_are_not_compared(file: Path) -> None:

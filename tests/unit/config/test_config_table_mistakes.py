@@ -171,6 +171,7 @@ MISTAKES = {
     "limit text": (limit("page_rows: few"), ["4:21: limits.page_rows: expected a whole number, not few"]),
     "limit true": (limit("page_rows: true"), ["4:21: limits.page_rows: expected a whole number, not true"]),
     "seconds of zero": (limit("heartbeat_s: 0"), ["4:23: limits.heartbeat_s: must be above 0, not 0"]),
+    "ids forgotten too soon": (limit("marker_s: 89"), ["4:20: limits.marker_s: must be at least 90, not 89"]),
     "size with a wrong unit": (
         limit("page_bytes: 4 MB"),
         ["4:22: limits.page_bytes: expected a whole number of bytes or a size like 64 MiB, not 4 MB"],

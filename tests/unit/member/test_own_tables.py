@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 
+from skerry.catalog.reads import Reads
 from skerry.config import parse
 from skerry.member.server import Member
 from skerry.model.errors import SiteError, SkerryError
@@ -39,6 +41,33 @@ def test_the_bound_on_files_is_the_configurations(tmp_path: Path) -> None:
     )
     with pytest.raises(SiteError, match="more than 1 files"):
         asyncio.run(_with_member(text, "tables.snapshot", "t"))
+
+
+def test_a_file_without_its_header_leaves_no_value_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async def run() -> None:
+        async with world(tmp_path, "options: {header: true}") as w:
+            w.write("b", "Alice,Oslo\n")
+            _, broken = await w.tables.all()
+            assert broken["t"].startswith("column 1 of b.csv has another name than column 1 of a.csv")
+
+    asyncio.run(run())
+    assert "column 1 of b.csv" in caplog.text
+    assert "Alice" not in caplog.text
+
+
+def test_reads_are_kept_up_to_the_member_s_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = [Reads(lambda file, *stamp: file) for _ in range(2)]
+    for name, reads in zip(("FOOTERS", "HEADERS"), kept, strict=True):
+        monkeypatch.setattr(f"skerry.member.tables.{name}", reads)
+
+    async def opened(limit: int) -> list[int]:
+        async with world(tmp_path, footers=limit):
+            for reads, _, file in itertools.product(kept, range(2), ("a", "b")):
+                reads.of(file, (1, 1))
+            return [reads.count() for reads in kept]
+
+    assert asyncio.run(opened(1)) == [4, 4]
+    assert asyncio.run(opened(2)) == [2, 2]
 
 
 def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

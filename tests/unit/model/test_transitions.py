@@ -114,6 +114,6 @@ def test_a_core_names_itself() -> None:
     with pytest.raises(InvalidTransition, match=rf"<task of query {execute.query} planning: nothing yet> cannot take"):
         core.released()
     asked = cursor.CursorCore(QueryId("oslo", "0" * 32), iter(range(9)))
-    asked.execute("SELECT 1", [], size=cursor.PageSize(1, 1))
+    asked.execute("SELECT 1", [], size=cursor.PageSize(1, 1), now=0.0)
     with pytest.raises(InvalidTransition, match="executing: execute> cannot take"):
-        asked.execute("SELECT 1", [], size=cursor.PageSize(1, 1))
+        asked.execute("SELECT 1", [], size=cursor.PageSize(1, 1), now=0.0)

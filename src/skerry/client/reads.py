@@ -1,0 +1,21 @@
+"""Which statements surely change nothing: only those may run twice."""
+
+from __future__ import annotations
+
+from skerry.model.errors import SkerryError
+
+# What a statement that only reads begins with, and the words that none of them has outside quotes.
+# USE only tells this client what to send with its next statements.
+READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "("})
+CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
+
+
+def only_reads(sql: str) -> bool:
+    """Whether a statement surely changes nothing; when in doubt it is taken for one that does."""
+    from skerry.model.lexemes import lexemes  # slow to load, and only needed when a member or a connection was lost
+
+    try:
+        words = [sql[each.start : each.upto].upper() for each in lexemes(sql)]
+    except SkerryError:
+        return False
+    return bool(words) and words[0] in READS and not CHANGES.intersection(words)

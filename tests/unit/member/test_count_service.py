@@ -1,0 +1,173 @@
+"""Queries at the service, above all counts: no id runs twice, no count is lost, no stray request ends one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import msgspec
+import pytest
+
+from skerry.config import parse
+from skerry.member.initiator import Initiated
+from skerry.member.planning import Planned, Planner, Understood
+from skerry.member.requests import Answer, CountAnswer, GivePage, RunStatement
+from skerry.member.server import Member
+from skerry.model import trace
+from skerry.model.caller import Caller
+from skerry.model.errors import Cancelled, SqlError, StaleSchema, UserError
+from skerry.model.fragment import Count
+from skerry.model.limits import Limits
+from skerry.wire.messages import Cancel, Failure, FragmentDone, Receipt, Started
+from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
+
+CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}")
+ROWS = plan_of("bergen", "tromso")  # tromso scans (1), bergen runs the rest (2); oslo has asked
+COUNTS = sealed(msgspec.structs.replace(ROWS, ends_in=Count((1,))))
+WARNING = "'x' is a string"
+ANN = Caller("ann", "test", "desk 7", "test 1")
+BOB = Caller("", "test", "desk 8", "test 2")
+SQL = "DELETE FROM orders"
+
+
+class World:
+    """A member whose every statement is the same change at tromso, or as the test says."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.member = Member(msgspec.structs.replace(CONFIG, limits=limits), "oslo", None, plan=self._plan)
+        self.service = self.member.service
+        self.planned = 0
+        self.understand: Callable[[int], Understood] = lambda _planned: Planned(COUNTS, {}, (WARNING,))
+
+    async def _plan(self, planner: Planner, statement: RunStatement) -> Understood:
+        self.planned += 1
+        return self.understand(self.planned)
+
+    async def begin(self, **options: str) -> asyncio.Task[Answer | None]:
+        statement = RunStatement(QUERY, SQL, options=options)
+        task = asyncio.ensure_future(self.service.execute(ANN, statement))
+        while QUERY not in self.member.initiated and not task.done():
+            await asyncio.sleep(0)
+        return task
+
+    @property
+    def initiated(self) -> Initiated:
+        return self.member.initiated[QUERY]
+
+    def count(self, rows: int) -> None:
+        """Tromso tells what it has done. Whoever waits for it learns of it with the next turn of the loop."""
+        self.initiated.receive("tromso", Started(QUERY, "tromso", 1, SCHEMA))
+        self.initiated.receive("tromso", FragmentDone(QUERY, "tromso", 1, rows, 8 * rows, 0.5))
+
+    async def let_go(self) -> None:
+        initiated = self.initiated
+        for member in ("bergen", "tromso"):
+            initiated.receive(member, Receipt(QUERY, member))
+        await initiated.wait_ended()
+
+    async def attached(self) -> Answer:
+        return await self.service.attach(BOB, GivePage(QUERY, 0))
+
+
+def with_member(test: Callable[[World], Awaitable[None]], limits: Limits | None = None) -> None:
+    async def run() -> None:
+        world = World(limits or Limits())
+        try:
+            await test(world)
+        finally:
+            for initiated in list(world.member.initiated.values()):
+                initiated.cancel(Cancelled("the test is over"))
+                await world.let_go()
+            await world.member.stop()
+
+    asyncio.run(run())
+
+
+def test_an_id_that_the_history_knows_is_refused_though_the_cursors_forgot_it() -> None:
+    async def test(world: World) -> None:
+        task = await world.begin()
+        world.count(3)
+        assert await task == CountAnswer(3, (WARNING,))
+        await world.let_go()
+        again = await world.begin()
+        assert world.planned == 1
+        with pytest.raises(UserError, match="was used before"):
+            await again
+
+    with_member(test, Limits(marker_s=0.0))
+
+
+@pytest.mark.parametrize("end", ["close", "cancel", "lost"])
+def test_a_count_that_is_made_is_kept_though_its_cursor_ends_before_it_is_told(end: str) -> None:
+    async def test(world: World) -> None:
+        task = await world.begin()
+        world.count(3)
+        match end:
+            case "close":
+                world.service.close(ANN, QUERY)
+            case "cancel":
+                world.service.cancel(BOB, QUERY)
+            case _:
+                world.service.gone(ANN, is_goodbye=False)
+        assert world.service.status(BOB, QUERY).state == "done"
+        assert await world.attached() == CountAnswer(3, (WARNING,))
+        assert await task == CountAnswer(3, (WARNING,))
+
+    with_member(test)
+
+
+def test_a_count_that_somebody_else_attached_to_is_kept() -> None:
+    """Whoever executed it is gone, and nobody but the one that attached waits for the count."""
+
+    async def test(world: World) -> None:
+        task = await world.begin()
+        attached = asyncio.ensure_future(world.attached())
+        await asyncio.sleep(0)
+        task.cancel()
+        world.service.gone(ANN, is_goodbye=False)
+        await asyncio.sleep(0)
+        world.count(3)
+        assert await attached == CountAnswer(3, (WARNING,))
+        assert await world.attached() == CountAnswer(3, (WARNING,))
+
+    with_member(test)
+
+
+@pytest.mark.parametrize("options", [{}, {"resume_s": "60"}, {"detach": "1"}], ids=["plain", "resume_s", "detach"])
+def test_a_stray_fetch_does_not_end_a_count(options: dict[str, str]) -> None:
+    async def test(world: World) -> None:
+        task = await world.begin(**options)
+        while QUERY not in world.member.initiated:
+            await asyncio.sleep(0)
+        with pytest.raises(UserError, match="ends in a count of rows, and has none to fetch"):
+            await world.service.fetch(BOB, GivePage(QUERY, 0))
+        assert world.service.status(BOB, QUERY).state == "running"
+        world.count(3)
+        assert await task in (None, CountAnswer(3, (WARNING,)))
+        assert await world.attached() == CountAnswer(3, (WARNING,))
+
+    with_member(test)
+
+
+def test_a_query_that_cannot_be_planned_again_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[trace.Event] = []
+    monkeypatch.setattr(trace, "listeners", [heard.append])
+
+    def understand(planned: int) -> Understood:
+        if planned > 1:
+            raise SqlError("no column amount")
+        return Planned(ROWS, {})
+
+    async def test(world: World) -> None:
+        world.understand = understand
+        task = await world.begin()
+        stale = Failure(StaleSchema.code, "the columns of t have changed", "tromso")
+        world.initiated.receive("tromso", Cancel(QUERY, "tromso", stale))
+        await world.let_go()
+        with pytest.raises(SqlError, match="no column amount"):
+            await task
+        told = [type(event).__name__ for event in heard]
+        assert told.index("QueryReplanned") < told.index("QueryRefused")
+        assert world.service.status(BOB, QUERY).state == "failed"
+
+    with_member(test)
