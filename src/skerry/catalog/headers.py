@@ -13,7 +13,7 @@ from typing import NamedTuple
 from skerry.catalog.listing import Listing, ListingError
 from skerry.catalog.reads import Reads
 from skerry.model.config import TableConfig
-from skerry.model.errors import SiteError, quoting
+from skerry.model.errors import SiteError
 
 _HEADER_BYTES = 64 * 1024  # a longer one is not looked at
 _SHAPES = 1000  # files of one table mostly have the same header, and then they share it
@@ -48,7 +48,7 @@ def separator_of(options: Mapping[str, str]) -> str:
 def check_headers(table: TableConfig, listing: Listing, is_sail: bool = False) -> None:
     """ListingError when the headers differ; what has no plain header is not looked at."""
     if how := header_difference(table, listing, is_sail):
-        raise quoting(ListingError(table, how))  # a file without a header has a record there
+        raise ListingError(table, how)
 
 
 def header_difference(table: TableConfig, listing: Listing, is_sail: bool = False) -> str:
