@@ -23,6 +23,11 @@ from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
 from skerry.spark.types import struct_of
 
 
+def place_of(url: str) -> str:
+    """The URL without its parameters: one of them may be a token, and errors are logged."""
+    return url.partition("/;")[0]
+
+
 class ConnectEngine(SessionEngine):
     """`skerry` and what it needs must be importable where that Spark runs its Python workers."""
 
@@ -46,7 +51,7 @@ class ConnectEngine(SessionEngine):
                 self._set(self._remote, key, value)
         except SPARK_ERRORS as error:
             trace.emit(trace.SparkFailed(None, None, type(error).__name__), error)
-            raise SiteError(f"Spark Connect at {url}: {translate(error, {}).message}") from error
+            raise SiteError(f"Spark Connect at {place_of(url)}: {translate(error, {}).message}") from error
         return self._remote
 
     def _set(self, session: SparkSession, key: str, value: str) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from skerry.model.errors import Cancelled, ConfigError, InternalError, SiteError, SqlError
 from skerry.spark.base import escape_glob, with_views
+from skerry.spark.connect import place_of
 from skerry.spark.engine import Job
 from skerry.spark.jvm import check_java
 from skerry.spark.sail import SailEngine
@@ -101,3 +102,8 @@ def test_sail_gets_no_expression_that_its_stack_has_no_room_for() -> None:
         engine._run(job, lambda schema: None, {})
     with pytest.raises(SiteError, match="Spark is not running"):
         engine._run(msgspec.structs.replace(job, operator_depth=300), lambda schema: None, {})
+
+
+def test_a_token_in_a_url_comes_to_no_error() -> None:
+    assert place_of("sc://spark.example:15002/;use_ssl=true;token=secret") == "sc://spark.example:15002"
+    assert place_of("sc://spark.example") == "sc://spark.example"
