@@ -37,7 +37,7 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
-	$(PYTEST) -n auto -m "not spark and not sail and not slow" $(ARGS)
+	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(ARGS)
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes lint test-slow
 
 # Two of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on with
@@ -51,8 +51,8 @@ test-queries:
 
 test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" tests/integration --ignore=$(QUERIES)
-test-processes: MARKS := -m "spark and e2e and not sail" tests/integration/spark tests/e2e
-test-slow: MARKS := -n auto -m "slow and not spark and not sail" tests/integration tests/e2e tests/plans tests/property/exchange tests/sim tests/unit/member
+test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
+test-slow: MARKS := -n auto -m "slow and not spark and not sail and not e2e" tests/integration tests/plans tests/property/exchange tests/sim tests/unit/member
 test-sail test-sites test-processes test-slow:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

@@ -102,7 +102,8 @@ def check(entry: Entry, ask: Callable[..., pa.Table], oracle: SparkOracle, at: s
     same_table(ask(entry.sql, parameters, at=at), expected, entry.ordered, keys=entry.keys)
 
 
-@entries()
+# Queries for the rules are asked in test_rules.py, here too where these links give another plan.
+@entries([name for name in CORPUS if not name.startswith("rules_")])
 def test_answer_is_sparks(entry: Entry, ask: Callable[..., pa.Table], oracle: SparkOracle):
     check(entry, ask, oracle)
 

@@ -16,6 +16,8 @@ from skerry.exchange.input import END, WAIT, Polled
 from skerry.exchange.merge import Merge
 from skerry.model.fragment import SortKey
 
+pytestmark = pytest.mark.slow
+
 INT64 = st.integers(-(2**63), 2**63 - 1) | st.integers(-2, 2)
 
 
