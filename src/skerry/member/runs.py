@@ -117,12 +117,11 @@ class Runs:
         if attempt:
             # Participants remember the id of the attempt that failed.
             query = QueryId(query.initiator, f"{query.local}{AGAIN}{attempt}")
-        timeout_s = statement.timeout_s if statement.timeout_s > 0 else planner.limits.query_timeout_s
         initiated = Initiated(
             query,
             planned.plan,
             planned.parameters,
-            timeout_s,
+            cursor.options.timeout_s,
             planner.limits,
             self._inputs,
             self._send,
@@ -149,8 +148,9 @@ def _may_run_again(planned: Planned | Tried) -> bool:
 def page_bounds(size: PageSize, limits: Limits) -> tuple[int, int]:
     """The most rows and bytes of a page; rows 0: no bound but the bytes."""
     # A page must fit a frame with room for its header, whatever the caller asks for.
-    bytes_max = min(size.size_bytes or limits.page_bytes, limits.frame_bytes // 4)
-    rows_max = size.rows if size.rows > 0 or size.size_bytes else limits.page_rows
+    asked_bytes = max(0, size.size_bytes)
+    bytes_max = min(asked_bytes or limits.page_bytes, limits.frame_bytes // 4)
+    rows_max = max(0, size.rows) if size.rows > 0 or asked_bytes else limits.page_rows
     return rows_max, bytes_max
 
 

@@ -104,7 +104,7 @@ class Service:
             raise refusal
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
-        options = read_options(statement.options, self._limits)
+        options = read_options(statement.options, self._limits, statement.timeout_s)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
         self._cursors.open(query, caller.session, clock.now(), options.lease)

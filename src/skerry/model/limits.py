@@ -34,6 +34,10 @@ SAME_SHARE = 0.05
 
 WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong quotes is one mistake
 
+# Of a number in a statement: the exact value of a double has 770 digits at most. Python reads no whole number of more
+# than 4300.
+NUMBER_CHARS = 1000
+
 # Sail's parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
 SAIL_OPERATORS_MAX = 300
 SAIL_GROUPS_MAX = 50  # sorts of files in one table, each an operand of a UNION

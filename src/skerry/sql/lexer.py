@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot.tokens import Token, TokenType
 
 from skerry.model.lexemes import OPERATORS, Kind, lexemes
+from skerry.model.limits import NUMBER_CHARS
 from skerry.model.position import sql_error
 from skerry.sql.words import KEYWORDS, PAIRS
 
@@ -92,6 +93,8 @@ def _tokens(text: str) -> list[Token]:
 def _checked(tokens: list[Token], text: str, depth_max: int) -> list[Token]:
     depth = 0
     for token in tokens:
+        if token.token_type == TokenType.NUMBER and len(token.text) > NUMBER_CHARS:
+            raise sql_error(f"this number has more than {NUMBER_CHARS} characters", text, token.start, token.end)
         if token.token_type in _OPENING:
             depth += 1
             if depth > depth_max:
