@@ -117,6 +117,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plans: int = 10_000
     plans_bytes: int = 64 * MIB
     sql_bytes: int = 1 * MIB
+    # words and signs: 100,000 values in a list are 200,000
+    sql_tokens: int = 250_000
     sql_depth: int = 50
     driver_rows: int = 4096
     driver_bytes: int = 1 * MIB

@@ -6,6 +6,8 @@ parser gets its tokens from here.
 
 from __future__ import annotations
 
+import sys
+
 from sqlglot.tokens import Token, TokenType
 
 from skerry.model.lexemes import OPERATORS, Kind, lexemes
@@ -60,16 +62,19 @@ _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 
 
-def tokens_of(text: str, depth: int) -> list[Token]:
-    """All tokens of `text`; nesting deeper than `depth` is refused before the parser meets it."""
-    return _checked(_tokens(text), text, depth)
+def tokens_of(text: str, depth: int, most: int = sys.maxsize) -> list[Token]:
+    """All tokens of `text`: more than `most`, or nesting deeper than `depth`, the parser does not meet."""
+    return _checked(_tokens(text, most), text, depth)
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokens(text: str, most: int) -> list[Token]:
     """Two-word keywords become one token, adjacent strings one string, as Spark has it."""
     made: list[Token] = []
     before = ""  # the word that the last token is, in capitals
     for kind, value, start, upto in lexemes(text):
+        if len(made) >= most:
+            message = f"the statement has more than {most} words and signs (limits.sql_tokens)"
+            raise sql_error(message, text, start, upto - 1)
         if kind == "word":
             word = value.upper()
             pair = PAIRS.get((before, word))
