@@ -7,6 +7,7 @@ import click
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 from skerry.client.pep249 import ProgrammingError
+from skerry.model.progress import is_live
 
 
 @click.command("cancel")
@@ -21,5 +22,4 @@ def cancel(words: Words) -> None:
         if state == "unknown":
             raise ProgrammingError(f"no query {query_id} is known there: it ended long ago, or never began")
         connection.cancel(query_id)
-        is_live = state in ("planning", "running")
-        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {state}")
+        click.echo(f"{query_id} is cancelled" if is_live(state) else f"{query_id} was not running: {state}")

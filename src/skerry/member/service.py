@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
+import msgspec
+
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
 from skerry.member.clientoptions import read_options
@@ -32,7 +34,7 @@ from skerry.model.errors import (
 from skerry.model.ids import QueryId
 from skerry.model.names import unknown_table
 from skerry.model.points import reach
-from skerry.model.progress import MemberState, QueryInfo
+from skerry.model.progress import MemberState, QueryInfo, is_live
 from skerry.model.results import Page, Parameter
 from skerry.model.table import Column
 
@@ -78,7 +80,7 @@ class Service:
     def _goes_on(self, query: QueryId, cursor: ClientCursor) -> bool:
         if cursor.state == "done":
             return not cursor.is_given and self._cursors.is_owned(query)
-        return cursor.state in ("planning", "running")
+        return is_live(cursor.state)
 
     def gone(self, caller: Caller, *, is_goodbye: bool) -> None:
         """The caller's session has ended, and with it the queries that nobody may come back for."""
@@ -104,6 +106,7 @@ class Service:
             raise refusal
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        statement = msgspec.structs.replace(statement, share=caller.share)
         options = read_options(statement.options, self._limits, statement.timeout_s)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
@@ -200,7 +203,7 @@ class Service:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
-        cursor.is_closed = True
+        cursor.closed.set()
         reason = error.message if is_unread or not cursor.is_given else ""
         # All of it was made, and its client has what it wants?
         is_done = isinstance(error, Cancelled) and cursor.is_given
@@ -214,7 +217,7 @@ class Service:
     # --- what is told ------------------------------------------------------------------------------
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
-        return await prepare_statement(self._planner, statement)
+        return await prepare_statement(self._planner, msgspec.structs.replace(statement, share=caller.share))
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
@@ -301,7 +304,7 @@ class Service:
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
-            cursor.is_closed = True
+            cursor.closed.set()
             if cursor.initiated is not None:
                 cursor.initiated.drop_result()
             # Its query ends with the receipts.

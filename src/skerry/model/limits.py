@@ -25,6 +25,8 @@ SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
+PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
+
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log
 
 DEFAULT_PORT = 7100  # of a member whose URL or address names none
@@ -93,6 +95,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # for queries that still run at a member that is told to stop
     drain_s: float = 30.0
     queries: int = 1000
+    # of these so many run at once, in all and of one user; so many others wait for a place
+    running_queries: int = 200
+    running_queries_of_user: int = 100
+    queued_queries: int = 500
     history_queries: int = 200
     jobs: int = 1000
     cancelled_tags: int = 10_000
@@ -112,6 +118,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     buffer_floor_bytes: int = 1 * GIB
     spool_disk_bytes: int = 16 * GIB
     sink_stalled_s: float = 30.0
+
+    # processes that plan; what one statement may take of time and memory there
+    planners: int = 3
+    planning_s: float = 30.0
+    planning_bytes: int = 2 * GIB
 
     # plans
     plans: int = 10_000
