@@ -99,6 +99,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     running_queries: int = 200
     running_queries_of_user: int = 100
     queued_queries: int = 500
+    # of one query; 0: no bound. Seconds of Spark are those of all its fragments together
+    result_rows: int = 0
+    spark_s: float = 0.0
     history_queries: int = 200
     jobs: int = 1000
     cancelled_tags: int = 10_000
