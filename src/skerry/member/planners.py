@@ -22,7 +22,7 @@ from skerry.member.planning import Planner
 from skerry.member.shares import Shares
 from skerry.model import trace
 from skerry.model.errors import Overloaded
-from skerry.model.limits import PLANNER_START_S
+from skerry.model.limits import LARGE_SQL_CHARS, PLANNER_START_S, Limits
 
 T = TypeVar("T")
 
@@ -43,17 +43,18 @@ class _Process:
 
 
 class Planners:
-    """Stands where `Workers` do in a `Planner`. A user has all of the processes but one at most."""
+    """Stands where `Workers` do in a `Planner`. Of three processes a user has two at most, one of them for a large
+    statement.
+    """
 
     def __init__(self, config: Config, name: str) -> None:
         self._config = config
         self._name = name
         self._limits = limits = config.limits
-        in_all, waiting = limits.planners, limits.queries
-        shares: Shares[object] = Shares(
-            "statements", "limits.planners", in_all, max(1, in_all - 1), waiting, "limits.queries"
-        )
-        self._places = Places(shares)
+        in_all = limits.planners
+        self._places = _places(in_all, max(2, in_all - 1), limits)
+        # Whoever comes with a small statement finds a process, however many large ones there are, also its own.
+        self._large = _places(max(1, in_all - 1), max(1, in_all - 2), limits)
         self._idle: list[_Process] = []
         self._parent: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -90,11 +91,15 @@ class Planners:
     async def run(self, work: Callable[[Any, Any], T], planner: Planner, message: Any) -> T:
         """What `work` makes of the statement. Whoever is cancelled ends the process that works for it."""
         turn = object()
-        await self._places.take(turn, message.share)
+        is_large = len(message.sql) > LARGE_SQL_CHARS
+        kinds = (self._large, self._places) if is_large else (self._places,)
         try:
+            for places in kinds:
+                await places.take(turn, message.share)
             return await self._planned(work, planner, message)
         finally:
-            self._places.leave(turn)
+            for places in kinds:
+                places.leave(turn)
 
     async def _planned(self, work: Callable[[Any, Any], T], planner: Planner, message: Any) -> T:
         process = self._idle.pop() if self._idle else await self._new()
@@ -166,3 +171,8 @@ class Planners:
         if self._control is not None:
             with contextlib.suppress(OSError):
                 self._control.sendall(END + PID.pack(process.pid))
+
+
+def _places(in_all: int, per_user: int, limits: Limits) -> Places[object]:
+    shares: Shares[object] = Shares("statements", "limits.planners", in_all, per_user, limits.queries, "limits.queries")
+    return Places(shares)

@@ -25,6 +25,8 @@ SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
+LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
+
 PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
 
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log

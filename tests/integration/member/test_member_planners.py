@@ -10,28 +10,32 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+import skerry.aio
 from skerry.config import Config, parse
 from skerry.member.planners import Planners
 from skerry.member.planning import Planned, _plan, plan_statement
 from skerry.member.requests import RunStatement
 from skerry.member.server import Member
+from skerry.model.caller import Caller
 from skerry.model.errors import Overloaded, SqlError
 from skerry.model.fragment import Plan
 from skerry.model.ids import QueryId
 from skerry.model.table import Column, TablePart
 from skerry.testing.long_statements import LONG
+from skerry.testing.ports import free_ports
 
 pytestmark = pytest.mark.slow
 
 TABLE = "t: {format: parquet, path: t, columns: {id: bigint}}"
 PART = TablePart("t", "oslo", (Column("id", "bigint"),), 1000, 8000, 1, 1)
+BOB = Caller("", "test", "desk:8", "test")
 SMALL = "SELECT id, count(*) FROM t WHERE id > 3 GROUP BY id"
 # Takes minutes, wherever it is planned.
 WORST = " ".join(["SELECT 1 FROM t t0", *(f"JOIN t t{n} ON t{n}.id = t{n - 1}.id" for n in range(1, 3000))])
 
 
-def config_of(limits: str) -> Config:
-    return parse(f"cluster: c\nmembers: {{oslo: {{address: 'h:1', tables: {{{TABLE}}}}}}}\nlimits: {{{limits}}}")
+def config_of(limits: str, address: str = "h:1") -> Config:
+    return parse(f"cluster: c\nmembers: {{oslo: {{address: '{address}', tables: {{{TABLE}}}}}}}\nlimits: {{{limits}}}")
 
 
 def member_of(limits: str = "", planners: Planners | None = None) -> Member:
@@ -115,6 +119,38 @@ def test_one_user_leaves_a_planner_to_the_others() -> None:
             await asyncio.gather(*worst, return_exceptions=True)
 
     asyncio.run(run())
+
+
+def test_a_client_logs_in_and_is_answered_beside_seventy_of_the_worst() -> None:
+    """All of them from one host, and without names: they share what they have."""
+
+    async def run() -> None:
+        (port,) = free_ports(1)
+        config = config_of("", f"127.0.0.1:{port}")
+        planners = Planners(config, "oslo")
+        planners.start()
+        member = Member(config, "oslo", None, planners=planners)
+        await member.start()
+        member.catalog.learn("oslo", (PART,), {})
+        url = f"skerry://127.0.0.1:{port}"
+        worst = [asyncio.ensure_future(_execute(url, WORST)) for _ in range(70)]
+        while len(member.service.queries(BOB)) < 70:
+            await asyncio.sleep(0.05)
+        assert await _execute(url, "SHOW SCHEMAS LIKE 'd*'") == [("default",)]
+        assert not any(each.done() for each in worst)
+        for each in worst:
+            each.cancel()
+        await asyncio.gather(*worst, return_exceptions=True)
+        await member.stop()
+        planners.stop()
+
+    asyncio.run(run())
+
+
+async def _execute(url: str, sql: str) -> list[tuple[object, ...]]:
+    async with skerry.aio.connect(url) as connection, connection.cursor() as cursor:
+        await cursor.execute(sql)
+        return await cursor.fetchall()
 
 
 def test_a_statement_takes_so_much_memory() -> None:

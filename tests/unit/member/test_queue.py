@@ -144,7 +144,7 @@ def test_nobody_waits_longer_than_its_time() -> None:
             await late
         world.stuck.add("b0")
         late = await world.begin(BOB, "b0", timeout_s=0.05)
-        with pytest.raises(TimedOut, match="was planned longer than its 0.05 s"):
+        with pytest.raises(TimedOut, match=r"was planned longer than its 0.05 s"):
             await late
 
     with_member(test)
