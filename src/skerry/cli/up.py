@@ -37,11 +37,11 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
     config: Config | None = None
     try:
         config = load(str(file))
+        name = config.member(name).name if name is not None else None
         ensure_secret(config, all_start_here=name is None)
         if name is None:
             _run_all(file, config, debug)
             return
-        name = config.member(name).name
         from skerry.member.boot import run_member  # Spark takes a while to load
 
         set_up_log(name, is_debug=debug, is_json=json_log or config.log_format == "json", logs_sql=config.log_sql)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
 
 from skerry.config.rules import is_loopback
 from skerry.model.config import Config
@@ -61,9 +62,9 @@ def make_secret(path: str, key: str) -> bool:
     """Write the file, whole and for its owner alone; False if there is one already, which stays as it is."""
     if os.path.lexists(path):
         return False
-    unfinished = f"{path}.{os.getpid()}"
+    folder, name = os.path.split(path)
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        descriptor, unfinished = tempfile.mkstemp(prefix=f".{name}.", dir=folder or ".")  # its owner's alone
         try:
             with open(descriptor, "w") as file:
                 file.write(f"{key}\n")
@@ -75,7 +76,7 @@ def make_secret(path: str, key: str) -> bool:
             return False
         finally:
             os.unlink(unfinished)
-        _sync_folder(os.path.dirname(path) or ".")
+        _sync_folder(folder or ".")
     except OSError as error:
         raise ConfigError(
             f"secret: {path} cannot be written: {(error.strerror or str(error)).lower()}",

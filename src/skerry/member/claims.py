@@ -1,7 +1,7 @@
 """Who may say what on a control connection (docs/protocol.md, 3). Pure.
 
-A connection proves who its peer is. A message that says it is another's is not believed: so a member that was taken over
-speaks for itself and for nobody else.
+A connection proves who its peer is. A message that says it is another's is not believed: so a member that was taken
+over speaks for itself and for nobody else.
 """
 
 from __future__ import annotations
@@ -40,4 +40,4 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
 
 def _must_be(sender: str, claimed: str, message: Message) -> None:
     if sender != claimed:
-        raise PeerError(f"{type(message).__name__} came from {sender}, and is {claimed[:100]!r}'s to say")
+        raise PeerError(f"{type(message).__name__} came from {sender}, and only {claimed[:100]!r} may say it")

@@ -25,7 +25,8 @@ class Admission(Generic[V]):
         self._waiting: dict[str, dict[V, None]] = {}  # by address, each in the order in which they came
         self._waiting_count = 0
         self._members: set[V] = set()
-        self._others: Counter[str] = Counter()  # logged in, by address
+        self._others: set[V] = set()
+        self._others_of: Counter[str] = Counter()
 
     def arrived(self, visitor: V, address: str) -> V | None:
         """Who has to go for the new one: a visitor that has not logged in."""
@@ -44,27 +45,29 @@ class Admission(Generic[V]):
         """Overloaded when there is no place for it."""
         address = self._address[visitor]
         self._wait_no_more(visitor, address)
-        bound, taken = self._limits.connections, len(self._members) if is_member else self._others.total()
+        bound, taken = self._limits.connections, len(self._members if is_member else self._others)
         if taken >= bound:
             raise self._full(f"{taken} connections", "connections")
         if is_member:
             self._members.add(visitor)
             return
-        bound, taken = self._limits.connections_per_address, self._others[address]
+        bound, taken = self._limits.connections_per_address, self._others_of[address]
         if address and taken >= bound:
             raise self._full(f"{taken} connections from {address}", "connections_per_address")
-        self._others[address] += 1
+        self._others.add(visitor)
+        self._others_of[address] += 1
 
     def left(self, visitor: V) -> None:
         """It is gone, whatever it was."""
         address = self._address.pop(visitor, None)
         if address is None or self._wait_no_more(visitor, address):
             return
-        if visitor in self._members:
-            self._members.discard(visitor)
-        elif self._others[address]:
-            self._others[address] -= 1
-            self._others += Counter()  # drops those without any
+        self._members.discard(visitor)
+        if visitor in self._others:
+            self._others.discard(visitor)
+            self._others_of[address] -= 1
+            if not self._others_of[address]:
+                del self._others_of[address]
 
     def _wait_no_more(self, visitor: V, address: str) -> bool:
         waiting = self._waiting.get(address, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def secret(*keys: bytes) -> Secret:
 def test_proofs_are_those_of_the_document(side: Side) -> None:
     made = make_proof(KEY, side, BOUND).hex()
     assert made == GOLDEN[side]
-    document = Path("docs/protocol.md").read_text()
+    document = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
     assert re.search(rf"\| {side.value} \| `{made}` \|", document)
 
 
@@ -69,7 +70,7 @@ def test_a_new_key_is_taken_member_by_member() -> None:
     old, new = b"o" * 32, b"n" * 32
     steps = [(old,), (old, new), (new, old), (new,)]
     # Any two neighbours are there at once, while members are started again one by one.
-    for one, other in zip(steps, steps[1:], strict=False):
+    for one, other in itertools.pairwise(steps):
         for dialler, listener in ((one, other), (other, one)):
             answer = answer_to(CHALLENGE, HELLO, "oslo", secret(*dialler), b"\1" * NONCE_BYTES)
             confirm(admit(answer, HELLO, CHALLENGE, secret(*listener)), answer, HELLO, CHALLENGE, secret(*dialler))
