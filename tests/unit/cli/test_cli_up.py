@@ -98,9 +98,8 @@ def test_a_secret_that_another_host_has_is_not_made_here(tmp_path: Path) -> None
     again = CliRunner().invoke(main, ["secret", str(file)])
     assert (again.exit_code, secret.read_text()) == (0, text)
     secret.chmod(0o644)
-    assert (
-        f"{secret} is open to others (mode 644)\nhint: chmod 600 {secret}" in up(str(file), "--member", "oslo").stderr
-    )
+    refused = up(str(file), "--member", "oslo").stderr
+    assert f"{secret} is open to others (mode 644)\nhint: chmod 600 {secret}" in refused
     checked = CliRunner().invoke(main, ["check", str(file), "--no-files"])
     assert checked.exit_code == 0, checked.output
     checked = CliRunner().invoke(main, ["check", str(file), "--member", "oslo"])

@@ -82,12 +82,11 @@ def test_another_s_certificate_is_told_no_token() -> None:
         # Of the same authority, and even with the member's own name: it is not the one certificate that is known.
         for impostor in (files_of("oslo", usage="serverAuth"), files_of("bergen"), files_of("oslo", "strangers")):
             port = TaskPort(LIMITS)
-            heard: list[object] = []
-            port.serve = lambda connection, hello: heard.append(hello)  # type: ignore[assignment, method-assign, return-value]
             listener = await port.listen("tcp:127.0.0.1:0", Identity("test", "oslo", 1), Tls(impostor))
             with pytest.raises(PeerError, match="another certificate is shown there than this member's"):
                 await asyncio.to_thread(read, listener.address, Tls(files_of("oslo")).fingerprint)
-            assert heard == []
+            # Whoever has said Hello would have a connection here until its SourceOpen is refused.
+            assert port.connections() == 0
             await listener.stop()
 
     run(main())
