@@ -98,9 +98,12 @@ class TaskPort:
     async def listen(self, address: str, identity: Identity, tls: Tls | None = None) -> Listener:
         """A listener of its own: a task may rightly not read for as long as a query lasts. `tls`: at a TCP port."""
         limits = self._limits
-        # All tasks of a site may run on one machine.
+        # All tasks of a site may run on one machine, and begin at once: one that is dropped may end its query.
         patient = msgspec.structs.replace(
-            limits, wait_s=limits.query_timeout_s, connections_per_address=limits.connections
+            limits,
+            wait_s=limits.query_timeout_s,
+            connections_per_address=limits.connections,
+            connections_before_login=limits.connections,
         )
         is_tcp = isinstance(parse_address(address), TcpAddress)
         self.fingerprint = tls.fingerprint if tls is not None and is_tcp else ""
