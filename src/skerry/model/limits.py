@@ -83,8 +83,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # clients and tasks that are logged in; members have as many of their own
     connections: int = 2000
     connections_per_address: int = 1000
-    # when so many have not logged in yet, the next one takes the place of the oldest; more than the system's queue holds
-    # (512), so that those who come at once all have their turn
+    # when so many have not logged in yet, the next one takes the place of the oldest; more than the 512 that the system
+    # hands over at once, so that each has its turn
     connections_before_login: int = 600
     client_requests: int = 100
 

@@ -47,7 +47,7 @@ class Listener:
         self._accepting: dict[asyncio.Task[None], socket.socket] = {}  # with TLS, instead of a server
         self._unix_path = ""
         self._admission: Admission[asyncio.Task[None]] = Admission(identity.member, limits)
-        self._tasks: dict[asyncio.Task[None], Connection | None] = {}  # None while TLS shakes hands
+        self._tasks: dict[asyncio.Task[None], Connection | socket.socket] = {}  # a socket until its task has begun
         self._open: set[Connection] = set()  # a refused one lingers when its task has ended
         self._stopping = False
 
@@ -105,11 +105,13 @@ class Listener:
                 await asyncio.sleep(_PAUSE_S)
                 continue
             task = loop.create_task(self._secure(sock, tls), name=f"serve {name[0]}:{name[1]}")
-            self._admit(task, None, name[0])
+            self._admit(task, sock, name[0])
 
     async def _secure(self, sock: socket.socket, tls: Tls) -> None:
         loop, timeout_s = asyncio.get_running_loop(), self._limits.login_s
-        connection = self._make(self._open.add)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks[task] = connection = self._make(self._open.add)
         try:
             await loop.connect_accepted_socket(
                 lambda: connection,
@@ -121,9 +123,6 @@ class Listener:
         except OSError as error:  # no TLS, no certificate of ours, or silence
             trace.emit(trace.ConnectionBroken(f"{self.address}: TLS: {error}"))
             return
-        task = asyncio.current_task()
-        assert task is not None
-        self._tasks[task] = connection
         await self._serve(connection)
 
     @property
@@ -182,8 +181,8 @@ class Listener:
         task = asyncio.get_running_loop().create_task(self._serve(connection), name=f"serve {connection.peer_name}")
         self._admit(task, connection, connection.host)
 
-    def _admit(self, task: asyncio.Task[None], connection: Connection | None, host: str) -> None:
-        self._tasks[task] = connection
+    def _admit(self, task: asyncio.Task[None], line: Connection | socket.socket, host: str) -> None:
+        self._tasks[task] = line
         task.add_done_callback(self._forget)
         gone = self._admission.arrived(task, host)
         if gone is not None:
@@ -192,9 +191,11 @@ class Listener:
     def _forget(self, task: asyncio.Task[None]) -> None:
         # Here and not in the task: one that is cancelled before its first step never runs.
         self._admission.left(task)
-        connection = self._tasks.pop(task)
-        if task.cancelled() and connection is not None:
-            connection.abort()
+        line = self._tasks.pop(task)
+        if isinstance(line, socket.socket):
+            line.close()
+        elif task.cancelled():
+            line.abort()
 
     async def _serve(self, connection: Connection) -> None:
         try:
