@@ -164,9 +164,10 @@ def _tables(url: str) -> dict[str, list[str]]:
 def _history() -> History:
     path = history_path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Statements may hold what is nobody else's business.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Statements may hold what is nobody else's business, also in a file that was there before.
         path.touch(mode=0o600, exist_ok=True)
+        path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))

@@ -164,6 +164,10 @@ class Config(msgspec.Struct, frozen=True):
         """Where each member listens, as the wire layer writes addresses."""
         return {name: f"tcp:{member.address}" for name, member in self.members.items()}
 
+    def kept_path(self, member: str) -> str:
+        """The file of what a member keeps; "" for none. Hidden, as tables see files: it may lie among a table's own."""
+        return f"{self.state}/_{self.cluster}.{member}.kept" if self.state else ""
+
     def table_names(self) -> tuple[str, ...]:
         """Logical tables: a name used by several members counts once, whatever its case."""
         names = {name.lower(): name for member in reversed(self.members.values()) for name in member.tables}
