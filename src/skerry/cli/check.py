@@ -59,11 +59,13 @@ def _check_certificates(config: Config, notes: Notes, members: list[str] | None)
 
 
 def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None:
-    """A member that this user runs would leave such a file aside, and say so in its log alone."""
+    """A member that this user runs would leave such a file aside, and say so in its log alone, or not start."""
     for member in config.members if members is None else members:
         path = config.kept_path(member)
         if path and (why := why_not_ours(path)):
             notes.note("state", f"what {member} keeps in {os.path.basename(path)} would not be believed: {why}")
+        if config.audit is not None and (why := why_not_ours(config.audit.file_of(member))):
+            notes.note("audit.path", f"{member} could not write {config.audit.file_of(member)}: {why}")
 
 
 def summary(file: str, config: Config) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
-from skerry.member.requests import Answer, CountAnswer, Status
+from skerry.member.requests import Answer, Asked, CountAnswer, Status
 from skerry.member.result import Counted
 from skerry.model.amounts import counted
 from skerry.model.errors import SkerryError, from_code
@@ -36,6 +36,11 @@ class ClientCursor:
         self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
+        # For the audit: who asked, which parts were read, the attempt that ran last, and rows that it did not make.
+        self.asked: Asked | None = None
+        self.tables: tuple[str, ...] = ()
+        self.ran: Initiated | None = None
+        self.told_rows: int | None = None
         self.is_closed = False
 
     @property

@@ -160,3 +160,14 @@ def test_a_state_file_that_others_may_write_is_a_mistake(file: Path) -> None:
     kept.chmod(0o600)
     folder.chmod(0o777)
     assert "its directory may be written by others" in run(file)[1]
+
+
+def test_an_audit_that_could_not_be_written_is_a_mistake(file: Path) -> None:
+    file.write_text(TEXT + "audit: {path: audit}\n")
+    assert run(file)[0] == 0  # it is made when a member starts
+    (file.parent / "audit").mkdir(mode=0o700)
+    assert run(file)[0] == 0
+    (file.parent / "audit").chmod(0o777)
+    code, output = run(file)
+    assert code == 1
+    assert "its directory may be written by others (chmod go-w)" in output
