@@ -18,7 +18,7 @@ from skerry.model import trace
 from skerry.model.errors import Cancelled, StaleSchema
 from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
-from skerry.model.limits import Limits
+from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
 from skerry.plan.explain import explain
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
@@ -141,7 +141,7 @@ class Runs:
             is_traced,
         )
         cursor.ran = initiated
-        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))
+        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]
         plan, seconds = planned.plan, clock.now() - cursor.started_at
         trace.emit(trace.QueryPlanned(query, plan.plan_id, len(plan.fragments), seconds))
         self._initiate(initiated)

@@ -50,6 +50,7 @@ from skerry.model.table import Column
 
 EXPECTED = ("any", "rows", "count")
 
+_INITIATOR_CHARS = 100
 _LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -151,8 +152,6 @@ class Service:
         """A cursor for it, or the error why there is none."""
         query = statement.query
         self._check_home(query)
-        if _LOCAL_ID.fullmatch(query.local) is None:
-            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
         if (refusal := self._refusal()) is not None:
             raise refusal
         if statement.expected not in EXPECTED:
@@ -363,8 +362,13 @@ class Service:
         return Cancelled(self._history.why_ended(query) or forgotten)
 
     def _check_home(self, query: QueryId) -> None:
-        """Only a query's initiator knows it: say where that is."""
+        """Only a query's initiator knows it: say where that is. Ids are kept, so none may be long."""
+        if _LOCAL_ID.fullmatch(query.local) is None:
+            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
         if query.initiator != self._name:
             known = self._planner.config.members.get(query.initiator)
             where = f" at {known.address}" if known is not None else ", which is no member of this cluster"
-            raise UserError(f"query {query} belongs to member {query.initiator}{where}; this is {self._name}")
+            initiator = query.initiator[:_INITIATOR_CHARS]
+            raise UserError(
+                f"query {QueryId(initiator, query.local)} belongs to member {initiator}{where}; this is {self._name}"
+            )
