@@ -100,16 +100,18 @@ def size_of(line: Line) -> int:
 
 def encode(line: Line, statements: str) -> bytes:
     """One line of plain ASCII: whatever stands in a name or a statement ends no line, and moves no cursor."""
-    found = msgspec.to_builtins(line)
-    if "statement" in found:
-        statement = found.pop("statement")
-        if statements == FINGERPRINT:
-            found["fingerprint"] = fingerprint(statement)
-        else:
-            found["statement"] = statement[:AUDIT_STATEMENT_CHARS]
-            found |= {"statement_chars": len(statement)} if len(statement) > AUDIT_STATEMENT_CHARS else {}
-    if "links" in found:
-        found["links"] = [{"from": link[0], "to": link[1], "bytes": link[2]} for link in found["links"]]
+    found: dict[str, object] = {}
+    for name, value in msgspec.to_builtins(line).items():
+        match name:
+            case "statement" if statements == FINGERPRINT:
+                found["fingerprint"] = fingerprint(value)
+            case "statement":
+                found["statement"] = value[:AUDIT_STATEMENT_CHARS]
+                found |= {"statement_chars": len(value)} if len(value) > AUDIT_STATEMENT_CHARS else {}
+            case "links":
+                found["links"] = [{"from": link[0], "to": link[1], "bytes": link[2]} for link in value]
+            case _:
+                found[name] = value
     return json.dumps(found, ensure_ascii=True, allow_nan=False).encode() + b"\n"
 
 
