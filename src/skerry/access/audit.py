@@ -69,6 +69,14 @@ class Stopped(Line, frozen=True, kw_only=True, tag="cancel"):
     code: int
 
 
+class TookPart(Line, frozen=True, kw_only=True, tag="part"):
+    """Another member asked for rows of these tables, for whom it says; it has the statement."""
+
+    initiator: str
+    query: str
+    tables: tuple[str, ...]
+
+
 class Refused(Line, frozen=True, kw_only=True, tag="refused"):
     """A connection or a login was refused. `more`: so many others were since the line before, and have none."""
 

@@ -66,6 +66,11 @@ class AuditFile:
         self._file = append_own(self.path)
         self._thread.start()
 
+    @property
+    def trouble(self) -> str:
+        """Why lines cannot be written now; "" when they can."""
+        return self._trouble
+
     def put(self, line: Line) -> None:
         """It is written soon. If too much waits already it is lost, and counted."""
         with self._turn:
@@ -78,7 +83,7 @@ class AuditFile:
         with self._turn:
             is_taken = self._add(_Waiting(line, written))
         if not is_taken:
-            raise self._unaudited(self._trouble or f"over {AUDIT_WAITING_BYTES} bytes of lines wait for the disk")
+            raise self.unaudited(self._trouble or f"over {AUDIT_WAITING_BYTES} bytes of lines wait for the disk")
         await written  # owner: the writing thread, which settles every line
 
     def close(self, timeout_s: float) -> None:
@@ -97,7 +102,7 @@ class AuditFile:
         self._turn.notify()
         return True
 
-    def _unaudited(self, why: str) -> Unaudited:
+    def unaudited(self, why: str) -> Unaudited:
         return Unaudited(
             f"site {self._member}: the audit cannot be written ({why}), and no statement runs without it",
             member=self._member,
@@ -129,15 +134,16 @@ class AuditFile:
             lost = self._lost
         lines = [each.line for each in taken]
         lines += [Lost(time=self._clock(), lines=lost)] if lost else []
+        if not lines:
+            return
         try:
-            if lines:
-                self._append(b"".join(encode(line, self._config.statements) for line in lines))
+            self._append(b"".join(encode(line, self._config.statements) for line in lines))
             done, kept, error = taken, [], None
         except (OSError, NotOurs) as trouble:
             why = reason(trouble)
             kept = [each for each in taken if each.waiter is None]
             done = [each for each in taken if each.waiter is not None]
-            error = self._unaudited(why)
+            error = self.unaudited(why)
             if not self._trouble:  # once, until it works again
                 trace.emit(trace.AuditUnwritten(self._member, why))
             self._trouble = why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from skerry.access.audit import Attached, Begun, Ended, Prepared, Refusals, Refused, Stopped, who, written
+from skerry.access.audit import Attached, Begun, Ended, Prepared, Refusals, Refused, Stopped, TookPart, who, written
 from skerry.access.auditfile import AuditFile
 from skerry.config import Config
 from skerry.config.ownfiles import NotOurs, reason
@@ -14,8 +14,9 @@ from skerry.member.initiator import Initiated
 from skerry.member.requests import Asked, PrepareStatement, RunStatement
 from skerry.model import trace
 from skerry.model.caller import Caller
-from skerry.model.errors import Cancelled, ConfigError, SkerryError
+from skerry.model.errors import Cancelled, ConfigError, SiteError, SkerryError
 from skerry.model.ids import QueryId
+from skerry.wire.messages import Execute
 
 
 class Auditing:
@@ -25,6 +26,7 @@ class Auditing:
         audit = config.audit
         self._file = AuditFile(audit, member, _time) if audit is not None else None
         self._is_required = audit is not None and audit.is_required
+        self._member = config.member(member)
         self._refusals = Refusals()
         # Cursors that are over, and whose queries still owe receipts: then it is known what the links carried.
         self._owed: dict[QueryId, tuple[ClientCursor, str, int]] = {}
@@ -127,6 +129,22 @@ class Auditing:
         """Somebody ended, or tried to end, a query of another session."""
         if self._file is not None:
             self._file.put(Stopped(time=_time(), query=written(query), code=code, **who(caller)))
+
+    def took_part(self, message: Execute) -> None:
+        """The tables of this member that another one's query reads: it says so itself, and is held to it."""
+        if self._file is None or not message.fragments or message.query.initiator == self._member.name:
+            return
+        me = self._member.name
+        tables = tuple(f"{me}.{table}" for table in self._member.tables if f"{me}.{table}" in message.schema_info)
+        user, roles = getattr(message, "user", ""), tuple(getattr(message, "roles", ()))
+        query, initiator = written(message.query), message.query.initiator
+        self._file.put(TookPart(time=_time(), user=user, roles=roles, initiator=initiator, query=query, tables=tables))
+
+    def refusal_of_part(self) -> SiteError | None:
+        """Why the member takes no part in a query of another."""
+        if self._file is None or not self._is_required or not self._file.trouble:
+            return None
+        return self._file.unaudited(self._file.trouble)
 
     def _heard(self, event: trace.Event) -> None:
         """Whoever refuses a connection says so as an event."""

@@ -270,6 +270,8 @@ class Member:
         """Why the member cannot take part in a query."""
         if (stopping := self._drain.refusal_of_part(message.query)) is not None:
             return stopping
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            return unaudited
         is_able = self.engine is not None or not message.fragments
         return None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name)
 
@@ -338,6 +340,7 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
+                self._audit.took_part(message)
                 self.taking_part.execute(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)

@@ -33,6 +33,8 @@ MESSAGE_CHARS = 600  # of Spark's words for an error
 # Of a query that a member remembers: characters of its plan, and of why it ended
 PLAN_CHARS = 100_000
 REASON_CHARS = 10_000
+
+WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up

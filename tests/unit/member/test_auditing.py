@@ -27,8 +27,8 @@ from skerry.model.ids import QueryId
 from skerry.model.progress import LinkBytes
 from skerry.sql.commands import ShowSchemas
 from skerry.testing.ports import free_ports
-from skerry.wire.messages import FragmentDone, Progress, Receipt, Started
-from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
+from skerry.wire.messages import Cancel, FragmentDone, Message, Progress, Receipt, Started
+from tests.unit.member.member_samples import QUERY, SCHEMA, execute_of, plan_of, sealed
 
 ROWS = plan_of("bergen", "tromso")
 COUNTS = sealed(
@@ -277,6 +277,44 @@ def test_a_member_does_not_start_with_an_audit_that_it_cannot_write(tmp_path: Pa
         with pytest.raises(ConfigError, match=r"audit: .*oslo.jsonl cannot be written: file exists"):
             async with world(tmp_path, listens=True):
                 pass
+
+    asyncio.run(test())
+
+
+# --- queries of other members --------------------------------------------------------------------
+def test_a_part_in_a_query_of_another_member_is_told_and_refused_without_an_audit(tmp_path: Path) -> None:
+    """A site that was taken over asks for rows without a client's statement."""
+
+    async def test() -> None:
+        text = "cluster: c\nmembers: {oslo: {address: 'h:1'}, tromso: {address: 'h:3', tables: "
+        config = parse(text + "{orders: {format: csv, path: a}, other: {format: csv, path: b}}}}")
+        audit = AuditConfig(str(tmp_path), is_required=True)
+        member = Member(msgspec.structs.replace(config, audit=audit), "tromso", None)
+        sent: list[Message] = []
+        deliver, member.peers.send = member.peers.send, lambda _peer, message: sent.append(message)  # type: ignore[method-assign]
+        execute = msgspec.structs.replace(
+            execute_of(ROWS, "tromso"), schema_info={"tromso.orders": 1, "oslo.x": 1, "tromso.forged\n": 2}
+        )
+        try:
+            member._audit.start()
+            with largest_file(10):
+                member._receive("oslo", execute)
+                async with asyncio.timeout(60):
+                    while member._audit.refusal_of_part() is None:
+                        await asyncio.sleep(0.005)
+                again = QueryId("oslo", "again")
+                member._receive("oslo", msgspec.structs.replace(execute, query=again))
+                codes = {each.query: each.error.code for each in sent if isinstance(each, Cancel)}
+                assert codes == {QUERY: 300, again: 303}  # the first: this member has no Spark
+            async with asyncio.timeout(60):
+                while member._audit.refusal_of_part() is not None:
+                    await asyncio.sleep(0.005)
+        finally:
+            member.peers.send = deliver  # type: ignore[method-assign]
+            await member.stop()
+        first, _ = [json.loads(line) for line in (tmp_path / "tromso.jsonl").read_text().splitlines()]
+        assert (first["event"], first["initiator"], first["query"]) == ("part", "oslo", f"oslo/{QUERY.local}")
+        assert first["tables"] == ["tromso.orders"]
 
     asyncio.run(test())
 
