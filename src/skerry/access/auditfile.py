@@ -120,7 +120,11 @@ class AuditFile:
                     self._turn.wait_for(lambda: self._is_closing or bool(self._waiting))
                 is_closing = self._is_closing
                 taken, self._waiting = list(self._waiting), deque()
-            self._write_all(taken)
+            try:
+                self._write_all(taken)
+            except Exception as error:  # a mistake of ours: nobody may wait for a thread that is gone
+                trace.emit(trace.WorkFailed("audit"), error)
+                self._give_up(taken)
         if self._file >= 0:
             os.close(self._file)
 
@@ -157,6 +161,13 @@ class AuditFile:
             trace.emit(trace.AuditResumed(self._member, lost))
         for each in done:
             each.settle(error)
+
+    def _give_up(self, taken: list[_Waiting]) -> None:
+        with self._turn:
+            self._waiting_bytes -= sum(each.size_bytes for each in taken)
+            self._lost += sum(each.waiter is None for each in taken)
+        for each in taken:
+            each.settle(self.unaudited("its line cannot be made"))
 
     def _append(self, lines: bytes) -> None:
         self._reopen_if_moved()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 
 from skerry.access.audit import Attached, Begun, Ended, Prepared, Refusals, Refused, Stopped, TookPart, who, written
 from skerry.access.auditfile import AuditFile
@@ -150,7 +151,7 @@ class Auditing:
         """Whoever refuses a connection says so as an event."""
         if self._file is None or not isinstance(event, trace.ConnectionRefused):
             return
-        more = self._refusals.take(clock.now())
+        more = self._refusals.take(time.monotonic())
         if more is not None:
             self._file.put(Refused(time=_time(), address=event.address, code=event.reason.code, more=more))
 

@@ -219,6 +219,20 @@ def test_lines_that_find_no_room_to_wait_are_counted(tmp_path: Path, monkeypatch
     assert (lost["event"], lost["lines"]) == ("lost", 3)
 
 
+def test_a_line_that_cannot_be_made_is_refused_and_the_next_is_written(tmp_path: Path) -> None:
+    async def write(file: AuditFile) -> None:
+        file.put(ended(rows=1, seconds=float("nan")))
+        with pytest.raises(Unaudited, match="its line cannot be made"):
+            await file.write(ended(rows=2, roles=(object(),)))
+        await file.write(ended(rows=3))
+
+    with opened(tmp_path) as file:
+        asyncio.run(write(file))
+    lines = lines_of(tmp_path)
+    assert [line.get("rows") for line in lines if line["event"] == "statement"] == [3]
+    assert [line["lines"] for line in lines if line["event"] == "lost"] == [1]
+
+
 # --- the configuration ---------------------------------------------------------------------------
 TEXT = "cluster: c\nmembers: {oslo: {address: 'h:1'}}\n"
 
