@@ -23,7 +23,7 @@ def test_a_client_that_pings_and_reads_nothing_fills_no_memory() -> None:
     """Its Pongs would wait for it without end, while every Ping says that it lives."""
     (port,) = free_ports(1)
     config = parse(
-        f"cluster: c\nlimits: {{receive_bytes: {RECEIVE_BYTES}, stop_s: 0.5}}\nmembers:\n"
+        f"cluster: c\nlimits: {{receive_bytes: {RECEIVE_BYTES}, stop_s: 0.5, login_s: 1}}\nmembers:\n"
         f"  oslo: {{address: '127.0.0.1:{port}', role: lite}}\n  bergen: {{address: '127.0.0.1:1'}}"
     )
 
@@ -41,7 +41,7 @@ def test_a_client_that_pings_and_reads_nothing_fills_no_memory() -> None:
             (connection,) = member.clients._connections
             pings = frame(Ping(0)) * 5000
             most = 0
-            for _ in range(100):
+            for _ in range(200):
                 writer.write(pings)
                 await writer.drain()
                 most = max(most, connection.unsent_bytes)
