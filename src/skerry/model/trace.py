@@ -33,6 +33,8 @@ from skerry.model.events.links import (
     PortTaken,
 )
 from skerry.model.events.members import (
+    AuditResumed,
+    AuditUnwritten,
     DrainBegun,
     DrainDone,
     DrainGivenUp,
@@ -87,6 +89,8 @@ from skerry.model.events.tables import (
 
 __all__ = [
     "AttemptLost",
+    "AuditResumed",
+    "AuditUnwritten",
     "CancelFailed",
     "Cause",
     "ChannelEnded",
