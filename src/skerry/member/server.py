@@ -14,7 +14,9 @@ from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
+from skerry.member.auditing import Auditing
 from skerry.member.background import Background
+from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
@@ -65,6 +67,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
+from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
 
@@ -87,15 +90,17 @@ class Member:
         random: Random | None = None,
         epoch: int | None = None,
         plan: PlanStatement = plan_statement,
+        secret: Secret | None = None,
         planners: Planners | None = None,
     ) -> None:
+        """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits
         self.engine = engine
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
-        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
+        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__, secret)
         self.is_stopping = False
         self._background = Background()
         self.own = self._background.own
@@ -181,6 +186,7 @@ class Member:
 
     def _prepare_service(self, plan: PlanStatement, workers: Worker) -> None:
         """What clients ask for, and the door that they come through."""
+        self._audit = Auditing(self.config, self.name)
         self.planner = Planner(
             self.name,
             self.config,
@@ -197,6 +203,7 @@ class Member:
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
+            self._audit,
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.name, self.limits)
@@ -204,6 +211,7 @@ class Member:
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
+        self._audit.start()
         await self._keeping.load()
         handlers = {
             "control": self.peers.serve,
@@ -215,7 +223,7 @@ class Member:
             host = self.config.member(self.name).address.rpartition(":")[0]
             here = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
-            self._task_listener = await self.taskport.listen(address, self.identity)
+            self._task_listener = await self.taskport.listen(address, self.identity, self.tls)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
         self.rounds.start()
@@ -249,6 +257,8 @@ class Member:
                 await closing.stop()
         if self.data_ports is not None:
             await self.data_ports.stop()
+        self.service.stop()
+        await self.workers.run(self._audit.close, self.limits.stop_s)
         await self._keeping.close()
         await self.rounds.stop()
         await self._background.stop()
@@ -266,6 +276,8 @@ class Member:
         """Why the member cannot take part in a query."""
         if (stopping := self._drain.refusal_of_part(message.query)) is not None:
             return stopping
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            return unaudited
         is_able = self.engine is not None or not message.fragments
         return None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name)
 
@@ -327,6 +339,7 @@ class Member:
 
     def _receive(self, sender: str, message: Message) -> None:
         try:
+            refuse_forged(sender, message, self.name)
             self._dispatch(sender, message)
         except SkerryError as error:
             trace.emit(trace.MessageRefused(sender, type(message).__name__, trace.cause_of(error)))
@@ -334,6 +347,7 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
+                self._audit.took_part(message)
                 self.taking_part.execute(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)

@@ -20,7 +20,21 @@ LOGGED_CALLERS = 4096
 LOGGED_CALLERS_ENDED = 256
 ERROR_CHAIN = 10
 
+# The audit: characters of a statement in a line, which is all of any that may run by default; bytes of lines that wait
+# for the disk; how often a full disk is tried; lines for refused connections in so much time
+AUDIT_STATEMENT_CHARS = 1 * MIB
+AUDIT_WAITING_BYTES = 32 * MIB
+AUDIT_RETRY_S = 1.0
+AUDIT_REFUSALS = 100
+AUDIT_REFUSALS_S = 60.0
+
 MESSAGE_CHARS = 600  # of Spark's words for an error
+
+# Of a query that a member remembers: characters of its plan, and of why it ended
+PLAN_CHARS = 100_000
+REASON_CHARS = 10_000
+
+WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
@@ -54,6 +68,10 @@ UNPAGED_LINES = 200  # of a result on a terminal without a pager
 REPEAT_S = 60.0
 MARKER_LEAST_S = 90.0
 
+# The secret by which members know each other: the file, and each key in it
+SECRET_FILE_BYTES = 64 * KIB
+SECRET_LEAST_BYTES = 32
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 
@@ -84,7 +102,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     login_s: float = 5.0
     heartbeat_s: float = 1.0
     heartbeats_missed: int = 3
+    # clients and tasks that are logged in; members have as many of their own
     connections: int = 2000
+    connections_per_address: int = 1000
+    # when so many have not logged in yet, the next one takes the place of the oldest; more than the 512 that the system
+    # hands over at once, so that each has its turn
+    connections_before_login: int = 600
     client_requests: int = 100
 
     # queries

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import threading
 from collections.abc import Coroutine
 from types import TracebackType
@@ -20,7 +21,7 @@ import msgspec
 import skerry
 from skerry.client.dbapi import Connection
 from skerry.config import Config, Role, load
-from skerry.member.boot import engine_for, new_event_loop
+from skerry.member.boot import engine_for, new_event_loop, new_nonce
 from skerry.member.planners import Planners
 from skerry.member.planning import plan_statement
 from skerry.member.runs import PlanStatement
@@ -28,6 +29,7 @@ from skerry.member.server import Member
 from skerry.model.limits import Limits
 from skerry.spark.engine import Engine
 from skerry.testing.ports import free_ports
+from skerry.wire.proof import Secret
 
 T = TypeVar("T")
 _START_S = 120.0
@@ -56,6 +58,8 @@ class LocalCluster:
         self._given_engine = engine
         self.engine = engine
         self._plan = plan
+        has_tls = all(member.tls is not None for member in members.values())
+        self._secret = None if has_tls else Secret([secrets.token_bytes(32)], new_nonce)
         self._has_planners = has_planners
         self._planners: dict[str, Planners] = {}
         self.members: dict[str, Member] = {}
@@ -93,7 +97,9 @@ class LocalCluster:
             self._planners[name].start()
 
         async def start() -> Member:
-            member = Member(self.config, name, engine, plan=self._plan, planners=self._planners.get(name))
+            member = Member(
+                self.config, name, engine, plan=self._plan, secret=self._secret, planners=self._planners.get(name)
+            )
             await member.start()
             return member
 
