@@ -23,4 +23,6 @@ def cancel(words: Words) -> None:
         if state == "unknown":
             raise ProgrammingError(f"no query {query_id} is known there: it ended long ago, or never began")
         connection.cancel(query_id)
-        click.echo(f"{query_id} is cancelled" if is_live(state) else f"{query_id} was not running: {message_text(state)}")
+        click.echo(
+            f"{query_id} is cancelled" if is_live(state) else f"{query_id} was not running: {message_text(state)}"
+        )
