@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from skerry.model import trace
+from skerry.model.caller import User
 from skerry.model.errors import PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
@@ -38,6 +39,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_name = peer_name
         self.version = 0  # chosen at login
         self.certificate: dict[str, Any] | None = None  # of the peer, with TLS
+        self.user = User()  # a client's, chosen at login
         self.bytes_sent = 0
         self.bytes_received = 0
         self._loop = asyncio.get_running_loop()
