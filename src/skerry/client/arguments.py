@@ -106,7 +106,7 @@ def credentials(
         if value is not None and not isinstance(value, str):  # and it is not shown
             raise InterfaceError(f"{name} is text, not {type(value).__name__}")
     if password or token:
-        shown = Credentials(user or of_url.user, password or "", token or "")
+        shown = Credentials(user or of_url.user or environment.get(USER, ""), password or "", token or "")
     elif user or of_url.user or of_url.password:
         # A name alone: its password may stand in the environment, where no list of processes shows it.
         secret = of_url.password or environment.get(PASSWORD, "")
