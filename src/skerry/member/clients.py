@@ -36,7 +36,7 @@ class Clients:
         self._connections: set[Connection] = set()
         self._sessions = itertools.count(1)
 
-    async def admit(self, connection: Connection, hello: Hello) -> User:
+    async def identify(self, connection: Connection, hello: Hello) -> User:
         """Who asks on this connection; AccessDenied when it does not show it."""
         shown = decode_credentials(hello.credentials)
         return await self._access.identify(shown, connection.peer_name, user_of(connection.certificate))

@@ -220,7 +220,7 @@ class Member:
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(
-            address, self.limits, self.identity, handlers, self.tls, self.clients.admit
+            address, self.limits, self.identity, handlers, self.tls, self.clients.identify
         )
         self.rounds.start()
         await self.peer_tables.learn_own()

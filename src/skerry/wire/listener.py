@@ -25,14 +25,14 @@ from skerry.wire.tls import MEMBER_KINDS, Tls, check_member
 # The connection is closed when its handler returns, and refused with the error it raises.
 Handler = Callable[[Connection, Hello], Awaitable[None]]
 # Who asks, by what the Hello of a client shows; raises what to refuse it with.
-Admit = Callable[[Connection, Hello], Awaitable[User]]
+Identify = Callable[[Connection, Hello], Awaitable[User]]
 
 
 class Listener:
     """Accepts connections at one address; `handlers` maps the kind of a Hello to who serves it.
 
     It answers Hello with Welcome, but for "control", whose Welcome holds the session's numbers: Peers.serve answers.
-    A client is welcome once `admit` knows who it is; without `admit` everybody is.
+    A client is welcome once `identify` knows who it is; without it everybody is.
     """
 
     def __init__(
@@ -41,14 +41,14 @@ class Listener:
         identity: Identity,
         handlers: Mapping[str, Handler],
         tls: Tls | None = None,
-        admit: Admit | None = None,
+        identify: Identify | None = None,
     ) -> None:
         self.address = ""  # with the real port, once started
         self._limits = limits
         self._identity = identity
         self._handlers = dict(handlers)
         self._tls = tls
-        self._admit = admit
+        self._identify = identify
         self._server: asyncio.Server | None = None
         self._unix_path = ""
         self._tasks: dict[asyncio.Task[None], Connection] = {}
@@ -63,10 +63,10 @@ class Listener:
         identity: Identity,
         handlers: Mapping[str, Handler],
         tls: Tls | None = None,
-        admit: Admit | None = None,
+        identify: Identify | None = None,
     ) -> Listener:
         """Listen at "tcp:host:port" (port 0: any free one) or "unix:path"; ConfigError when that cannot be."""
-        listener = cls(limits, identity, handlers, tls, admit)
+        listener = cls(limits, identity, handlers, tls, identify)
         target = parse_address(address)
         try:
             await listener._listen(target)
@@ -195,8 +195,8 @@ class Listener:
         if self._tls is not None:
             self._check_certificate(self._tls, connection, hello)
         is_client = hello.kind == "client"
-        if is_client and self._admit is not None:
-            connection.user = await self._admit(connection, hello)
+        if is_client and self._identify is not None:
+            connection.user = await self._identify(connection, hello)
         connection.raise_limit(self._limits.frame_bytes_from_client if is_client else self._limits.frame_bytes)
         if hello.kind != "control":
             me = self._identity
