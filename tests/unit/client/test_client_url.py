@@ -73,7 +73,6 @@ def test_shows_ipv6_in_brackets() -> None:
         ("skerry://me:secret/x@localhost", "its port is no number"),
         ("skerry://me:12/secret@localhost", "write / as %2F"),
         ("http://me:sec:ret@secret@localhost", "the scheme is"),
-        ("skerry+tls://me:secret@localhost?nothing", "bad query field"),
         ("skerry://localhost:7101/a/b", "not one schema"),
         ("skerry://localhost:7101?a=1", "nothing may follow"),
         ("", "names no host"),

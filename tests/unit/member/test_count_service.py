@@ -11,12 +11,12 @@ import pytest
 from skerry.config import parse
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planned, Planner, Understood
-from skerry.member.requests import Answer, CountAnswer, GivePage, RunStatement
+from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStatement, RunStatement
 from skerry.member.server import Member
 from skerry.model import trace
 from skerry.model.caller import Caller, Rights
 from skerry.model.config import AccessConfig
-from skerry.model.errors import Cancelled, SqlError, StaleSchema, UserError
+from skerry.model.errors import AccessDenied, Cancelled, SqlError, StaleSchema, UserError
 from skerry.model.fragment import Count
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
@@ -253,5 +253,24 @@ def test_who_closes_its_own_before_it_began_ends_it() -> None:
         world.service.close(msgspec.structs.replace(ANN, session="test 9"), QUERY)
         with pytest.raises(Cancelled, match="was closed before it began"):
             await (await world.begin())
+
+    with_member(test, access=USERS)
+
+
+def test_who_has_expired_begins_nothing_and_keeps_what_runs() -> None:
+    async def test(world: World) -> None:
+        task = await world.begin(resume_s="60")
+        late = msgspec.structs.replace(ANN, until=asyncio.get_running_loop().time())
+        for asking in (
+            world.service.execute(late, RunStatement(QueryId("oslo", "2"), SQL)),
+            world.service.prepare(late, PrepareStatement(SQL)),
+            world.service.attach(late, GivePage(QUERY, 0)),
+        ):
+            with pytest.raises(AccessDenied, match="the token of ann has expired; connect again with a new one"):
+                await asking
+        assert world.service.status(late, QUERY).state == "running"
+        world.count(3)
+        assert await task == CountAnswer(3, (WARNING,))
+        world.service.close(late, QUERY)
 
     with_member(test, access=USERS)
