@@ -16,8 +16,6 @@ from skerry.wire.frames import ConnectionLost
 
 # A connection of these kinds is a member's, and shows a certificate that names it.
 MEMBER_KINDS = ("control", "data")
-# In the certificate of a member, and in no client's (docs/protocol.md, 1.1).
-MEMBER_MARK = "skerry:member:"
 _WRITE_BYTES = 256 * 1024  # a piece for each turn with the lock, so that reading is not kept waiting
 
 
@@ -83,14 +81,6 @@ def subject_of(certificate: Mapping[str, Any] | None) -> str:
     return next(iter(names_in(certificate)), "")
 
 
-def user_of(certificate: Mapping[str, Any] | None) -> str:
-    """The user whom a client's certificate names; "" without one, and for a member's."""
-    alternatives = (certificate or {}).get("subjectAltName", ())
-    if any(kind == "URI" and value.lower().startswith(MEMBER_MARK) for kind, value in alternatives):
-        return ""
-    return subject_of(certificate)
-
-
 def check_member(certificate: Mapping[str, Any] | None, member: str, where: str) -> None:
     """PeerError unless the certificate is that member's own."""
     names = names_in(certificate)
@@ -117,6 +107,14 @@ def tls_error(error: OSError, where: str) -> PeerError:
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) or not isinstance(error, ssl.SSLError):
         return ConnectionLost(f"{where}: the connection was lost: {error}")
     return PeerError(f"{where}: TLS: {tls_reason(error)}")
+
+
+def user_of(certificate: Mapping[str, Any] | None) -> str:
+    """The user whom a client's certificate names; "" without one, and for a member's."""
+    alternatives = (certificate or {}).get("subjectAltName", ())
+    if any(kind == "URI" and value.lower().startswith("skerry:member:") for kind, value in alternatives):
+        return ""
+    return subject_of(certificate)
 
 
 class TlsSocket:
