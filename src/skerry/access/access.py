@@ -33,9 +33,15 @@ WRONG = "user or password is wrong"
 class Access:
     """Knows no door and no wire: credentials go in, a user comes out, or AccessDenied."""
 
-    def __init__(self, config: AccessConfig, run: Callable[[Callable[[], T]], Awaitable[T]]) -> None:
-        """`run`: in a thread. A hash takes 50 ms, in which the loop serves others."""
+    def __init__(
+        self,
+        config: AccessConfig,
+        run: Callable[[Callable[[], T]], Awaitable[T]],
+        rules: Callable[[Caller], Rights] | None = None,
+    ) -> None:
+        """`run`: in a thread. A hash takes 50 ms, in which the loop serves others. `rules`: where there are any."""
         self._config = config
+        self._rules = rules
         self._run: Callable[[Callable[[], object]], Awaitable[object]] = run  # type: ignore[assignment]
         self._users = users_file(config.users) if config.users else None
         self._keys = keys_file(config.tokens.keys) if config.tokens is not None else None
@@ -46,12 +52,19 @@ class Access:
 
     @property
     def is_open(self) -> bool:
-        """Everybody is let in, and all are the same nobody."""
+        """Everybody is let in."""
         return self._config.is_open
 
+    @property
+    def tells_apart(self) -> bool:
+        """Whether a query is one user's own. Where all are let in, and all may do the same, it is everybody's."""
+        return not self.is_open or bool(self._config.rules)
+
     def rights_of(self, caller: Caller) -> Rights:
-        """What the caller may do with others' queries."""
-        return Rights(may_see_queries=self.is_open, may_end_queries=self.is_open)
+        """What the caller may do with others' queries: nothing, unless the rules say so."""
+        if self._rules is not None:
+            return self._rules(caller)
+        return Rights(may_see_queries=not self.tells_apart, may_end_queries=not self.tells_apart)
 
     async def load(self) -> None:
         """Look at the files before anybody needs them; ConfigError says what is wrong with one."""

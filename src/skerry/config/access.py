@@ -29,7 +29,7 @@ def read_access(top: Fields, base_dir: str, members: dict[str, MemberConfig]) ->
         rules=_beside(fields, "rules", base_dir),
         is_written=True,
     )
-    if access.is_open and "users" not in fields:
+    if access.is_open and not ("users" in fields or "rules" in fields):
         item.wrong_key("says of nobody who it is; give it users, tokens or certificates, or write access: open")
     if certificates and access.certificates and any(member.tls is None for member in members.values()):
         certificates.wrong("clients show a certificate only to members with tls")

@@ -338,8 +338,7 @@ class Service:
 
     # --- whose they are ----------------------------------------------------------------------------
     def _is_own(self, caller: Caller, user: str | None) -> bool:
-        """Where everybody is let in, all are the same user."""
-        return self._access.is_open or caller.name == user
+        return not self._access.tells_apart or caller.name == user
 
     def _own_cursor(self, caller: Caller, query: QueryId) -> ClientCursor | None:
         """An open cursor whose rows are the caller's. Rows are given to no other user, whatever its rights."""

@@ -84,6 +84,19 @@ def test_open_lets_everybody_in() -> None:
     with_world(AccessConfig(), test)
 
 
+def test_rules_tell_users_apart_and_say_what_they_may_with_queries(tmp_path: Path) -> None:
+    async def run(work: Callable[[], T]) -> T:
+        return work()
+
+    caller = Caller("anna", "test", ADDRESS, "1")
+    assert not Access(AccessConfig(), run).tells_apart
+    assert Access(AccessConfig(rules="rules"), run).tells_apart
+    assert Access(AccessConfig(rules="rules"), run).rights_of(caller) == Rights(False, False)
+    access = Access(AccessConfig(users="users"), run, lambda caller: Rights(may_end_queries=caller.name == "anna"))
+    assert access.tells_apart
+    assert access.rights_of(caller) == Rights(may_end_queries=True)
+
+
 def test_a_password(tmp_path: Path, events: list[trace.Event]) -> None:
     async def test(world: World) -> None:
         await world.access.load()
