@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -262,13 +264,37 @@ def test_a_certificate_names_its_user(tmp_path: Path) -> None:
         return ca | {"certificate": files.certificate, "key": files.key}
 
     with members(access, tls=True) as cluster:
-        anna = cluster.connect(tls=of(files_of("anna")))
+        anna = cluster.connect(tls=of(files_of("anna", mark="")))
         anna.cursor().execute(SQL)
         assert [info.client.split(" at ")[0] for info in anna.queries()] == ["anna"]
-        bob = cluster.connect(tls=of(files_of("anna")), user="bob", password="bay")
+        bob = cluster.connect(tls=of(files_of("anna", mark="")), user="bob", password="bay")
         assert bob.queries() == ()
         with pytest.raises(skerry.OperationalError, match="nothing was shown"):
             cluster.connect(tls=ca)
+        with pytest.raises(skerry.OperationalError, match="nothing was shown"):
+            cluster.connect(tls=of(files_of("bergen")))
+
+
+@needs_openssl
+def test_a_password_is_told_to_members_alone(tmp_path: Path) -> None:
+    """Another client of the same authority listens where a member should."""
+    eve = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    files = files_of("oslo", mark="")
+    eve.load_cert_chain(files.certificate, files.key)
+    heard: list[bytes] = []
+
+    def listen() -> None:
+        with eve.wrap_socket(listener.accept()[0], server_side=True) as sock, suppress(OSError):
+            heard.append(sock.recv(65536))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        ca = {"authority": str(authority() / "ca.pem")}
+        with pytest.raises(skerry.OperationalError, match="no member's: the password was not sent"):
+            skerry.connect(f"skerry+tls://127.0.0.1:{listener.getsockname()[1]}", tls=ca, user="bob", password="bay")
+        thread.join()
+    assert heard in ([], [b""])
 
 
 def test_a_member_s_certificate_names_no_user() -> None:
