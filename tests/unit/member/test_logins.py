@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 import ssl
@@ -22,7 +23,7 @@ import skerry
 import skerry.aio
 from skerry.access.access import WRONG
 from skerry.config import parse
-from skerry.model.config import AccessConfig, TlsFiles
+from skerry.model.config import AccessConfig, AuditConfig, TlsFiles
 from skerry.model.ids import QueryId
 from skerry.model.limits import LOGIN_FAILURES
 from skerry.testing.cluster import LocalCluster
@@ -40,12 +41,13 @@ CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'localhost:1'}, bergen: {a
 
 
 @contextmanager
-def members(access: AccessConfig, tls: bool = False) -> Iterator[LocalCluster]:
+def members(access: AccessConfig, tls: bool = False, audit: AuditConfig | None = None) -> Iterator[LocalCluster]:
     each = {
         name: msgspec.structs.replace(member, tls=files_of(name) if tls else None)
         for name, member in CONFIG.members.items()
     }
-    with LocalCluster(msgspec.structs.replace(CONFIG, members=each, access=access), engine=Spark()) as cluster:
+    config = msgspec.structs.replace(CONFIG, members=each, access=access, audit=audit)
+    with LocalCluster(config, engine=Spark()) as cluster:
         yield cluster
 
 
@@ -302,6 +304,19 @@ def test_a_member_s_certificate_names_no_user() -> None:
     assert user_of({"subject": subject}) == "oslo"
     assert user_of({"subject": subject, "subjectAltName": (("URI", "skerry:member:oslo"),)}) == ""
     assert user_of(None) == ""
+
+
+def test_the_audit_knows_the_user_and_who_was_refused(tmp_path: Path) -> None:
+    access = AccessConfig(users=users_file(tmp_path, anna="fjord"), tokens=keys_file(tmp_path))
+    audit = AuditConfig(str(tmp_path / "audit"))
+    with members(access, audit=audit) as cluster:
+        cluster.connect(token=token(roles=["clerk"])).cursor().execute(SQL)
+        with pytest.raises(skerry.OperationalError):
+            cluster.connect(user="eve\n", password="sesame")
+    lines = [json.loads(line) for line in Path(audit.file_of("oslo")).read_text().splitlines()]
+    asked, refused = (next(line for line in lines if line["event"] == event) for event in ("statement", "refused"))
+    assert (asked["user"], asked["roles"]) == ("anna", ["clerk"])
+    assert (refused["user"], refused["code"]) == (r"eve\n", 104)
 
 
 def test_open_members_are_as_they_were() -> None:
