@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skerry.model.errors import SqlError
@@ -22,6 +22,8 @@ def plainly(pattern: str, name: str) -> bool:
     return bool(name) and pattern[0].lower() == name[0].lower() and plainly(pattern[1:], name[1:])
 
 
+@example("*a*a*", "ba")
+@example("a*ab*b", "ab")
 @given(st.text("ab*|B.", max_size=8), st.text("aAb.", max_size=6))
 def test_a_pattern_means_what_trying_everything_finds(pattern: str, name: str) -> None:
     assert Pattern(pattern).matches(name) == plainly(pattern, name)
