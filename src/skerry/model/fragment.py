@@ -73,6 +73,14 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     done: tuple[Leaves, ...] = ()
 
 
+# The kinds of merges, and how many columns each is made from.
+MERGED_FROM = {
+    **dict.fromkeys(("any", "sum", "count", "min", "max", "bit_and", "bit_or", "bit_xor"), 1),
+    **dict.fromkeys(("avg", "mean"), 2),
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), 3),
+}
+
+
 class MergeStep(msgspec.Struct, frozen=True, array_like=True):
     """How the column at `index` of the partial rows becomes one of the result (kinds: `exchange/kernels.py`).
 
