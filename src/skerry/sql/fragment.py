@@ -35,6 +35,10 @@ def read_fragment(text: str, leaves: Mapping[str, tuple[Column, ...]], depth: in
     tree = parse_query(tokens, text)
     hints = [(select, select.args.pop("hint")) for select in find_all(tree, exp.Select) if "hint" in select.args]
     check_gate(tree, text)
+    _check_values(tree, text)
+    for marker in find_all(tree, exp.Placeholder):
+        if not marker.this:
+            raise error_at("planners give every marker a name", text, marker)
     scopes = Scopes(_tables(tree, text, leaves))
     scopes.read(tree, {}, None)
     check_bare_calls(tree, scopes, text)
@@ -45,6 +49,14 @@ def read_fragment(text: str, leaves: Mapping[str, tuple[Column, ...]], depth: in
         check_roundtrip(tree, tokens, text)
     _check_once(written, tree, leaves)
     return tree, written
+
+
+def _check_values(tree: exp.Expr, text: str) -> None:
+    """Planners put VALUES into brackets: Spark may take what follows a comma for the next relation of FROM."""
+    for values in find_all(tree, exp.Values):
+        around = values.parent
+        if isinstance(around, exp.From | exp.Join) or (isinstance(around, exp.Subquery) and around.args.get("joins")):
+            raise error_at("VALUES stands without brackets of its own", text, values)
 
 
 def _tables(tree: exp.Expr, text: str, leaves: Mapping[str, tuple[Column, ...]]) -> dict[int, TableRef]:
