@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from skerry.model.errors import PeerError, UserError
@@ -9,6 +11,7 @@ from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.sql.statement import analyse
 from tests.attacks.hostile import COLUMNS, LEAF, admitted, forged, statements
+from tests.plans.plan_cases import planned
 
 HOSTILE = statements()
 
@@ -46,3 +49,13 @@ def test_no_member_may_have_it_run_at_another(wants: str, sql: str) -> None:
 def test_nor_inside_of_a_query_that_is_admitted(wants: str, sql: str) -> None:
     with pytest.raises(PeerError):
         admitted(forged(f"SELECT * FROM (\n{sql.replace('orders', LEAF)}\n) AS x"))
+
+
+def test_no_alias_ends_the_hint_that_it_stands_in() -> None:
+    """Sail reads a hint as a comment: what followed the alias was SQL that no gate had seen."""
+    sql = "SELECT o_id FROM orders JOIN customer AS `{0}` ON o_cust = `{0}`.c_id JOIN nation AS n ON c_nation = n_id"
+    assert any("/*+" in each.sql for each in planned(sql.format("c")).jobs)
+    for alias in ("*/ 1 AS seen, /*", "a*/b", "x y"):
+        plan = planned(sql.format(alias))
+        assert any(f"`{alias}`" in each.sql for each in plan.jobs)
+        assert not any(re.search(rf"/\*\+[^)]*{re.escape(alias)}", each.sql) for each in plan.jobs)

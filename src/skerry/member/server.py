@@ -335,9 +335,7 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
-                if not sender == message.sender == message.query.initiator:
-                    raise PeerError(f"Execute of query {message.query}, which {sender} did not begin")
-                self.taking_part.execute(message)
+                self.taking_part.execute(sender, message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
             case Cancel():
@@ -375,6 +373,8 @@ class Member:
             if initiated is not None:
                 initiated.receive(sender, message)
             return
+        if sender != message.query.initiator:
+            raise PeerError(f"Cancel of query {message.query}, which {sender} did not begin")
         participant = self.participants.get(message.query)
         if participant is not None:
             participant.do(participant.core.cancelled(message.error.message))

@@ -166,5 +166,5 @@ def _unescaped(match: re.Match[str]) -> str:
 def escape(value: str) -> str:
     """A string literal that Spark reads as `value`. `${` never stands in it: no substitution can see it."""
     body = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
-    body = body.replace("\0", "\\0").replace("${", "\\u0024{")
+    body = body.replace("\0", "\\u0000").replace("${", "\\u0024{")
     return f"'{body}'"
