@@ -210,6 +210,27 @@ def test_merges_are_those_that_there_are() -> None:
     assert MERGED_FROM.keys() == KERNELS.keys()
 
 
+@pytest.mark.parametrize(
+    ("sql", "rows_max", "fits"),
+    [
+        (SCAN, 0, False),
+        (SCAN, 100, True),
+        (SCAN, 2**40, False),
+        (f"SELECT o_id FROM {LEAF} LATERAL VIEW explode(sequence(1, o_id)) v AS x", 100, False),
+        (f"{SCAN} LIMIT 10", 0, True),
+        (f"{SCAN} LIMIT 1000000", 0, False),
+        (f"{SCAN} LIMIT {'9' * 5000}", 0, False),
+        (f"SELECT count(*) AS n FROM {LEAF}", 0, True),
+        (f"SELECT o_id, count(*) AS n FROM {LEAF} GROUP BY o_id", 0, False),
+        ("SELECT 1 AS a", 0, True),
+        ("SELECT explode(sequence(1, 1000000)) AS a", 0, False),
+    ],
+)
+def test_only_few_rows_go_through_the_driver(sql: str, rows_max: int, fits: bool) -> None:
+    plan = admitted(forged(sql, output=Output(1, TAKEN, through_driver=True, rows_max=rows_max)))
+    assert plan.jobs[0].output.through_driver is fits
+
+
 # --- statistics ------------------------------------------------------------------------------------
 ANALYSIS = analysis_of(PART, COLUMNS[:2])
 ANALYZED = (TableLeaf(PLACEHOLDER, "orders"),)

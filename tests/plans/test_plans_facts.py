@@ -57,3 +57,4 @@ def check_admitted(plan: Plan, at: str, member: str) -> None:
     admitted = admit(plan.to_run(), at, home_of(member, CONFIG), parts)
     for made, read in zip(plan.jobs, admitted.jobs, strict=True):
         assert (made.sql, made.operator_depth) == (read.sql, read.operator_depth)
+        assert made.output == read.output

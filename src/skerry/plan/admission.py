@@ -34,6 +34,7 @@ from skerry.model.fragment import (
 from skerry.model.limits import FRAGMENT_DEPTH, PLAN_FRAGMENTS, ROWS_MAX, Limits
 from skerry.model.table import Column, TablePart
 from skerry.plan.analyze import is_analysis
+from skerry.plan.bound import is_bounded, reads_tables_only
 from skerry.plan.cache import check_fingerprint
 from skerry.plan.egress import check_marks, marks_of
 from skerry.plan.maker import operator_depth
@@ -216,8 +217,23 @@ def _job(fragment: SparkFragment, plan: Plan, home: Home, parts: OwnParts) -> Sp
         _check_analysis(fragment, tree, parts)
     done = treatment(tree, fragment.leaves, columns) if home.marks else ()
     return msgspec.structs.replace(
-        fragment, sql=written, operator_depth=operator_depth(tree), facts=Facts(done=done) if done else None
+        fragment,
+        sql=written,
+        output=_bounded(fragment, tree, home.limits),
+        operator_depth=operator_depth(tree),
+        facts=Facts(done=done) if done else None,
     )
+
+
+def _bounded(fragment: SparkFragment, tree: exp.Expr, limits: Limits) -> Output:
+    """Rows return through Spark's driver, and are held there, only where their number is surely small."""
+    output = fragment.output
+    if output.rows_max:  # the participant compares it with the rows of the tables
+        tables = {leaf.placeholder: leaf for leaf in fragment.leaves if isinstance(leaf, TableLeaf)}
+        fits = output.rows_max <= limits.driver_rows and reads_tables_only(tree, tables)
+    else:
+        fits = is_bounded(tree, limits.driver_rows)
+    return output if fits or not output.through_driver else msgspec.structs.replace(output, through_driver=False)
 
 
 def _check_analysis(fragment: SparkFragment, tree: exp.Expr, parts: OwnParts) -> None:
