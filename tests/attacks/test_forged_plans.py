@@ -267,6 +267,8 @@ LEAVES = {
     f"WITH x AS ({SCAN}) SELECT o_id FROM (WITH x AS {COUNTED} SELECT o_id FROM x) AS y UNION ALL SELECT o_id FROM x": (
         Leaves.FREELY
     ),
+    f"WITH x AS ({SCAN}) SELECT count(*) AS o_id FROM x UNION ALL "
+    f"SELECT o_id FROM (WITH x AS {COUNTED} SELECT o_id FROM x) AS y UNION ALL SELECT o_id FROM x": Leaves.FREELY,
     f"SELECT z.o_id FROM {COUNTED} AS y, (range(1) AS r JOIN {LEAF} AS z)": Leaves.FREELY,
     f"SELECT col FROM {COUNTED} AS y, explode((SELECT array(max(o_id), max(o_cust)) FROM {LEAF}))": Leaves.FREELY,
     f"SELECT col FROM {COUNTED} AS y, LATERAL explode((SELECT collect_list(o_id) FROM {LEAF}))": Leaves.FREELY,

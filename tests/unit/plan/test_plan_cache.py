@@ -67,8 +67,8 @@ def test_a_plan_larger_than_the_cache_is_not_kept() -> None:
 
 def test_no_initiator_puts_its_plan_in_the_place_of_another_s() -> None:
     cache, one = PlanCache(Limits()), plan("a")
-    cache.put(one, "oslo")
     cache.put(msgspec.structs.replace(plan("b"), plan_id=one.plan_id), "bergen")
+    cache.put(one, "oslo")
     assert cache.get(one.plan_id, "oslo") == one
     assert cache.get(one.plan_id, "tromso") is None
 
