@@ -14,6 +14,7 @@ from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
+from skerry.member.auditing import Auditing
 from skerry.member.background import Background
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
@@ -181,6 +182,7 @@ class Member:
 
     def _prepare_service(self, plan: PlanStatement) -> None:
         """What clients ask for, and the door that they come through."""
+        self._audit = Auditing(self.config, self.name)
         self.planner = Planner(
             self.name,
             self.config,
@@ -197,6 +199,7 @@ class Member:
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
+            self._audit,
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.name, self.limits)
@@ -204,6 +207,7 @@ class Member:
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
+        self._audit.start()
         await self._keeping.load()
         handlers = {
             "control": self.peers.serve,
@@ -249,6 +253,8 @@ class Member:
                 await closing.stop()
         if self.data_ports is not None:
             await self.data_ports.stop()
+        self.service.stop()
+        await self.workers.run(self._audit.close, self.limits.stop_s)
         await self._keeping.close()
         await self.rounds.stop()
         await self._background.stop()
@@ -266,6 +272,8 @@ class Member:
         """Why the member cannot take part in a query."""
         if (stopping := self._drain.refusal_of_part(message.query)) is not None:
             return stopping
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            return unaudited
         is_able = self.engine is not None or not message.fragments
         return None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name)
 
@@ -336,6 +344,7 @@ class Member:
         match message:
             case Execute():
                 self.taking_part.execute(sender, message)
+                self._audit.took_part(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
             case Cancel():

@@ -202,7 +202,13 @@ class TaskCore:
         unknown = [fragment for fragment in self.execute.fragments if fragment not in mine]
         if len(self._running) != len(self.execute.fragments):
             return "it is to run a fragment twice"
+        told = self.execute.schema_info
+        if any(told.get(name) != version for name, version in plan.schema_info.items() if self._is_own(name)):
+            return "its tables are others than those of its plan"
         return f"fragments {unknown} are not in its plan" if unknown else self._unwritten(plan.ends_in)
+
+    def _is_own(self, table: str) -> bool:
+        return table.startswith(f"{self._member}.")
 
     def _unwritten(self, ends_in: Ending) -> str:
         """Members have no sinks yet: rows are not said to be written that nobody would write."""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from skerry.model.errors import ConfigError, UserError
-from skerry.model.limits import Limits
+from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
@@ -78,6 +78,22 @@ class TlsFiles(msgspec.Struct, frozen=True):
     client_certificates: bool = False  # a member refuses clients that show none
 
 
+class AuditConfig(msgspec.Struct, frozen=True):
+    """`path`: the directory of the members' audit files, absolute. `statements`: "text" or "fingerprint".
+
+    `is_required`: no statement runs whose line cannot be written. A file of `rotate_bytes` moves aside; `keep` do.
+    """
+
+    path: str
+    statements: str = "text"
+    is_required: bool = False
+    rotate_bytes: int = 64 * MIB
+    keep: int = 10
+
+    def file_of(self, member: str) -> str:
+        return f"{self.path}/{member}.jsonl"
+
+
 class MemberConfig(msgspec.Struct, frozen=True):
     """`address` is `host:port`; `spark` is None exactly for lite members.
 
@@ -141,6 +157,7 @@ class Config(msgspec.Struct, frozen=True):
 
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
     `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
+    `audit`: None where nobody asks for one.
     """
 
     cluster: str
@@ -152,6 +169,7 @@ class Config(msgspec.Struct, frozen=True):
     state: str = ""
     log_format: str = "text"
     log_sql: bool = False
+    audit: AuditConfig | None = None
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""
@@ -163,6 +181,10 @@ class Config(msgspec.Struct, frozen=True):
     def addresses(self) -> dict[str, str]:
         """Where each member listens, as the wire layer writes addresses."""
         return {name: f"tcp:{member.address}" for name, member in self.members.items()}
+
+    def kept_path(self, member: str) -> str:
+        """The file of what a member keeps; "" for none. Hidden, as tables see files: it may lie among a table's own."""
+        return f"{self.state}/_{self.cluster}.{member}.kept" if self.state else ""
 
     def table_names(self) -> tuple[str, ...]:
         """Logical tables: a name used by several members counts once, whatever its case."""

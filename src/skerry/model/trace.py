@@ -33,6 +33,8 @@ from skerry.model.events.links import (
     PortTaken,
 )
 from skerry.model.events.members import (
+    AuditResumed,
+    AuditUnwritten,
     DrainBegun,
     DrainDone,
     DrainGivenUp,
@@ -88,6 +90,8 @@ from skerry.model.events.tables import (
 
 __all__ = [
     "AttemptLost",
+    "AuditResumed",
+    "AuditUnwritten",
     "CancelFailed",
     "Cause",
     "ChannelEnded",
