@@ -16,6 +16,7 @@ from skerry.model.errors import PeerError, SiteError
 from skerry.model.fragment import Plan
 from skerry.model.ids import QueryId
 from skerry.model.points import reach
+from skerry.model.table import TablePart
 from skerry.plan.admission import admit, own_tables
 from skerry.plan.cache import PlanCache
 from skerry.wire.messages import Execute, PlanReply, Receipt
@@ -97,10 +98,16 @@ class TakingPart:
         if plan.plan_id != plan_id:
             raise PeerError(f"member {initiator} sent another plan than the one asked for")
         around = self._around()
-        tables = own_tables(plan, around.home.member)
-        snapshots = [await around.tables.snapshot(table) for table in tables]
-        parts = {table: each.part for table, each in zip(tables, snapshots, strict=True)}
+        parts = {table: await self._part(table, plan) for table in own_tables(plan, around.home.member)}
         return await around.workers.run(admit, plan, initiator, around.home, parts)
+
+    async def _part(self, table: str, plan: Plan) -> TablePart:
+        """The table with the columns that it was planned with, if it has them: its files are listed when it is read."""
+        around = self._around()
+        known = around.tables.known(table)
+        if known is not None and plan.schema_info.get(f"{known.member}.{known.table}") == known.schema_version:
+            return known
+        return (await around.tables.snapshot(table)).part
 
     def _answer(self, initiator: str, plan_id: str, tell: Callable[[Participant], None]) -> None:
         for query in self._plan_asks.answered(initiator, plan_id):
