@@ -16,6 +16,7 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
+from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
@@ -38,7 +39,7 @@ from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
-from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
+from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.version import __version__
@@ -66,6 +67,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
+from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
 
@@ -88,14 +90,16 @@ class Member:
         random: Random | None = None,
         epoch: int | None = None,
         plan: PlanStatement = plan_statement,
+        secret: Secret | None = None,
     ) -> None:
+        """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits
         self.engine = engine
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
-        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
+        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__, secret)
         self.is_stopping = False
         self._background = Background()
         self.own = self._background.own
@@ -219,7 +223,7 @@ class Member:
             host = self.config.member(self.name).address.rpartition(":")[0]
             here = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
-            self._task_listener = await self.taskport.listen(address, self.identity)
+            self._task_listener = await self.taskport.listen(address, self.identity, self.tls)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
         self.rounds.start()
@@ -336,6 +340,7 @@ class Member:
 
     def _receive(self, sender: str, message: Message) -> None:
         try:
+            refuse_forged(sender, message, self.name)
             self._dispatch(sender, message)
         except SkerryError as error:
             trace.emit(trace.MessageRefused(sender, type(message).__name__, trace.cause_of(error)))
@@ -343,7 +348,7 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
-                self.taking_part.execute(sender, message)
+                self.taking_part.execute(message)
                 self._audit.took_part(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
@@ -382,8 +387,6 @@ class Member:
             if initiated is not None:
                 initiated.receive(sender, message)
             return
-        if sender != message.query.initiator:
-            raise PeerError(f"Cancel of query {message.query}, which {sender} did not begin")
         participant = self.participants.get(message.query)
         if participant is not None:
             participant.do(participant.core.cancelled(message.error.message))

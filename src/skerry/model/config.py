@@ -156,6 +156,7 @@ class Config(msgspec.Struct, frozen=True):
     """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file.
 
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
+    `secret`: the file by which members prove themselves, absolute; "" where TLS alone does that.
     `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
     `audit`: None where nobody asks for one.
     """
@@ -167,6 +168,7 @@ class Config(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     fault_policy: FaultPolicy = FaultPolicy.WAIT
     state: str = ""
+    secret: str = ""
     log_format: str = "text"
     log_sql: bool = False
     audit: AuditConfig | None = None

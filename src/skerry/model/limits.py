@@ -66,6 +66,10 @@ UNPAGED_LINES = 200  # of a result on a terminal without a pager
 REPEAT_S = 60.0
 MARKER_LEAST_S = 90.0
 
+# The secret by which members know each other: the file, and each key in it
+SECRET_FILE_BYTES = 64 * KIB
+SECRET_LEAST_BYTES = 32
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 
@@ -96,7 +100,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     login_s: float = 5.0
     heartbeat_s: float = 1.0
     heartbeats_missed: int = 3
+    # clients and tasks that are logged in; members have as many of their own
     connections: int = 2000
+    connections_per_address: int = 1000
+    # when so many have not logged in yet, the next one takes the place of the oldest; more than the 512 that the system
+    # hands over at once, so that each has its turn
+    connections_before_login: int = 600
     client_requests: int = 100
 
     # queries
