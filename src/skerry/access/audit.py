@@ -92,8 +92,7 @@ class Lost(Line, frozen=True, kw_only=True, tag="lost"):
 
 def who(caller: Caller) -> dict[str, Any]:
     """The fields of a line that say who asked, and from where."""
-    roles = tuple(getattr(caller, "roles", ()))
-    return {"user": caller.name, "roles": roles, "door": caller.door, "address": caller.address}
+    return {"user": caller.name, "roles": caller.roles, "door": caller.door, "address": caller.address}
 
 
 def written(query: QueryId) -> str:

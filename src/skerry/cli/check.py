@@ -9,6 +9,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from skerry.access.access import access_files
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
@@ -45,6 +46,7 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     if not no_files:
         check_files(config, notes, local)
         _check_certificates(config, notes, local)
+        _check_access(config, notes)
         _check_secret(config, notes, is_here=local is not None)
         _check_kept(config, notes, local)
     notes.raise_if_any()
@@ -72,6 +74,16 @@ def _check_secret(config: Config, notes: Notes, *, is_here: bool) -> None:
 
 def _told(error: ConfigError, key: str) -> str:
     return "; ".join(filter(None, (error.message.removeprefix(f"{key}: "), error.suggestion)))
+
+
+def _check_access(config: Config, notes: Notes) -> None:
+    """Every line of the files that is wrong, at the place that names the file."""
+    for key, file in access_files(config.access).items():
+        try:
+            file.get()
+        except ConfigError as error:
+            for line in error.message.split("\n"):
+                notes.note(f"access.{key}", line)
 
 
 def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skerry.config import rules
+from skerry.config.access import read_access
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
@@ -32,7 +33,7 @@ from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql", "audit", "secret"),
+    *("log_format", "log_sql", "access", "audit", "secret"),
 )
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
@@ -123,6 +124,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
         secret=os.path.abspath(os.path.join(base_dir, secret)) if secret else "",
         log_format=top.text("log_format", rules.log_format, "text"),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
+        access=read_access(top, os.fspath(base_dir), members),
         audit=_audit(top, os.fspath(base_dir)),
     )
 

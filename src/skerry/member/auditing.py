@@ -15,7 +15,7 @@ from skerry.member.initiator import Initiated
 from skerry.member.requests import Asked, PrepareStatement, RunStatement
 from skerry.model import trace
 from skerry.model.caller import Caller
-from skerry.model.errors import Cancelled, ConfigError, SiteError, SkerryError
+from skerry.model.errors import AccessDenied, Cancelled, ConfigError, SiteError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.wire.messages import Execute
 
@@ -148,12 +148,17 @@ class Auditing:
         return self._file.unaudited(self._file.trouble)
 
     def _heard(self, event: trace.Event) -> None:
-        """Whoever refuses a connection says so as an event."""
-        if self._file is None or not isinstance(event, trace.ConnectionRefused):
-            return
-        more = self._refusals.take(time.monotonic())
-        if more is not None:
-            self._file.put(Refused(time=_time(), address=event.address, code=event.reason.code, more=more))
+        """Whoever refuses a connection or a login says so as an event."""
+        match event:
+            case trace.ConnectionRefused(address, reason):
+                user, code = "", reason.code
+            case trace.LoginRefused(user, address):
+                code = AccessDenied.code
+            case _:
+                return
+        more = self._refusals.take(time.monotonic()) if self._file is not None else None
+        if self._file is not None and more is not None:
+            self._file.put(Refused(time=_time(), user=user, address=address, code=code, more=more))
 
 
 def _time() -> str:

@@ -78,7 +78,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
     Queries that run may end first (`limits.drain_s`); a second signal is for who does not want to wait for them.
     """
     member_config = config.member(name)
-    refuse_exposed(member_config)
+    refuse_exposed(config, member_config)
     if member_config.tls is not None:
         refuse_public(member_config.tls.key, "tls")
     secret = Secret(read_secret(config.secret), new_nonce) if config.secret else None

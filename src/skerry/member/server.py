@@ -9,6 +9,7 @@ import secrets
 import time
 from random import Random
 
+from skerry.access.access import Access
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
@@ -196,21 +197,24 @@ class Member:
             self.workers,
             self.peer_tables,
         )
+        self.access = Access(self.config.access, self.workers.run)
         self.service = Service(
             self.planner,
             Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
             History(self.name, self.limits.history_queries, self.resources.memory),
+            self.access,
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
             self._audit,
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
-        self.clients = Clients(self.service, self.name, self.limits)
+        self.clients = Clients(self.service, self.access, self.name, self.limits)
 
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
+        await self.access.load()
         self._audit.start()
         await self._keeping.load()
         handlers = {
@@ -225,7 +229,9 @@ class Member:
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
             self._task_listener = await self.taskport.listen(address, self.identity, self.tls)
         address = self.config.addresses()[self.name]
-        self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
+        self._listener = await Listener.start(
+            address, self.limits, self.identity, handlers, self.tls, self.clients.identify
+        )
         self.rounds.start()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")

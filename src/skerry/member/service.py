@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
+from skerry.access.access import Access
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
 from skerry.member.auditing import Auditing
@@ -15,6 +16,7 @@ from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
 from skerry.member.requests import (
+    UNKNOWN,
     Answer,
     Asked,
     CountAnswer,
@@ -30,6 +32,7 @@ from skerry.model import trace
 from skerry.model.amounts import counted
 from skerry.model.caller import Caller
 from skerry.model.errors import (
+    AccessDenied,
     Cancelled,
     ConfigError,
     InternalError,
@@ -62,6 +65,7 @@ class Service:
         planner: Planner,
         runs: Runs,
         history: History,
+        access: Access,
         own: Callable[[Coroutine[Any, Any, None], str], None],
         state_of: Callable[[str], str],
         refusal: Callable[[], SiteError | None],
@@ -74,6 +78,7 @@ class Service:
         self._planner = planner
         self._runs = runs
         self._history = history
+        self._access = access
         self._own = own
         self._state_of = state_of
         self._refusal = refusal
@@ -152,6 +157,7 @@ class Service:
         """A cursor for it, or the error why there is none."""
         query = statement.query
         self._check_home(query)
+        self._check_expiry(caller)
         if (refusal := self._refusal()) is not None:
             raise refusal
         if statement.expected not in EXPECTED:
@@ -159,8 +165,8 @@ class Service:
         options = read_options(statement.options, self._limits)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
-        self._cursors.open(query, caller.session, clock.now(), options.lease)
-        cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
+        cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
         return cursor
 
     async def _begin_audited(self, query: QueryId, asked: Asked | None) -> None:
@@ -178,13 +184,14 @@ class Service:
         query = request.query
         try:
             self._check_home(query)
-            if query not in self._open:
-                if (count := self._history.count(query)) is not None:
+            self._check_expiry(caller)
+            cursor = self._own_cursor(caller, query)
+            if cursor is None:
+                if self._was_own(caller, query) and (count := self._history.count(query)) is not None:
                     self._audit.attached(caller, query)
                     return count
-                raise self._not_open(query)
+                raise self._not_open(caller, query)
             self._cursors.attach(query, caller.session)
-            cursor = self._open[query]
             if cursor.options.lease.outlives:
                 await cursor.begun.wait()  # owner: the query's deadline, and the caller that waits
             if cursor.error is not None:
@@ -201,7 +208,7 @@ class Service:
 
     async def fetch(self, caller: Caller, request: GivePage) -> Page:
         """Pages are given in turn, each again until the caller says that it has arrived."""
-        cursor = self._open.get(request.query)
+        cursor = self._own_cursor(caller, request.query)
         if cursor is not None and cursor.has_no_rows:  # a mistake of the caller's, not the query's end
             count = cursor.count
             did = f"has changed {counted(count.rows)}" if count is not None else "ends in a count of rows"
@@ -209,7 +216,7 @@ class Service:
         try:
             self._check_home(request.query)
             if cursor is None or cursor.initiated is None:
-                raise self._not_open(request.query)
+                raise self._not_open(caller, request.query)
             page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
             self._given(request.query, is_last=page.is_last)
             return page
@@ -220,22 +227,27 @@ class Service:
 
     def arrived(self, caller: Caller, query: QueryId, upto: int) -> None:
         """The caller has all pages below `upto`."""
-        cursor = self._open.get(query)
+        cursor = self._own_cursor(caller, query)
         if cursor is not None and cursor.initiated is not None:
             cursor.initiated.arrived(upto)
 
     def close(self, caller: Caller, query: QueryId) -> None:
         """The caller wants no more of it. One that comes before its execute leaves a mark, and that is refused."""
         self._check_home(query)
-        if query in self._open and not self._cursors.is_owned_by(query, caller.session):
-            self._audit.stopped(caller, query)
-        self.give_up(query, Cancelled(f"query {query} was closed by its client"))
+        if query in self._open and self._may_end(caller, query):
+            if not self._cursors.is_owned_by(query, caller.session):
+                self._audit.stopped(caller, query)
+            is_own = self._is_own(caller, self._open[query].user)
+            by = "closed by its client" if is_own else f"cancelled by {caller.shown}"
+            self.give_up(query, Cancelled(f"query {query} was {by}"))
+        else:  # another user's looks like one that nobody began
+            self._cursors.mark(query, clock.now(), caller.name)
 
     def cancel(self, caller: Caller, query: QueryId) -> None:
-        """End a query, whoever began it; an error when it is not open here."""
+        """End a query, also another's with the right to; an error when it is not open here."""
         self._check_home(query)
-        if query not in self._open:
-            raise self._not_open(query)
+        if query not in self._open or not self._may_end(caller, query):
+            raise self._not_open(caller, query)
         self._audit.stopped(caller, query)
         self.give_up(query, Cancelled(f"query {query} was cancelled by {caller.shown}"))
 
@@ -260,20 +272,24 @@ class Service:
     # --- what is told ------------------------------------------------------------------------------
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
+        self._check_expiry(caller)
         self._audit.prepared(caller, statement)
         return await prepare_statement(self._planner, statement)
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
-        if cursor is not None:
+        if cursor is not None and self._may_see(caller, cursor.user):
             return self._history.status(cursor, cursor.state)
         self._check_home(query)
-        return self._history.ended(query)
+        was = self._history.user_of(query)
+        return self._history.ended(query) if was is not None and self._may_see(caller, was) else UNKNOWN
 
     def queries(self, caller: Caller) -> tuple[QueryInfo, ...]:
-        """Those that run here, and the latest that have ended."""
-        running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
-        return (*self._history.infos(besides=self._open), *running)
+        """Those that run here, and the latest that have ended: the caller's own, with the right to all."""
+        user = None if self._access.rights_of(caller).may_see_queries else caller.name
+        seen = [(query, cursor) for query, cursor in self._open.items() if user is None or cursor.user == user]
+        running = [self._history.info(query, cursor, cursor.state) for query, cursor in seen]
+        return (*self._history.infos(self._open, user), *running)
 
     def members(self, caller: Caller) -> tuple[MemberState, ...]:
         """All members of the cluster, as this one sees them."""
@@ -357,9 +373,32 @@ class Service:
             self._history.record(query, cursor, "done" if ended else "running")
             self._audit.over(cursor)
 
-    def _not_open(self, query: QueryId) -> Cancelled:
+    def _not_open(self, caller: Caller, query: QueryId) -> Cancelled:
         forgotten = f"query {query} is not open here: it ended, was closed, or nobody came for it within its lease"
-        return Cancelled(self._history.why_ended(query) or forgotten)
+        return Cancelled((self._was_own(caller, query) and self._history.why_ended(query)) or forgotten)
+
+    # --- whose they are ----------------------------------------------------------------------------
+    def _is_own(self, caller: Caller, user: str | None) -> bool:
+        return not self._access.tells_apart or caller.name == user
+
+    def _own_cursor(self, caller: Caller, query: QueryId) -> ClientCursor | None:
+        """An open cursor whose rows are the caller's. Rows are given to no other user, whatever its rights."""
+        cursor = self._open.get(query)
+        return cursor if cursor is not None and self._is_own(caller, cursor.user) else None
+
+    def _was_own(self, caller: Caller, query: QueryId) -> bool:
+        return self._is_own(caller, self._history.user_of(query))
+
+    def _may_see(self, caller: Caller, user: str) -> bool:
+        return self._is_own(caller, user) or self._access.rights_of(caller).may_see_queries
+
+    def _may_end(self, caller: Caller, query: QueryId) -> bool:
+        return self._is_own(caller, self._open[query].user) or self._access.rights_of(caller).may_end_queries
+
+    def _check_expiry(self, caller: Caller) -> None:
+        """What runs goes on; nothing new begins."""
+        if caller.until <= clock.now():
+            raise AccessDenied(f"the token of {caller.shown} has expired; connect again with a new one")
 
     def _check_home(self, query: QueryId) -> None:
         """Only a query's initiator knows it: say where that is. Ids are kept, so none may be long."""

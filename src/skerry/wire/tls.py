@@ -142,6 +142,11 @@ def tls_error(error: OSError, where: str) -> PeerError:
     return PeerError(f"{where}: TLS: {tls_reason(error)}")
 
 
+def user_of(certificate: Mapping[str, Any] | None) -> str:
+    """The user whom a client's certificate names; "" without one, and for a member's."""
+    return "" if members_in(certificate) else subject_of(certificate)
+
+
 class TlsSocket:
     """A socket for one thread that reads and one that writes.
 
