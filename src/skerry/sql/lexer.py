@@ -57,21 +57,22 @@ _KINDS: dict[Kind, TokenType] = {
     "string": TokenType.STRING,
     "hex": TokenType.HEX_STRING,
     "number": TokenType.NUMBER,
+    "hint": TokenType.HINT,
 }
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 
 
-def tokens_of(text: str, depth: int, most: int = sys.maxsize) -> list[Token]:
+def tokens_of(text: str, depth: int, most: int = sys.maxsize, *, has_hints: bool = False) -> list[Token]:
     """All tokens of `text`: more than `most`, or nesting deeper than `depth`, the parser does not meet."""
-    return _checked(_tokens(text, most), text, depth)
+    return _checked(_tokens(text, most, has_hints), text, depth)
 
 
-def _tokens(text: str, most: int) -> list[Token]:
+def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
     """Two-word keywords become one token, adjacent strings one string, as Spark has it."""
     made: list[Token] = []
     before = ""  # the word that the last token is, in capitals
-    for kind, value, start, upto in lexemes(text):
+    for kind, value, start, upto in lexemes(text, has_hints=has_hints):
         if len(made) >= most:
             message = f"the statement has more than {most} words and signs (limits.sql_tokens)"
             raise sql_error(message, text, start, upto - 1)
