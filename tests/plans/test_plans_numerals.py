@@ -60,9 +60,8 @@ def test_a_number_has_so_many_characters() -> None:
         planned(f"SELECT * FROM logs LIMIT -{'9' * (NUMBER_CHARS + 1)}")
 
 
-@pytest.mark.parametrize("digits", [30, 5000])
-def test_a_parameter_of_any_size(digits: int) -> None:
-    bound = from_value(Value("decimal(38,0)", "9" * digits))
+def test_a_parameter_is_no_number_of_rows() -> None:
+    bound = from_value(Value("decimal(38,0)", "9" * 38))
     with pytest.raises(UserError, match="LIMIT takes a number of rows"):
         planned("SELECT * FROM logs LIMIT ?", parameters=[bound])
 
