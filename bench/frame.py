@@ -140,7 +140,7 @@ def one_site(options: Options, limits: Mapping[str, int | float] | None = None) 
             path = write_config(
                 Path(scratch) / "skerry.yaml", CACHE, tpch_tables(folders, SITE), sites=[SITE], limits=limits
             )
-            with LocalCluster(str(path), engine=engine) as cluster:
+            with LocalCluster(str(path), engine=engine, has_planners=True) as cluster:
                 yield Site(cluster, session, f"skerry://{cluster.config.member(SITE).address}")
     finally:
         engine.stop()
@@ -151,7 +151,7 @@ def _serve_sail(options: Options, pipe: Connection) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         tables = tpch_tables(folders, SITE)
         path = write_config(Path(scratch) / "skerry.yaml", CACHE, tables, sites=[SITE], spark={"sail": True})
-        with LocalCluster(str(path)) as cluster:
+        with LocalCluster(str(path), has_planners=True) as cluster:
             pipe.send(cluster.config.member(SITE).address)
             pipe.recv()
 

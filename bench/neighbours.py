@@ -1,11 +1,18 @@
-"""What small queries feel of a client beside them that asked for a large table and stopped reading it."""
+"""What small queries feel of a client beside them: one that asked for a large table and stopped reading it, on Spark;
+one that sends the worst statements that it can think of, on Sail.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from bench.frame import Bar, Options, Report, Samples, Site, one_site, ratio, seconds
+import skerry
+from bench.frame import Bar, Options, Report, Samples, Site, one_site, ratio, sail_site, seconds
+from skerry.client.dbapi import Connection
 
 LARGE = "SELECT * FROM lineitem"
 SMALL = "SELECT n_regionkey, count(*) AS n FROM nation GROUP BY n_regionkey"
@@ -20,12 +27,26 @@ LITTLE_ROOM = {"spool_memory_bytes": 8 * 2**20, "spool_disk_bytes": 32 * 2**20}
 STILL_S = 2.0
 STALL_S = 60.0
 
+# By themselves these take minutes. Each is sent again as soon as it ends.
+WORST = {
+    "collect": "SELECT l_shipmode, collect_list(l_comment), collect_list(l_orderkey) FROM lineitem GROUP BY l_shipmode",
+    "literals": f"SELECT count(*) FROM lineitem WHERE l_comment <> '{'x' * 900_000}'",
+    "planning": " ".join(
+        ["SELECT 1 FROM nation AS t0"]
+        + [f"JOIN nation AS t{n} ON t{n}.n_nationkey = t{n - 1}.n_nationkey" for n in range(1, 1500)]
+    ),
+    # The last, for Sail works on for a while at what was cancelled.
+    "cross join": "SELECT count(*) FROM lineitem AS a, lineitem AS b WHERE a.l_comment < b.l_comment",
+}
+SENDERS = 1
+
 
 def run(options: Options) -> Report:
     """Once with room to spool the large result, once without."""
     samples: Samples = {
         "spooled": _measure(options, {}),
         "stalled": _measure(options, LITTLE_ROOM),
+        **_measure_worst(options),
     }
     return Report(
         "neighbours",
@@ -34,7 +55,10 @@ def run(options: Options) -> Report:
         samples,
         [Bar(case, ratio(taken, BESIDE, ALONE), BOUND) for case, taken in samples.items()],
         options,
-        ["spooled: measured from the moment the client stops; stalled: once nothing moves any more"],
+        [
+            "spooled: measured from the moment the client stops; stalled: once nothing moves any more",
+            f"on Sail: {', '.join(WORST)}, each sent by {SENDERS} connections of the same host without a pause",
+        ],
     )
 
 
@@ -54,6 +78,53 @@ def _measure(options: Options, limits: dict[str, int]) -> dict[str, list[float]]
         # Spark grows quicker with every query: alone is measured on both sides, or `beside` would look too good.
         alone += [seconds(small) for _ in range(count)]
     return {ALONE: alone, BESIDE: beside}
+
+
+def _measure_worst(options: Options) -> Samples:
+    """Small queries alone and beside each of the worst, on one member."""
+    samples: Samples = {}
+    with sail_site(options) as address, skerry.connect(f"skerry://{address}") as connection:
+        cursor = connection.cursor()
+
+        def small() -> None:
+            cursor.execute(SMALL).fetchall()
+
+        count = QUERIES * options.rounds
+        for _ in range(WARM_UPS):
+            small()
+        for case, worst in WORST.items():
+            alone = [seconds(small) for _ in range(count)]
+            with _sent(address, worst):
+                beside = [seconds(small) for _ in range(count)]
+            samples[case] = {ALONE: alone, BESIDE: beside}
+    return samples
+
+
+@contextmanager
+def _sent(address: str, sql: str) -> Iterator[None]:
+    """Connections that send a statement again and again, until the body ends."""
+    ends = threading.Event()
+    connections = [skerry.connect(f"skerry://{address}") for _ in range(SENDERS)]
+
+    def send(connection: Connection) -> None:
+        cursor = connection.cursor()
+        while not ends.is_set():
+            try:
+                cursor.execute(sql).fetchall()
+            except skerry.Error:
+                ends.wait(0.05)  # it was refused, or is over
+
+    senders = [threading.Thread(target=send, args=(connection,), daemon=True) for connection in connections]
+    for sender in senders:
+        sender.start()
+    time.sleep(STILL_S)
+    try:
+        yield
+    finally:
+        ends.set()
+        for connection, sender in zip(connections, senders, strict=True):
+            connection.close()
+            sender.join(STALL_S)
 
 
 def _beside(site: Site, small: Any, count: int, wait_until_still: bool) -> list[float]:

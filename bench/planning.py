@@ -5,6 +5,7 @@ What counts is this process's own processor time: on a machine that others use, 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 
@@ -12,11 +13,22 @@ from bench.frame import CACHE, Bar, Options, Report, Samples, tpch_files
 from bench.wan import PLANNING_MS
 from metamorphic.planned import planner
 from skerry.plan.rules import Rules
+from skerry.testing.long_statements import LONG
 from skerry.testing.nasty import SITES
 from skerry.testing.oracle import tpch_queries
 from skerry.testing.topologies import THREE, Files
 
 PLANNED = "planned"
+GROWS = 15.0  # of ten times the text
+LONGEST = {
+    "ORs": 10_000,
+    "IN": 100_000,
+    "comments": 250_000,
+    "UNIONs": 100,
+    "brackets": 500,
+    "columns": 5_000,
+    "CTEs": 1_000,
+}
 
 
 def run(options: Options) -> Report:
@@ -34,8 +46,23 @@ def run(options: Options) -> Report:
     largest = max(least_ms, key=lambda case: least_ms[case])
     bars = [Bar("largest_ms", least_ms[largest], PLANNING_MS)]
     notes = [f"planning takes longest for {largest}; all 22 take {sum(least_ms.values()):.0f} ms (least times)"]
+    for kind, most in LONGEST.items():
+        bars.append(
+            Bar(f"grows_{kind}", _growth(lambda text: planned.plan(text, SITES[0], Rules()), kind, most), GROWS)
+        )
     title = f"three sites, TPC-H scale {options.scale:g}"
     return Report("planning", title, "milliseconds of processor time", samples, bars, options, notes)
+
+
+def _growth(plan: Callable[[str], object], kind: str, most: int) -> float:
+    """How many times as long ten times the text takes, without garbage collection, as members plan."""
+    gc.disable()
+    try:
+        texts = [LONG[kind](size, "lineitem", "l_orderkey") for size in (most // 10, most)]
+        once, tenfold = (min(_processor_ms(lambda text=text: plan(text)) for _ in range(2)) for text in texts)  # type: ignore[misc]
+    finally:
+        gc.enable()
+    return tenfold / once
 
 
 def _processor_ms(work: Callable[[], object]) -> float:

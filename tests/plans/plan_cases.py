@@ -123,8 +123,8 @@ def linked(links: Any, capacity: Mapping[str, int] | None = None) -> Topology:
     return Topology(parse(yaml.safe_dump(config | {"links": links}, sort_keys=False)))
 
 
-def bound(sql: str, parameters: Any = None) -> Query:
-    query = analyse(sql, parameters, CATALOG, LIMITS)
+def bound(sql: str, parameters: Any = None, limits: Limits = LIMITS) -> Query:
+    query = analyse(sql, parameters, CATALOG, limits)
     assert isinstance(query, Query)
     return query
 
@@ -137,7 +137,7 @@ def planned(
     rules: str = "none",
     egress: EgressRules | None = None,
 ) -> Plan:
-    return make_plan(bound(sql, parameters), CATALOG, site(at, Rules(read_rules(rules)), egress=egress), limits)
+    return make_plan(bound(sql, parameters, limits), CATALOG, site(at, Rules(read_rules(rules)), egress=egress), limits)
 
 
 @dataclass

@@ -68,6 +68,17 @@ class Catalog:
         name = self._known(member)
         self._sites[name] = msgspec.structs.replace(self._sites[name], down=reason or "no reason given")
 
+    @property
+    def sites(self) -> Mapping[str, Site]:
+        """What is known of each, for another catalog of the same configuration to `adopt`."""
+        return self._sites
+
+    def adopt(self, sites: Mapping[str, Site]) -> None:
+        for name, site in sites.items():
+            self._sites[name] = site
+            told = {table: part.table for table, part in site.parts.items()}
+            self._tables[name] = told | _configured(self._members[name])
+
     def _known(self, member: str) -> str:
         if member.lower() not in self._members:
             raise PeerError(f"site {member} is not in the configuration", member=member)

@@ -9,6 +9,7 @@ from skerry.cli.render import message_text
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 from skerry.client.pep249 import ProgrammingError
+from skerry.model.progress import is_live
 
 
 @click.command("cancel")
@@ -24,5 +25,6 @@ def cancel(words: Words, login: Login) -> None:
         if state == "unknown":
             raise ProgrammingError(f"no query {query_id} is known there: it ended long ago, or never began")
         connection.cancel(query_id)
-        is_live = state in ("planning", "running")
-        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {message_text(state)}")
+        click.echo(
+            f"{query_id} is cancelled" if is_live(state) else f"{query_id} was not running: {message_text(state)}"
+        )

@@ -13,12 +13,11 @@ from skerry.cli.target import Words, read_url, target_argument
 from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
-from skerry.model.progress import QueryInfo
+from skerry.model.progress import QueryInfo, is_live
 
 _TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
 _NUMBERS = ("seconds", "rows")
 _SQL_SHOWN = 60
-_LIVE = ("planning", "running")
 _RECENT = 10
 
 
@@ -37,8 +36,8 @@ def ps(words: Words, login: Login, shows_all: bool) -> None:
     runner = Runner(read_url(words), "table", None, login=login)
     with told(runner):
         known = _queries(runner.connection())
-        ended = [info for info in known if info.state not in _LIVE]
-        queries = [info for info in known if info.state in _LIVE] + (ended if shows_all else ended[-_RECENT:])
+        ended = [info for info in known if not is_live(info.state)]
+        queries = [info for info in known if is_live(info.state)] + (ended if shows_all else ended[-_RECENT:])
         columns: list[Description] = [
             (title, "bigint" if title in _NUMBERS else "string", None, None, None, None, None) for title in _TITLES
         ]

@@ -10,7 +10,7 @@ from skerry.wire.messages import Failure
 
 
 class QueryStatus(msgspec.Struct, frozen=True):
-    """state: "unknown", "planning", "running", "done", "failed" or "cancelled"."""
+    """state: "unknown", "planning", "queued (3rd)", "running", "done", "failed" or "cancelled"."""
 
     state: str
     seconds: float

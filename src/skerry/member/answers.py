@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
@@ -21,6 +20,7 @@ from skerry.model.table import Column, TablePart
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
+from skerry.sql.patterns import Pattern
 from skerry.wire.codec import encode_batch, encode_schema
 
 
@@ -33,7 +33,8 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
             found = describe(plan, planner.name, planner.topology, ran, refused)
             return _answer({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
         case ShowSchemas(pattern):
-            return _answer({"namespace": [name for name in planner.catalog.schemas() if _matches(name, pattern)]})
+            shown = Pattern(pattern)
+            return _answer({"namespace": [name for name in planner.catalog.schemas() if shown.matches(name)]})
         case UseSchema(schema):
             name = planner.catalog.schema(schema)
             used = _answer({"namespace": [name or DEFAULT_SCHEMA]})
@@ -41,7 +42,8 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
         case ShowColumns(ref):
             return _answer({"col_name": [column.name for column in ref.columns]})
         case ShowTables(pattern, schema):
-            lines = [line for line in planner.catalog.show_tables(schema) if _matches(line.table, pattern)]
+            shown = Pattern(pattern)
+            lines = [line for line in planner.catalog.show_tables(schema) if shown.matches(line.table)]
             return _answer(
                 {
                     "table": [line.table for line in lines],
@@ -86,14 +88,6 @@ def ran_as(initiated: Initiated, seconds: float) -> Actual:
     ran = {each.fragment: Ran(each.rows, each.size_bytes, each.seconds, each.jobs) for each in fragments}
     used = tuple(LinkUse(each.sender, each.receiver, each.size_bytes, each.rows, each.stalled_s) for each in links)
     return Actual(ran, used, initiated.result.rows, seconds)
-
-
-def _matches(table: str, pattern: str | None) -> bool:
-    """Spark's SHOW patterns: `*` is any text, `|` is or, case does not matter."""
-    if pattern is None:
-        return True
-    choices = (re.escape(choice.strip()).replace(r"\*", ".*") for choice in pattern.split("|"))
-    return any(re.fullmatch(choice, table, re.IGNORECASE) for choice in choices)
 
 
 _BIGINT = frozenset({"rows", "bytes"})

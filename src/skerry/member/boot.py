@@ -17,6 +17,7 @@ import uvloop
 from skerry.config import Config, MemberConfig
 from skerry.config.exposed import refuse_exposed
 from skerry.config.private import read_secret, refuse_public
+from skerry.member.planners import Planners
 from skerry.member.server import Member
 from skerry.model import trace
 from skerry.model.errors import ConfigError
@@ -85,6 +86,8 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
     _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
+    planners = Planners(config, name)
+
     async def run() -> None:
         stopping, hurry = asyncio.Event(), asyncio.Event()
 
@@ -99,7 +102,8 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         if until_input_ends:
             watch = threading.Thread(target=_wait_for_end, args=(asyncio.get_running_loop(), stopping), daemon=True)
             watch.start()
-        member = Member(config, name, engine, secret=secret)
+        planners.start()  # they read their modules while the engine starts
+        member = Member(config, name, engine, secret=secret, planners=planners)
         try:
             if engine is not None:
                 await member.workers.run(engine.start)
@@ -121,6 +125,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
                 await member.drain(config.limits.drain_s, hurry)
         finally:
             await member.stop()
+            planners.stop()
 
     loop = new_event_loop()
     try:

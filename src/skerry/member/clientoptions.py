@@ -17,14 +17,15 @@ _KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", 
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`fault_policy` None: as the cluster is configured."""
+    """`timeout_s`: what the query may take. `fault_policy` None: as the cluster is configured."""
 
     fault_policy: FaultPolicy | None = None
     lease: Lease = Lease()
     rules: Rules = Rules()
+    timeout_s: float = 0.0
 
 
-def read_options(given: Mapping[str, str], limits: Limits) -> Options:
+def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.0) -> Options:
     """Raises UserError on what is not known, so that nobody relies on what does not happen."""
     unknown = [name for name in given if name not in _KNOWN]
     if unknown:
@@ -33,7 +34,7 @@ def read_options(given: Mapping[str, str], limits: Limits) -> Options:
     is_detached = given.get("detach", "") not in ("", "0")
     kind, default_s = ("lease_s", limits.cursor_lease_s) if is_detached else ("resume_s", 0.0)
     lease = Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached)
-    return Options(policy, lease, plan_rules(given))
+    return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits))
 
 
 def plan_rules(given: Mapping[str, str]) -> Rules:
@@ -44,6 +45,13 @@ def plan_rules(given: Mapping[str, str]) -> Rules:
         one_of("root", given.get("root", "anywhere"), ROOTS),
         one_of("baseline", given.get("baseline", "scans"), BASELINES),
     )
+
+
+def _timeout(asked_s: float, limits: Limits) -> float:
+    """A query's time: as long as its client asks for, but no longer than the member admits. 0 asks for just that."""
+    if not asked_s >= 0:  # NaN too
+        raise UserError(f"timeout_s is a number of seconds, 0 for the member's own limit, not {asked_s:g}")
+    return min(asked_s or limits.query_timeout_s, limits.query_timeout_s)
 
 
 def _seconds(given: Mapping[str, str], name: str, default_s: float, most_s: float) -> float:

@@ -126,8 +126,8 @@ class Clients:
         """One page, or a window of them: the client's credit is how many it asks for."""
         self._service.arrived(caller, fetch.query, fetch.page_number)
         most = self._limits.window_pages
-        if fetch.pages > most:  # fewer than it asked for would leave it waiting
-            error = UserError(f"at most {most} pages may be asked for at once (limits.window_pages)")
+        if not 1 <= fetch.pages <= most:  # fewer than it asked for, or none, would leave it waiting
+            error = UserError(f"1 to {most} pages may be asked for at once (limits.window_pages)")
             await self._reply(connection, fetch, ClientPage(fetch.request, error=failure_of(error)))
             return
         for number in range(fetch.page_number, fetch.page_number + fetch.pages):

@@ -13,7 +13,7 @@ from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
 from skerry.member.requests import UNKNOWN, Answer, Asked, CountAnswer, Status
 from skerry.member.result import Counted
-from skerry.model.amounts import counted
+from skerry.model.amounts import counted, ordinal
 from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
 from skerry.model.limits import REASON_CHARS
@@ -43,7 +43,13 @@ class ClientCursor:
         self.tables: tuple[str, ...] = ()
         self.ran: Initiated | None = None
         self.told_rows: int | None = None
-        self.is_closed = False
+        self.closed = asyncio.Event()
+        self.place: Callable[[], int] = lambda: 0  # in the queue, while it waits there
+
+    @property
+    def is_closed(self) -> bool:
+        """Nobody wants more of it."""
+        return self.closed.is_set()
 
     @property
     def is_given(self) -> bool:
@@ -70,7 +76,9 @@ class ClientCursor:
         if self.error is not None or (self.initiated is not None and self.initiated.core.error is not None):
             return "failed"
         if self.initiated is None:
-            return "planning" if self.answer is None else "done"
+            if self.answer is not None:
+                return "done"
+            return f"queued ({ordinal(place)})" if (place := self.place()) else "planning"
         if self.initiated.result.is_made:
             return "done"
         # Nobody reads a detached result yet: it is done when all of it is here.

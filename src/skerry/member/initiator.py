@@ -26,7 +26,7 @@ from skerry.member.query import (
 from skerry.member.resources import Wakeup
 from skerry.member.result import Counted, Result
 from skerry.model import trace
-from skerry.model.errors import Cancelled, SkerryError, SqlError, UserError
+from skerry.model.errors import Cancelled, Overloaded, SkerryError, SqlError, UserError
 from skerry.model.fragment import Count, Plan, Rows, Written
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
@@ -113,6 +113,16 @@ class Initiated:
 
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
+        most_s = self._limits.spark_s
+        if most_s and self.core.phase is Phase.RUNNING and self._spark_s(now) > most_s:
+            shown = f"query {self.query} took more than {most_s:g} s of Spark, all sites together (limits.spark_s)"
+            self.cancel(Overloaded(shown, suggestion="ask for less at once"))
+
+    def _spark_s(self, now: float) -> float:
+        """As far as it is known here: a fragment tells its time at its end."""
+        since_s = now - self.core.started_at
+        fragments = self.core.progress()[0]
+        return sum(since_s if each.state == "running" else each.seconds for each in fragments)
 
     async def wait_ended(self) -> None:
         await self.ended.wait()
@@ -149,6 +159,11 @@ class Initiated:
         async with self._turn:
             while isinstance(page := self._poll(number, rows_max, bytes_max), Signal):
                 await self._wakeup.wait()
+        most = self._limits.result_rows
+        if most and self._rows().rows > most:
+            many = Overloaded(f"the result has more than {most} rows (limits.result_rows)", suggestion="add a LIMIT")
+            self.cancel(many)
+            raise many
         reach("last page" if page.is_last else "page")
         if page.is_last:
             self._do(self.core.result_complete(clock.now()))

@@ -55,6 +55,8 @@ class Participant:
     """Owns every job, channel and spool of its query at this member until `released`."""
 
     def __init__(self, execute: Execute, around: Surroundings, on_released: Callable[[Participant], None]) -> None:
+        if not execute.timeout_s <= around.limits.query_timeout_s:  # NaN too
+            execute = msgspec.structs.replace(execute, timeout_s=around.limits.query_timeout_s)
         self.core = TaskCore(execute, around.identity.member, clock.now())
         self.query = execute.query
         self._around = around

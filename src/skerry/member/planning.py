@@ -1,11 +1,11 @@
-"""From a client's text to a plan: analysed and cut in a worker thread, again when tables turn out to have changed."""
+"""From a client's text to a plan: analysed and cut by a worker, again when tables turn out to have changed."""
 
 from __future__ import annotations
 
 import asyncio
 import datetime
 from collections.abc import Callable
-from typing import Any, TypeVar, assert_never
+from typing import Any, Protocol, TypeVar, assert_never
 
 import msgspec
 
@@ -15,7 +15,6 @@ from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
-from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
@@ -41,20 +40,31 @@ M = TypeVar("M", RunStatement, PrepareStatement)
 T = TypeVar("T")
 
 
-class Planner(msgspec.Struct, frozen=True):
-    """What an initiator plans with."""
+class Knowledge(msgspec.Struct, frozen=True):
+    """What a plan is made of, in whichever process."""
 
     name: str
     config: Config
     catalog: Catalog
     topology: Topology
     site: Site
-    workers: Workers
-    peer_tables: PeerTables
 
     @property
     def limits(self) -> Limits:
         return self.config.limits
+
+
+class Worker(Protocol):
+    """Whoever plans: threads of the member, or processes of its own."""
+
+    async def run(self, work: Callable[[Any, Any], T], planner: Any, message: Any, /) -> T: ...
+
+
+class Planner(Knowledge, frozen=True):
+    """What an initiator plans with."""
+
+    workers: Worker
+    peer_tables: PeerTables
 
 
 class Planned(msgspec.Struct, frozen=True):
@@ -140,7 +150,7 @@ async def prepare_statement(planner: Planner, message: PrepareStatement) -> tupl
     return await _with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(planner: Planner, work: Callable[[Planner, M], T], message: M) -> T:
+async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         try:
@@ -174,7 +184,7 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
             assert_never(never)
 
 
-def _plan_all_parts(planner: Planner, message: RunStatement) -> Understood:
+def _plan_all_parts(planner: Knowledge, message: RunStatement) -> Understood:
     """Where files change faster than one can ask, or nobody answers, every part is read as it is."""
     return _plan(planner, message, prunes=False)
 
@@ -184,7 +194,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
-def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Understood:
+def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -208,7 +218,7 @@ def _plan(planner: Planner, message: RunStatement, *, prunes: bool = True) -> Un
             assert_never(never)
 
 
-def _explain(planner: Planner, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
+def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
     found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         if statement.analyze:
@@ -219,7 +229,7 @@ def _explain(planner: Planner, statement: Explain, message: RunStatement, prunes
     return Explained(found.plan, statement.is_json)
 
 
-def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
+def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
     catalog = _SchemaCatalog(planner.catalog, message.schema_name)
     statement = analyse(message.sql, Unbound(), catalog, planner.limits)
     if isinstance(statement, Explain):
@@ -231,7 +241,7 @@ def _prepare(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ..
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
 
 
-def _site(planner: Planner, message: RunStatement) -> Site:
+def _site(planner: Knowledge, message: RunStatement) -> Site:
     return msgspec.structs.replace(planner.site, rules=plan_rules(message.options))
 
 

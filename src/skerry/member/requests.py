@@ -22,7 +22,10 @@ class PageSize(msgspec.Struct, frozen=True):
 
 
 class RunStatement(msgspec.Struct, frozen=True):
-    """`expected`: "any", "rows" or "count". `options`: see docs/protocol.md, 5.4. `timeout_s` 0: the member's limit."""
+    """`expected`: "any", "rows" or "count". `options`: see docs/protocol.md, 5.4. `timeout_s` 0: the member's limit.
+
+    `share`: whose share of the member it takes; the service says so, whatever a door said.
+    """
 
     query: QueryId
     sql: str
@@ -32,6 +35,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     expected: str = "any"
     options: Mapping[str, str] = {}
     size: PageSize = PageSize()
+    share: str = ""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -47,6 +51,7 @@ class Asked(msgspec.Struct, frozen=True):
 class PrepareStatement(msgspec.Struct, frozen=True):
     sql: str
     schema_name: str = ""
+    share: str = ""
 
 
 class GivePage(msgspec.Struct, frozen=True):
@@ -86,7 +91,7 @@ Answer = RowsAnswer | CountAnswer
 
 
 class Status(msgspec.Struct, frozen=True):
-    """state: "unknown", "planning", "running", "done", "failed" or "cancelled"."""
+    """state: "unknown", "planning", "queued (3rd)", "running", "done", "failed" or "cancelled"."""
 
     state: str
     seconds: float

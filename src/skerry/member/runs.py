@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import assert_never
+from typing import TypeVar, assert_never
 
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
+from skerry.member.places import Places
 from skerry.member.planning import Explained, Planned, Planner, Tried, Understood, check_expected, plan_statement
 from skerry.member.relay import relays_of
 from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, RunStatement
 from skerry.member.result import Counted, Result
+from skerry.member.shares import Shares
 from skerry.model import trace
-from skerry.model.errors import Cancelled, StaleSchema
+from skerry.model.errors import Cancelled, StaleSchema, TimedOut
 from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
@@ -25,6 +28,8 @@ from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumn
 from skerry.wire.messages import Message
 
 _REPLANS = 3  # columns that change faster than this are somebody's loop
+
+T = TypeVar("T")
 
 # How a member understands statements. Tests give their own, for what no statement says yet.
 PlanStatement = Callable[[Planner, RunStatement], Awaitable[Understood]]
@@ -48,15 +53,23 @@ class Runs:
         self._send = send
         self._initiate = initiate
         self._on_ended = on_ended
+        limits = planner.limits
+        shares: Shares[QueryId] = Shares(
+            "queries",
+            "limits.running_queries",
+            limits.running_queries,
+            limits.running_queries_of_user,
+            limits.queued_queries,
+            "limits.queued_queries",
+        )
+        self._places = Places(shares)
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
         for attempt in range(_REPLANS):
-            planned = await self._plan(self._planner, statement)
-            cursor.tables = tables_of(planned)
-            check_expected(planned, statement.expected)
-            if cursor.is_closed:
-                raise Cancelled(f"query {statement.query} was closed")
+            planned = await self._understood(statement, cursor)
+            if isinstance(planned, Planned | Tried):
+                planned = await self._placed(statement, cursor, planned, attempt)
             if not isinstance(planned, Planned | Tried):
                 if not isinstance(planned, Explained):
                     await self._planner.peer_tables.refresh()
@@ -72,6 +85,31 @@ class Runs:
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
+
+    async def _understood(self, statement: RunStatement, cursor: ClientCursor) -> Understood:
+        understood = await _while_wanted(cursor, statement.query, self._plan(self._planner, statement))
+        cursor.tables = tables_of(understood)
+        check_expected(understood, statement.expected)
+        return understood
+
+    async def _placed(
+        self, statement: RunStatement, cursor: ClientCursor, planned: Planned | Tried, attempt: int
+    ) -> Planned | Tried:
+        """The plan, when there is room to run it: made again if it had to wait, for tables change meanwhile."""
+        query = _attempted(statement.query, attempt)
+        cursor.place = lambda: self._places.place(query)
+        try:
+            if await _while_wanted(cursor, statement.query, self._places.take(query, statement.share)):
+                cursor.place = lambda: 0
+                again = await self._understood(statement, cursor)
+                assert isinstance(again, Planned | Tried), "what a statement asks for does not change with its tables"
+                planned = again
+        except BaseException:
+            self._places.leave(query)
+            raise
+        finally:
+            cursor.place = lambda: 0
+        return planned
 
     async def _run(self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int) -> Answer:
         initiated = self._begin(statement, cursor, planned, attempt)
@@ -121,20 +159,27 @@ class Runs:
     def _begin(
         self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int, is_traced: bool = False
     ) -> Initiated:
-        planner, query = self._planner, statement.query
-        if attempt:
-            # Participants remember the id of the attempt that failed.
-            query = QueryId(query.initiator, f"{query.local}{AGAIN}{attempt}")
-        timeout_s = statement.timeout_s if statement.timeout_s > 0 else planner.limits.query_timeout_s
+        query = _attempted(statement.query, attempt)
+        try:
+            initiated = self._initiated(query, cursor, planned, is_traced)
+            self._initiate(initiated)
+        except BaseException:
+            self._places.leave(query)
+            raise
+        reach("execute sent")
+        return initiated
+
+    def _initiated(self, query: QueryId, cursor: ClientCursor, planned: Planned, is_traced: bool) -> Initiated:
+        planner = self._planner
         initiated = Initiated(
             query,
             planned.plan,
             planned.parameters,
-            timeout_s,
+            cursor.options.timeout_s,
             planner.limits,
             self._inputs,
             self._send,
-            self._on_ended,
+            self._ended,
             cursor.options.fault_policy or planner.config.fault_policy,
             relays_of(planned.plan, query, planner.topology),
             planner.topology.budgets,
@@ -144,9 +189,34 @@ class Runs:
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]
         plan, seconds = planned.plan, clock.now() - cursor.started_at
         trace.emit(trace.QueryPlanned(query, plan.plan_id, len(plan.fragments), seconds))
-        self._initiate(initiated)
-        reach("execute sent")
         return initiated
+
+    def _ended(self, initiated: Initiated) -> None:
+        self._places.leave(initiated.query)
+        self._on_ended(initiated)
+
+
+async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T]) -> T:
+    """Ends the work when the cursor is closed, or its time is up."""
+    task, closed = asyncio.ensure_future(work), asyncio.ensure_future(cursor.closed.wait())
+    left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
+    try:
+        await asyncio.wait((task, closed), timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED)
+        if cursor.is_closed:
+            raise Cancelled(f"query {query} was closed")
+        if not task.done():
+            waited = "planned" if not cursor.place() else "in the queue"
+            raise TimedOut(f"query {query} was {waited} longer than its {cursor.options.timeout_s:g} s")
+        return await task
+    finally:
+        task.cancel()
+        closed.cancel()
+        await asyncio.gather(task, closed, return_exceptions=True)
+
+
+def _attempted(query: QueryId, attempt: int) -> QueryId:
+    """Participants remember the id of an attempt that failed."""
+    return QueryId(query.initiator, f"{query.local}{AGAIN}{attempt}") if attempt else query
 
 
 def _may_run_again(planned: Planned | Tried) -> bool:
@@ -171,8 +241,9 @@ def tables_of(understood: Understood) -> tuple[str, ...]:
 def page_bounds(size: PageSize, limits: Limits) -> tuple[int, int]:
     """The most rows and bytes of a page; rows 0: no bound but the bytes."""
     # A page must fit a frame with room for its header, whatever the caller asks for.
-    bytes_max = min(size.size_bytes or limits.page_bytes, limits.frame_bytes // 4)
-    rows_max = size.rows if size.rows > 0 or size.size_bytes else limits.page_rows
+    asked_bytes = max(0, size.size_bytes)
+    bytes_max = min(asked_bytes or limits.page_bytes, limits.frame_bytes // 4)
+    rows_max = max(0, size.rows) if size.rows > 0 or asked_bytes else limits.page_rows
     return rows_max, bytes_max
 
 

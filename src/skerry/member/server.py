@@ -29,7 +29,8 @@ from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
 from skerry.member.peertables import PeerTables
-from skerry.member.planning import Planner, plan_statement
+from skerry.member.planners import Planners
+from skerry.member.planning import Planner, Worker, plan_statement
 from skerry.member.query import Phase
 from skerry.member.resources import Resources, Workers
 from skerry.member.rounds import Rounds
@@ -80,7 +81,7 @@ class Member:
     """`engine` is None for a lite member; it is started and stopped by whoever made it, for members may share one.
 
     `random` and `epoch` are for simulations, which must be able to run again exactly; `plan` is for tests of plans that
-    no statement has yet.
+    no statement has yet. `planners`: processes that plan, started and stopped by whoever made them; else threads do.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Member:
         epoch: int | None = None,
         plan: PlanStatement = plan_statement,
         secret: Secret | None = None,
+        planners: Planners | None = None,
     ) -> None:
         """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
         self.config = config
@@ -109,7 +111,7 @@ class Member:
         self._prepare_tables()
         self._prepare_links(orphans)
         self._prepare_peers(orphans)
-        self._prepare_service(plan)
+        self._prepare_service(plan, planners or self.workers)
         self.rounds = Rounds(
             self.name,
             config.members,
@@ -185,7 +187,7 @@ class Member:
         )
         self.peer_tables = PeerTables(self.name, self.config, self.catalog, self.tables, self.peers, self.send)
 
-    def _prepare_service(self, plan: PlanStatement) -> None:
+    def _prepare_service(self, plan: PlanStatement, workers: Worker) -> None:
         """What clients ask for, and the door that they come through."""
         self._audit = Auditing(self.config, self.name)
         self.planner = Planner(
@@ -194,7 +196,7 @@ class Member:
             self.catalog,
             self.topology,
             site_of(self.name, self.config, self.topology, self.observed, self.catalog.columns_of),
-            self.workers,
+            workers,
             self.peer_tables,
         )
         self.access = Access(self.config.access, self.workers.run)

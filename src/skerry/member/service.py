@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
+import msgspec
+
 from skerry.access.access import Access
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
@@ -47,7 +49,7 @@ from skerry.model.errors import (
 from skerry.model.ids import QueryId
 from skerry.model.names import unknown_table
 from skerry.model.points import reach
-from skerry.model.progress import MemberState, QueryInfo
+from skerry.model.progress import MemberState, QueryInfo, is_live
 from skerry.model.results import Page, Parameter
 from skerry.model.table import Column
 
@@ -98,7 +100,7 @@ class Service:
     def _goes_on(self, query: QueryId, cursor: ClientCursor) -> bool:
         if cursor.state == "done":
             return not cursor.is_given and self._cursors.is_owned(query)
-        return cursor.state in ("planning", "running")
+        return is_live(cursor.state)
 
     def gone(self, caller: Caller, *, is_goodbye: bool) -> None:
         """The caller's session has ended, and with it the queries that nobody may come back for."""
@@ -123,6 +125,7 @@ class Service:
         """The first page, or the count; None for a detached statement, whose answer is for whoever attaches."""
         query = statement.query
         reach("query received")
+        statement = msgspec.structs.replace(statement, share=caller.share)
         asked = self._audit.asked(caller, statement)
         try:
             cursor = self._admit(caller, statement)
@@ -162,7 +165,7 @@ class Service:
             raise refusal
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
-        options = read_options(statement.options, self._limits)
+        options = read_options(statement.options, self._limits, statement.timeout_s)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
         self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
@@ -257,7 +260,7 @@ class Service:
         cursor = self._open.pop(query, None)
         if cursor is None:
             return
-        cursor.is_closed = True
+        cursor.closed.set()
         reason = error.message if is_unread or not cursor.is_given else ""
         # All of it was made, and its client has what it wants?
         is_done = isinstance(error, Cancelled) and cursor.is_given
@@ -274,7 +277,7 @@ class Service:
         """The statement's parameters: each `?` in order, each `:name` once."""
         self._check_expiry(caller)
         self._audit.prepared(caller, statement)
-        return await prepare_statement(self._planner, statement)
+        return await prepare_statement(self._planner, msgspec.structs.replace(statement, share=caller.share))
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
@@ -365,7 +368,7 @@ class Service:
         cursor = self._open.pop(query, None)
         self._cursors.close(query, clock.now())
         if cursor is not None:
-            cursor.is_closed = True
+            cursor.closed.set()
             if cursor.initiated is not None:
                 cursor.initiated.drop_result()
             # Its query ends with the receipts.

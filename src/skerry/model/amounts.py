@@ -10,6 +10,12 @@ def counted(rows: int) -> str:
     return f"{rows} row{'' if rows == 1 else 's'}"
 
 
+def ordinal(number: int) -> str:
+    """3 → "3rd"."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 not in (11, 12, 13) else "th"
+    return f"{number}{ending}"
+
+
 def size_text(size_bytes: float) -> str:
     """1536 → "1.5 KiB"."""
     unit = 0

@@ -45,6 +45,11 @@ class Caller(msgspec.Struct, frozen=True):
         return self.name or self.address
 
     @property
+    def share(self) -> str:
+        """Whose share of a member it takes: its user's, or without a name that of its host."""
+        return self.name or self.address.rpartition(":")[0] or self.address
+
+    @property
     def logged(self) -> str:
         """Who it is, and from where it asks."""
         return f"{self.name} at {self.address}" if self.name else self.address

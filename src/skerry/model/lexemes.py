@@ -13,6 +13,7 @@ from skerry.model.position import sql_error
 
 _SPACE = r"[ \t\n\f\r\u000b\u00a0\u1680\u2000-\u200a\u2028\u202f\u205f\u3000]+"
 _LINE_COMMENT = r"--(?:\\\n|[^\r\n])*\r?\n?"
+_BRACKET = re.compile(r"/\*|\*/")
 _SKIPPED = re.compile(rf"(?:{_SPACE}|{_LINE_COMMENT})+")
 _DIGITS = r"(?:[0-9]+\.[0-9]*|\.[0-9]+)"
 _NUMBER = re.compile(rf"(?:{_DIGITS}(?:[eE][+-]?[0-9]+)?(?:BD|[FD])?|[0-9]+(?:[eE][+-]?[0-9]+)?(?:BD|[FDLSY])?)", re.I)
@@ -73,10 +74,10 @@ def _comment_end(text: str, start: int) -> int:
             "hints (/*+ … */) are not admitted: Skerry plans the joins; remove the hint", text, start, start + 2
         )
     depth = 0
-    for mark in re.finditer(r"/\*|\*/", text[start:]):
+    for mark in _BRACKET.finditer(text, start):
         depth += 1 if mark.group() == "/*" else -1
         if depth == 0:
-            return start + mark.end()
+            return mark.end()
     raise sql_error("this comment is never closed", text, start, start + 1)
 
 

@@ -39,6 +39,10 @@ SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
+LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
+
+PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
+
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log
 
 DEFAULT_PORT = 7100  # of a member whose URL or address names none
@@ -53,6 +57,10 @@ FRAGMENT_DEPTH = 200
 ROWS_MAX = 2**63 - 1
 
 WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong quotes is one mistake
+
+# Of a number in a statement: the exact value of a double has 770 digits at most. Python reads no whole number of more
+# than 4300.
+NUMBER_CHARS = 1000
 
 # Sail's parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
 SAIL_OPERATORS_MAX = 300
@@ -136,6 +144,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # for queries that still run at a member that is told to stop
     drain_s: float = 30.0
     queries: int = 1000
+    # of these so many run at once, in all and of one user; so many others wait for a place
+    running_queries: int = 200
+    running_queries_of_user: int = 100
+    queued_queries: int = 500
+    # of one query; 0: no bound. Seconds of Spark are those of all its fragments together
+    result_rows: int = 0
+    spark_s: float = 0.0
     history_queries: int = 200
     jobs: int = 1000
     cancelled_tags: int = 10_000
@@ -156,10 +171,17 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     spool_disk_bytes: int = 16 * GIB
     sink_stalled_s: float = 30.0
 
+    # processes that plan; what one statement may take of time and memory there
+    planners: int = 3
+    planning_s: float = 30.0
+    planning_bytes: int = 2 * GIB
+
     # plans
     plans: int = 10_000
     plans_bytes: int = 64 * MIB
     sql_bytes: int = 1 * MIB
+    # words and signs: 100,000 values in a list are 200,000
+    sql_tokens: int = 250_000
     sql_depth: int = 50
     # of the fragments that one plan of another member has here
     plan_sql_bytes: int = 16 * MIB

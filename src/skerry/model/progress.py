@@ -61,3 +61,8 @@ class MemberState(msgspec.Struct, frozen=True, array_like=True):
     role: str
     state: str
     detail: str = ""
+
+
+def is_live(state: str) -> bool:
+    """A query in this state has not ended."""
+    return state in ("planning", "running") or state.startswith("queued")

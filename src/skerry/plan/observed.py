@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import assert_never
 
 import msgspec
@@ -21,6 +22,7 @@ from skerry.sql.walk import contains, find_all
 VersionOf = Callable[[str, str], int | None]
 _LEAST = ">"
 _COPY_TRIES = 10
+_LATEST = 1000  # changes that others are told one by one
 _TEXTS = "conjuncts"
 
 
@@ -39,6 +41,7 @@ class Observed:
         self._max = entries_max
         self._sizes: OrderedDict[str, Size] = OrderedDict()
         self.changes = 0  # so many sizes were new
+        self._latest: deque[tuple[str, Size]] = deque(maxlen=_LATEST)
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -114,6 +117,13 @@ class Observed:
                 return list(self._sizes.items())
         return []
 
+    def since(self, changes: int) -> tuple[list[tuple[str, Size]], int]:
+        """For another who knew all when there were so many changes: what is new, and how many there are now."""
+        missed = self.changes - changes
+        if missed > len(self._latest):
+            return self.all(), self.changes
+        return list(islice(self._latest, len(self._latest) - missed, None)), self.changes
+
     def restore(self, sizes: Iterable[tuple[str, Size]]) -> None:
         """What `all` gave, perhaps long ago."""
         for key, size in sizes:
@@ -130,7 +140,9 @@ class Observed:
         if key.startswith(_LEAST):
             known = self._sizes.get(key)
             size = known if known is not None and known.rows > size.rows else size
-        self.changes += self._sizes.get(key) != size
+        if self._sizes.get(key) != size:
+            self.changes += 1
+            self._latest.append((key, size))
         self._sizes[key] = size
         self._sizes.move_to_end(key)
         while len(self._sizes) > self._max:

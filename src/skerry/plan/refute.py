@@ -20,6 +20,7 @@ from skerry.sql.nodes import IntervalLiteral, TypedLiteral, UnaryPlus
 from skerry.sql.push import split
 from skerry.sql.statement import render
 from skerry.sql.types import decimal_of
+from skerry.sql.walk import operands
 
 _WHOLE = frozenset(("tinyint", "smallint", "int", "bigint"))
 _TIMES = frozenset(("timestamp", "timestamp_ntz"))
@@ -77,18 +78,18 @@ class _Known:
             case exp.Paren():
                 return self.refutes(node.this)
             case exp.And():
-                return self.refutes(node.this) or self.refutes(node.expression)
+                return next(filter(None, map(self.refutes, operands(node))), None)
             case exp.Or():
-                one, other = self.refutes(node.this), self.refutes(node.expression)
-                return None if one is None or other is None else one if one == other else f"{one}; {other}"
+                return self._refutes_all(operands(node))
             case exp.Between() if not node.args.get("symmetric"):
                 low, high = node.args["low"], node.args["high"]
                 if not self._all_comparable(node.this, (low, high)):
                     return None
                 return self._compared(exp.GTE, node.this, low) or self._compared(exp.LTE, node.this, high)
             case exp.In() if node.expressions and not node.args.get("query"):
-                found = [self._compared(exp.EQ, node.this, each) for each in node.expressions]
-                return found[0] if all(why is not None for why in found) else None
+                first = self._compared(exp.EQ, node.this, node.expressions[0])
+                others = (self._compared(exp.EQ, node.this, each) for each in node.expressions[1:])
+                return None if first is None or any(why is None for why in others) else first
             case exp.Is() if isinstance(node.expression, exp.Null):
                 return self._never_null(node.this)
             case exp.Not() if isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
@@ -99,6 +100,16 @@ class _Known:
         if isinstance(_open(node.this), exp.Column):
             return self._compared(exp.EQ if kind is exp.NullSafeEQ else kind, node.this, node.expression)
         return self._compared(_SWAPPED[kind], node.expression, node.this)
+
+    def _refutes_all(self, nodes: Iterable[exp.Expr]) -> str | None:
+        """Why each of them is true of no row."""
+        found: dict[str, None] = {}
+        for node in nodes:
+            why = self.refutes(node)
+            if why is None:
+                return None
+            found[why] = None
+        return "; ".join(found)
 
     def _of(self, node: exp.Expr) -> ColumnStats | None:
         node = _open(node)

@@ -17,7 +17,7 @@ from skerry.model.comparable import may_compare, said
 from skerry.sql.impossible import bound_error, is_bound
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
-from skerry.sql.walk import find_all
+from skerry.sql.walk import contains, find_all, nodes_of
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 
@@ -68,9 +68,13 @@ def check_values(places: Mapping[str, Sequence[Place]], values: Mapping[str, Any
 
 
 def _compared(tree: exp.Expr) -> Iterator[tuple[exp.Placeholder, exp.Column]]:
+    if not contains(tree, exp.Placeholder):
+        return
+    # The variables of lambdas are called as they like.
+    inside = {id(node) for each in find_all(tree, exp.Lambda) for node in nodes_of(each)}
     for node in find_all(tree, *_COMPARISONS, exp.Between, exp.In):
-        if node.find_ancestor(exp.Lambda) is not None:
-            continue  # its variables are called as they like
+        if id(node) in inside:
+            continue
         sides = [node.args.get(key) for key in ("this", "expression", "low", "high")]
         sides += node.args.get("expressions") or []
         columns = [side for side in map(_bare, sides) if isinstance(side, exp.Column)]

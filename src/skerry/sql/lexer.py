@@ -6,9 +6,12 @@ parser gets its tokens from here.
 
 from __future__ import annotations
 
+import sys
+
 from sqlglot.tokens import Token, TokenType
 
 from skerry.model.lexemes import OPERATORS, Kind, lexemes
+from skerry.model.limits import NUMBER_CHARS
 from skerry.model.position import sql_error
 from skerry.sql.words import KEYWORDS, PAIRS
 
@@ -60,16 +63,19 @@ _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 
 
-def tokens_of(text: str, depth: int, *, has_hints: bool = False) -> list[Token]:
-    """All tokens of `text`; nesting deeper than `depth` is refused before the parser meets it."""
-    return _checked(_tokens(text, has_hints), text, depth)
+def tokens_of(text: str, depth: int, most: int = sys.maxsize, *, has_hints: bool = False) -> list[Token]:
+    """All tokens of `text`: more than `most`, or nesting deeper than `depth`, the parser does not meet."""
+    return _checked(_tokens(text, most, has_hints), text, depth)
 
 
-def _tokens(text: str, has_hints: bool) -> list[Token]:
+def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
     """Two-word keywords become one token, adjacent strings one string, as Spark has it."""
     made: list[Token] = []
     before = ""  # the word that the last token is, in capitals
     for kind, value, start, upto in lexemes(text, has_hints=has_hints):
+        if len(made) >= most:
+            message = f"the statement has more than {most} words and signs (limits.sql_tokens)"
+            raise sql_error(message, text, start, upto - 1)
         if kind == "word":
             word = value.upper()
             pair = PAIRS.get((before, word))
@@ -93,6 +99,8 @@ def _tokens(text: str, has_hints: bool) -> list[Token]:
 def _checked(tokens: list[Token], text: str, depth_max: int) -> list[Token]:
     depth = 0
     for token in tokens:
+        if token.token_type == TokenType.NUMBER and len(token.text) > NUMBER_CHARS:
+            raise sql_error(f"this number has more than {NUMBER_CHARS} characters", text, token.start, token.end)
         if token.token_type in _OPENING:
             depth += 1
             if depth > depth_max:

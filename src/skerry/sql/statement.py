@@ -73,7 +73,7 @@ def analyse(
     if size > limits.sql_bytes:
         raise SqlError(f"the statement has {size} bytes; at most {limits.sql_bytes} are admitted (limits.sql_bytes)")
     try:
-        return _statement(_one(tokens_of(text, limits.sql_depth), text), text, parameters, catalog)
+        return _statement(_one(tokens_of(text, limits.sql_depth, limits.sql_tokens), text), text, parameters, catalog)
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
 

@@ -40,6 +40,27 @@ def children_of(node: exp.Expr) -> list[exp.Expr]:
     return found
 
 
+def operands(node: exp.Expr) -> list[exp.Expr]:
+    """a, b and c of `a OR b OR c`: rows of one operator group to the left, and may be thousands long."""
+    kind, found = type(node), []
+    while type(node) is kind:
+        found.append(node.args["expression"])
+        node = node.this
+    return [node, *reversed(found)]
+
+
+def columns_right_in(select: exp.Expr, tree: exp.Expr) -> list[exp.Column]:
+    """The columns below `tree` whose own query is `select`, and none inside of it."""
+    found: list[exp.Column] = []
+    queue = [(tree, tree.find_ancestor(exp.Query))]
+    for node, around in queue:  # grows while it is read
+        if isinstance(node, exp.Column) and around is select:
+            found.append(node)
+        inner = node if isinstance(node, exp.Query) else around
+        queue += [(child, inner) for child in children_of(node)]
+    return found
+
+
 @overload
 def find_all(tree: exp.Expr, kind: type[A], /) -> list[A]: ...
 @overload

@@ -22,6 +22,7 @@ import skerry
 from skerry.client.dbapi import Connection
 from skerry.config import Config, Role, load
 from skerry.member.boot import engine_for, new_event_loop, new_nonce
+from skerry.member.planners import Planners
 from skerry.member.planning import plan_statement
 from skerry.member.runs import PlanStatement
 from skerry.member.server import Member
@@ -44,8 +45,9 @@ class LocalCluster:
         engine: Engine | None = None,
         limits: Limits | None = None,
         plan: PlanStatement = plan_statement,
+        has_planners: bool = False,
     ) -> None:
-        """`plan`: how members understand statements."""
+        """`plan`: how members understand statements. `has_planners`: in processes, as members do that are one."""
         loaded = load(config) if isinstance(config, str) else config
         ports = iter(free_ports(len(loaded.members)))
         members = {
@@ -58,6 +60,8 @@ class LocalCluster:
         self._plan = plan
         has_tls = all(member.tls is not None for member in members.values())
         self._secret = None if has_tls else Secret([secrets.token_bytes(32)], new_nonce)
+        self._has_planners = has_planners
+        self._planners: dict[str, Planners] = {}
         self.members: dict[str, Member] = {}
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="skerry-cluster", daemon=True)
@@ -88,9 +92,14 @@ class LocalCluster:
     def start_member(self, name: str) -> Member:
         """Start one member (again)."""
         engine = self.engine if self.config.member(name).role is Role.DATA else None
+        if self._has_planners:
+            self._planners[name] = Planners(self.config, name)
+            self._planners[name].start()
 
         async def start() -> Member:
-            member = Member(self.config, name, engine, plan=self._plan, secret=self._secret)
+            member = Member(
+                self.config, name, engine, plan=self._plan, secret=self._secret, planners=self._planners.get(name)
+            )
             await member.start()
             return member
 
@@ -99,6 +108,8 @@ class LocalCluster:
 
     def stop_member(self, name: str) -> None:
         self.call(self.members.pop(name).stop())
+        if (planners := self._planners.pop(name, None)) is not None:
+            self._loop.call_soon_threadsafe(planners.stop)
 
     def connect(self, member: str = "", **options: Any) -> Connection:
         """A client's connection to that member (default: the first), closed with the cluster."""

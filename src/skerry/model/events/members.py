@@ -79,6 +79,19 @@ class MemberEnded(Event, frozen=True):
         return f"member {self.member}: ended after {self.seconds:.1f} s"
 
 
+class PlannersEnded(Event, frozen=True):
+    """Their parent is gone: another is started with the next statement."""
+
+    layer = "member"
+    level = logging.ERROR
+
+    member: str
+    code: int
+
+    def line(self) -> str:
+        return f"member {self.member}: its planners ended (code {self.code}), others are started"
+
+
 class StopBegun(Event, frozen=True):
     """Told by `skerry up`: all members are stopped."""
 

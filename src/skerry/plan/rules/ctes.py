@@ -16,15 +16,17 @@ from sqlglot import exp
 
 from skerry.plan.rules.blocks import is_stable
 from skerry.sql.statement import Query, Scan
-from skerry.sql.walk import contains, find_all
+from skerry.sql.walk import find_all
 
 # More copies than that would cost more than they save.
 _NODES_MAX = 5_000
+# Each is looked for in the whole statement: of more than so many none moves.
+_CTES_MAX = 200
 
 
 def without_ctes(query: Query, partials: Collection[str] = ()) -> Query:
     """The same query when none of them may move. What reads `partials` is not copied: it would read them twice."""
-    if not contains(query.tree, exp.With):
+    if not 1 <= len(find_all(query.tree, exp.CTE)) <= _CTES_MAX:
         return query
     tree = query.tree.copy()
     names = Counter(cte.alias.lower() for cte in find_all(tree, exp.CTE))

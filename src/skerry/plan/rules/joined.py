@@ -26,7 +26,7 @@ from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import columns_right_in, find_all, nodes_of
 
 # A column: the mention that it is of, and its name in lower case.
 End = tuple[str, str]
@@ -229,6 +229,8 @@ class Reader:
         self.uses: list[tuple[exp.Column, End, exp.Expr | None]] = []
         self.own: set[End] = set()
         self.doubtful: set[str] = set()
+        lambdas = find_all(scope.select, exp.Lambda)
+        self._in_lambdas = {id(node) for each in lambdas for node in nodes_of(each)}
 
     def read(self) -> None:
         # A query in FROM sees nothing of what stands beside it.
@@ -253,7 +255,7 @@ class Reader:
             return
         parts = [part.name.lower() for part in column.parts]
         is_inner = scope is not self._scope
-        if parts[0] == "_metadata" or column.find_ancestor(exp.Lambda) is not None:
+        if parts[0] == "_metadata" or id(column) in self._in_lambdas:
             # What the text does not name as a column, or a name that a lambda may have given.
             self.doubtful |= {
                 each.name for each in self._mentions.values() if parts[0] == "_metadata" or _is_of(parts, each)
@@ -338,7 +340,7 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
                 yield Conjunct(conjunct, frozenset((names[id(single)],)))
             continue
         # Subqueries ask of rows of their own; what they are compared with is asked of these.
-        columns = [each for each in find_all(conjunct, exp.Column) if each.find_ancestor(exp.Query) is scope.select]
+        columns = columns_right_in(scope.select, conjunct)
         sources = [resolve(column, scope) for column in columns]
         known = {names[id(source)] for source in sources if source is not None and id(source) in names}
         if len(known) < 2 or any(source is not None and id(source) not in names for source in sources):

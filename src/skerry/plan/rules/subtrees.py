@@ -33,7 +33,7 @@ from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve, split
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import find_all
+from skerry.sql.walk import columns_right_in, find_all
 
 JOINED = "joined there as the query joins them"
 _ONE_SIDED = ("SEMI", "ANTI")
@@ -285,7 +285,7 @@ def _may_fail(
     homes = [[part.member for part in holders.get(table.name, ())] for table in find_all(conjunct, exp.Table)]
     if any(home != [inside[0].home] for home in homes):
         return False  # its subquery reads what is not there
-    columns = [each for each in find_all(conjunct, exp.Column) if each.find_ancestor(exp.Query) is scope.select]
+    columns = columns_right_in(scope.select, conjunct)
     sources = [each.source for each in inside]
     if any((source := resolve(column, scope)) is not None and source not in sources for column in columns):
         return False
