@@ -1,4 +1,4 @@
-"""From a statement to its first answer: planned, begun, planned again when its tables turn out to have changed."""
+"""From a statement to its first answer: planned, begun, and again when its tables changed or an engine ended."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skerry.member.relay import relays_of
 from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, RunStatement
 from skerry.member.result import Counted, Result
 from skerry.model import trace
-from skerry.model.errors import Cancelled, StaleSchema
+from skerry.model.errors import Cancelled, EngineEnded, StaleSchema
 from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import Limits
@@ -23,7 +23,7 @@ from skerry.model.points import reach
 from skerry.plan.explain import explain
 from skerry.wire.messages import Message
 
-_REPLANS = 3  # columns that change faster than this are somebody's loop
+_ATTEMPTS = 3  # columns that change faster than this are somebody's loop
 
 # How a member understands statements. Tests give their own, for what no statement says yet.
 PlanStatement = Callable[[Planner, RunStatement], Awaitable[Understood]]
@@ -50,7 +50,8 @@ class Runs:
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
-        for attempt in range(_REPLANS):
+        has_lost_engine = False
+        for attempt in range(_ATTEMPTS):
             planned = await self._plan(self._planner, statement)
             check_expected(planned, statement.expected)
             if cursor.is_closed:
@@ -63,13 +64,16 @@ class Runs:
                 if isinstance(planned, Tried):
                     return await self._try(statement, cursor, planned, attempt)
                 return await self._run(statement, cursor, planned, attempt)
-            except StaleSchema as error:
-                if not _may_run_again(planned):
+            except (StaleSchema, EngineEnded) as error:
+                # Once: an engine that ends a second time may well end because of this very statement.
+                is_second = isinstance(error, EngineEnded) and has_lost_engine
+                if is_second or cursor.is_closed or not _may_run_again(planned):
                     raise
+                has_lost_engine |= isinstance(error, EngineEnded)
                 cursor.initiated = None  # that attempt is over; whatever comes of the next is told anew
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
-        raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
+        raise StaleSchema(f"the columns of its tables changed {_ATTEMPTS} times while the query was planned")
 
     async def _run(self, statement: RunStatement, cursor: ClientCursor, planned: Planned, attempt: int) -> Answer:
         initiated = self._begin(statement, cursor, planned, attempt)

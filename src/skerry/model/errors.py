@@ -9,7 +9,8 @@ SkerryError
 │   └── VersionError   no protocol version in common
 ├── SiteError          a site is down, or its Spark failed; names the site
 │   ├── StaleSchema    a table's columns changed since the plan was made
-│   └── SiteStopping   a site takes no new query, for it was told to stop
+│   ├── SiteStopping   a site takes no new query, for it was told to stop
+│   └── EngineEnded    the process of a site's Spark ended while it ran the query
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
 │   └── TimedOut       the query's own deadline
 └── InternalError      a mistake of ours
@@ -76,6 +77,10 @@ class StaleSchema(SiteError):
 
 class SiteStopping(SiteError):
     code = 302
+
+
+class EngineEnded(SiteError):
+    code = 303
 
 
 class Overloaded(SkerryError):

@@ -74,8 +74,11 @@ from skerry.model.events.queries import (
 )
 from skerry.model.events.tables import (
     CancelFailed,
+    JobsKilled,
     KeptRefused,
     KeptUnwritten,
+    RestartFailed,
+    SailUnguarded,
     ScanLeft,
     SparkRestarted,
     StatisticsFailed,
@@ -109,6 +112,7 @@ __all__ = [
     "FragmentStarted",
     "FragmentsFailed",
     "HandlerLeft",
+    "JobsKilled",
     "JobsLeft",
     "KeptRefused",
     "KeptUnwritten",
@@ -137,6 +141,8 @@ __all__ = [
     "ReaderGone",
     "ReceiptGiven",
     "ReceiptsMissed",
+    "RestartFailed",
+    "SailUnguarded",
     "ScanLeft",
     "SparkFailed",
     "SparkRestarted",

@@ -38,6 +38,7 @@ class SparkSettings(msgspec.Struct, frozen=True):
     sail: bool = False
     conf: dict[str, str] = {}
     cores: int = 0
+    memory_bytes: int = 0  # of Sail's process; 0: a share of the machine's
     limits: Limits = Limits()
 
     @property

@@ -60,6 +60,6 @@ def test_kill_9_of_a_member_ends_its_jvm_and_python_workers_and_leaves_no_file()
     assert alive(told["pids"]) == []
     assert not os.path.exists(told["directory"])
     lines = [line for line in said.splitlines() if line and not line.startswith(UNDER_WAY)]
-    assert lines == [b"skerry.spark: Spark's process has ended by itself and is started again"], (
+    assert lines == [b"skerry.spark: Spark's process has ended (signal 9, SIGKILL) and is started again"], (
         "Spark writes to its own log, not to the terminal"
     )
