@@ -46,6 +46,9 @@ SAIL_POOL_SHARE = 0.75
 SAIL_WATCH_S = 0.1
 SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
 
+SQL_RELATIONS_MAX = 5000  # of one statement, those of a WITH counted as often as they are named
+VALUE_ITEMS_MAX = 10_000_000  # characters or elements of one value whose size stands in the statement
+
 # An engine whose process ended by itself is started again: pauses between tries that fail, and how long an error that
 # looks like it waits for the process to be gone.
 RESTART_FIRST_S = 1.0

@@ -193,6 +193,9 @@ class SessionEngine(ABC):
                     result = self._run(job, on_schema, names)
                 self._suspects.acquit(statement)
                 return result
+            except AssertionError:  # PySpark's own, where a cancel leaves a call without an answer
+                self._tags.refuse_cancelled(job.tag)
+                raise
             except (SkerryError, *SPARK_ERRORS) as error:
                 _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
