@@ -34,7 +34,7 @@ SAME_SHARE = 0.05
 
 WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong quotes is one mistake
 
-# Sail's parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
+# Sail's parser and planner recurse, and take ever longer the deeper they are; a full stack ends its process.
 SAIL_OPERATORS_MAX = 300
 SAIL_GROUPS_MAX = 50  # sorts of files in one table, each an operand of a UNION
 SAIL_STACK_BYTES = 64 * MIB  # of each of its threads; memory is used as far as a stack has ever grown

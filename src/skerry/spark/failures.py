@@ -23,8 +23,8 @@ except ImportError:
 # What talking to a Spark can raise; the last ones when its process is gone.
 SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
 
-# Spark's words to the jobs of a JVM that is about to end: a task of any of them ran out of memory.
-SHUT_DOWN = "SparkContext was shut down"
+# Spark's words to the jobs of a JVM that may be about to end: a task of any of them ran out of memory.
+ENDING = re.compile("SparkContext was shut down|OutOfMemoryError|Exception thrown in awaitResult")
 
 # [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012. It stands where a message begins, an exception's or, after
 # its class, that of one within: a value may look like it anywhere else.
@@ -84,11 +84,11 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the error says no more than that nobody answers."""
+    """Whether the error says no more than that nobody answers, or soon will."""
     if isinstance(error, PySparkException):
         code = getattr(error, "getGrpcStatusCode", lambda: None)()
-        return getattr(code, "name", "") in ("UNAVAILABLE", "UNKNOWN") or SHUT_DOWN in _text(error)
-    return not isinstance(error, SkerryError | Py4JJavaError) or SHUT_DOWN in _text(error)
+        return getattr(code, "name", "") in ("UNAVAILABLE", "UNKNOWN") or ENDING.search(_text(error)) is not None
+    return not isinstance(error, SkerryError | Py4JJavaError) or ENDING.search(_text(error)) is not None
 
 
 def condition_of(error: BaseException) -> str:

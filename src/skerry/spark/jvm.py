@@ -74,8 +74,9 @@ class Jvm:
                 self.context = SparkContext(conf=spark_conf, gateway=self._gateway)
                 self.session = SparkSession(self.context)
             except Exception as error:
+                said = str(error).splitlines()[0]  # py4j asks the JVM for it
                 self._end_process()
-                raise SiteError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+                raise SiteError(f"Spark did not start: {said}") from error
         hooks = self._gateway.jvm.org.apache.spark.util.ShutdownHookManager
         hooks.registerShutdownDeleteDir(self._gateway.jvm.java.io.File(directory))
 

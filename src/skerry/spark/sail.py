@@ -89,10 +89,10 @@ class SailEngine(ConnectEngine):
             process.kill("a job did not end after its cancel")
 
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
-        """The job's own word is taken for its depth: a peer that said less than there is would end this process."""
+        """The job's own word is taken for its depth: one that said less than there is could end Sail."""
         if job.operator_depth > SAIL_OPERATORS_MAX:
             raise SqlError(
-                f"more than {SAIL_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
+                f"more than {SAIL_OPERATORS_MAX} operators in a row (a OR b OR …, UNION, joins), which Sail cannot run",
                 suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
             )
         return super()._run(job, on_schema, names)

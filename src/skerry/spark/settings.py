@@ -116,6 +116,8 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.master": f"local[{slot_count(settings)}]",
         "spark.app.name": "skerry",
         "spark.submit.deployMode": "client",
+        # Its ports on loopback are for its own tasks: others of this host lack the secret, which Spark makes itself.
+        "spark.authenticate": "true",
     }
     defaults = {
         "spark.driver.memory": "1g",
