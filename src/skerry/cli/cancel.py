@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from skerry.cli.login import Login, login_options
+from skerry.cli.render import message_text
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 from skerry.client.pep249 import ProgrammingError
@@ -11,10 +13,11 @@ from skerry.client.pep249 import ProgrammingError
 
 @click.command("cancel")
 @target_argument("[URL] QUERY_ID")
-def cancel(words: Words) -> None:
+@login_options
+def cancel(words: Words, login: Login) -> None:
     """End the query QUERY_ID (as `skerry ps` shows it) at every site."""
     url, query_id = read_url_and("QUERY_ID", words)
-    runner = Runner(url, "table", None)
+    runner = Runner(url, "table", None, login=login)
     with told(runner):
         connection = runner.connection()
         state = connection.status(query_id).state
@@ -22,4 +25,4 @@ def cancel(words: Words) -> None:
             raise ProgrammingError(f"no query {query_id} is known there: it ended long ago, or never began")
         connection.cancel(query_id)
         is_live = state in ("planning", "running")
-        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {state}")
+        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {message_text(state)}")

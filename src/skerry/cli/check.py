@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
 from rich.console import Console
 from rich.text import Text
 
+from skerry.access.access import access_files
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
+from skerry.config.ownfiles import why_not_ours
+from skerry.config.private import all_run_here, read_secret, refuse_public
 from skerry.config.yaml_nodes import Notes
 from skerry.model.errors import ConfigError
 from skerry.wire.tls import Tls
@@ -55,6 +59,9 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     if not no_files:
         check_files(config, notes, local)
         _check_certificates(config, notes, local)
+        _check_access(config, notes)
+        _check_secret(config, notes, is_here=local is not None)
+        _check_kept(config, notes, local)
     notes.raise_if_any()
     return config
 
@@ -64,8 +71,42 @@ def _check_certificates(config: Config, notes: Notes, members: list[str] | None)
         if member.tls is not None and (members is None or member.name in members):
             try:
                 Tls(member.tls)
+                refuse_public(member.tls.key, "tls")
             except ConfigError as error:
-                notes.note(f"members.{member.name}.tls", error.message.removeprefix("tls: "))
+                notes.note(f"members.{member.name}.tls", _told(error, "tls"))
+
+
+def _check_secret(config: Config, notes: Notes, *, is_here: bool) -> None:
+    """One that is missing is made by `up`, unless another host has it; who looks at one host alone wants to know."""
+    if config.secret and (os.path.lexists(config.secret) or (is_here and not all_run_here(config))):
+        try:
+            read_secret(config.secret)
+        except ConfigError as error:
+            notes.note("secret", _told(error, "secret"))
+
+
+def _told(error: ConfigError, key: str) -> str:
+    return "; ".join(filter(None, (error.message.removeprefix(f"{key}: "), error.suggestion)))
+
+
+def _check_access(config: Config, notes: Notes) -> None:
+    """Every line of the files that is wrong, at the place that names the file."""
+    for key, file in access_files(config.access).items():
+        try:
+            file.get()
+        except ConfigError as error:
+            for line in error.message.split("\n"):
+                notes.note(f"access.{key}", line)
+
+
+def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None:
+    """A member that this user runs would leave such a file aside, and say so in its log alone, or not start."""
+    for member in config.members if members is None else members:
+        path = config.kept_path(member)
+        if path and (why := why_not_ours(path)):
+            notes.note("state", f"what {member} keeps in {os.path.basename(path)} would not be believed: {why}")
+        if config.audit is not None and (why := why_not_ours(config.audit.file_of(member))):
+            notes.note("audit.path", f"{member} could not write {config.audit.file_of(member)}: {why}")
 
 
 def summary(file: str, config: Config) -> str:

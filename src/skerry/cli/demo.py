@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from skerry.cli.processes import Members
 from skerry.cli.progress import LiveLine
 from skerry.cli.render import summary
 from skerry.cli.screen import Screen, member_lines
+from skerry.cli.secret import ensure_secret
 from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection, QueryStatus, connect
 from skerry.client.pep249 import Error
@@ -95,7 +97,7 @@ def _cache_folder() -> Path:
 
 def make_data(folder: Path, console: Console) -> None:
     """TPC-H as Parquet, once; a run that was cut off leaves nothing that looks complete."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone_in(folder):
         _make_data(folder, console)
 
@@ -105,6 +107,10 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """Demos that are started together make the data once."""
     lock = os.open(folder, os.O_RDONLY)
     try:
+        found = os.fstat(lock)
+        if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+            # Whoever else writes there decides what the members run.
+            raise click.ClickException(f"{folder} is not yours alone; name another with --dir")
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:
@@ -182,7 +188,9 @@ def claimed_ports(count: int) -> Iterator[list[int]]:
 def _run(file: Path, url: str, keep: bool, console: Console) -> None:
     console.print(f"starting {len(SITES)} members (logs: {file.parent}/<member>.log)", highlight=False)
     screen = Screen(tuple(SITES), out=console)
-    with Members(file, load(file), screen, log_dir=file.parent, keep=keep) as members:
+    config = load(file)
+    ensure_secret(config, all_start_here=True)
+    with Members(file, config, screen, log_dir=file.parent, keep=keep) as members:
         members.wait_ready()
         for line in member_lines(members.seen()):
             console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -7,13 +7,14 @@ import ssl
 from collections.abc import Callable
 
 from skerry.client.url import SCHEME_TLS, Target
-from skerry.model.errors import SiteError, SkerryError
+from skerry.model.credentials import encode_credentials
+from skerry.model.errors import AccessDenied, SiteError, SkerryError, UserError
 from skerry.model.limits import Limits
 from skerry.model.version import __version__
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import ConnectionLost
+from skerry.wire.frames import ConnectionLost, encode_message, size_of
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Welcome
-from skerry.wire.tls import TlsSocket, check_member, client_context
+from skerry.wire.tls import TlsSocket, check_member, client_context, members_in
 
 # Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
 KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
@@ -39,7 +40,9 @@ def dial(
     connection = BlockingConnection(secure or sock, str(target), limits)
     opened(connection)
     try:
-        hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, release=__version__)
+        if target.credentials.is_secret:
+            _refuse_to_tell(target, secure, sock)
+        hello = _hello(target, limits)
         welcome = connection.login(hello, timeout_s)
         if secure is not None and target.tls is not None and target.tls.authority:
             check_member(secure.certificate, welcome.member, str(target))
@@ -53,6 +56,39 @@ def dial(
     except BaseException:
         connection.close()
         raise
+
+
+def _hello(target: Target, limits: Limits) -> Hello:
+    try:
+        shown = encode_credentials(target.credentials)
+    except UnicodeEncodeError:
+        raise UserError("user, password and token are Unicode text") from None
+    hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, credentials=shown, release=__version__)
+    size = size_of(encode_message(hello))
+    if size > limits.frame_bytes_before_login:
+        what = "token" if target.credentials.token else "user or password"
+        raise UserError(
+            f"the {what} is too long: a login of {size} bytes, and members take {limits.frame_bytes_before_login}"
+        )
+    return hello
+
+
+def _refuse_to_tell(target: Target, secure: TlsSocket | None, sock: socket.socket) -> None:
+    """Whoever reads a password or a token on its way, or at its end, could be that user from then on."""
+    what = "token" if target.credentials.token else "password"
+    if secure is None:
+        address = "" if target.insecure else str(sock.getpeername()[0])
+        if address and address != "::1" and not address.startswith(("127.", "::ffff:127.")):
+            raise AccessDenied(
+                f"the {what} would go to {target} without TLS, for everybody on the way to read",
+                suggestion=f"write {SCHEME_TLS}://{target}, or insecure=True in a network where nobody else listens",
+            )
+    # The cluster's authority signs clients too. Without one, the certificate has named the host.
+    elif target.tls is not None and target.tls.authority and not members_in(secure.certificate):
+        raise AccessDenied(
+            f"{target} shows a certificate that is no member's: the {what} was not sent",
+            suggestion="a member's certificate has the name URI:skerry:member:NAME (docs/configuration.md)",
+        )
 
 
 def gone(target: Target, reason: str | Exception) -> SiteError:

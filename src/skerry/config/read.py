@@ -10,9 +10,11 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skerry.config import rules
+from skerry.config.access import read_access
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
+    AuditConfig,
     Config,
     FaultPolicy,
     Leaves,
@@ -31,7 +33,7 @@ from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql"),
+    *("log_format", "log_sql", "access", "audit", "secret"),
 )
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
@@ -39,6 +41,9 @@ SPARK = ("master", "remote", "sail", "memory", "conf")
 TABLE = ("format", "path", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
+AUDIT = ("path", "statements", "required", "rotate_bytes", "keep")
+AUDIT_ROTATE_LEAST = 4096
+AUDIT_KEEP_MAX = 1000
 CAPACITY = 16
 CAPACITY_MAX = 10_000
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
@@ -86,12 +91,12 @@ def read_file(path: str | os.PathLike[str]) -> tuple[Config, Notes]:
 def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Config, Notes]:
     notes = Notes(name)
     root = compose(text, notes)
-    config = _config(root, base_dir)
+    config = _config(root, base_dir, f"{Path(name).stem}.secret")
     notes.raise_if_any()
     return config, notes
 
 
-def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
+def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
     written_root = top.text("data_root", rules.local_path, ".")
     data_root = os.path.realpath(os.path.join(base_dir, written_root))
@@ -103,6 +108,9 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
     }
     _check_members(members, root, top)
     state = top.text("state", rules.local_path, "")
+    # Where certificates prove who is a member, a secret is asked for only if one is named.
+    has_tls = all(member.tls is not None for member in members.values())
+    secret = top.text("secret", rules.local_path, "" if has_tls else usual_secret)
     links_item = top.get("links")
     links = _links(links_item.elements(), members) if links_item else ()
     return Config(
@@ -113,8 +121,11 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         limits=_limits(top),
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
+        secret=os.path.abspath(os.path.join(base_dir, secret)) if secret else "",
         log_format=top.text("log_format", rules.log_format, "text"),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
+        access=read_access(top, os.fspath(base_dir), members),
+        audit=_audit(top, os.fspath(base_dir)),
     )
 
 
@@ -343,6 +354,24 @@ def _ends(item: Item, fields: Fields, members: dict[str, MemberConfig]) -> list[
     return [(sender, receiver), (receiver, sender)] if between is not None else [(sender, receiver)]
 
 
+# --- audit ---------------------------------------------------------------------------------------
+def _audit(top: Fields, base_dir: str) -> AuditConfig | None:
+    item = top.get("audit")
+    if item is None:
+        return None
+    fields = item.fields(AUDIT, required=("path",))
+    path = fields.text("path", rules.local_path, "")
+    required, rotate, keep = fields.get("required"), fields.get("rotate_bytes"), fields.get("keep")
+    usual = AuditConfig("")
+    return AuditConfig(
+        path=os.path.abspath(os.path.join(base_dir, path)),
+        statements=fields.text("statements", rules.audited_statements, usual.statements),
+        is_required=required.flag() if required else usual.is_required,
+        rotate_bytes=_bytes(rotate, AUDIT_ROTATE_LEAST, 2**63 - 1) if rotate else usual.rotate_bytes,
+        keep=keep.whole(1, AUDIT_KEEP_MAX) if keep else usual.keep,
+    )
+
+
 # --- limits --------------------------------------------------------------------------------------
 def _limits(top: Fields) -> Limits:
     item = top.get("limits")
@@ -381,4 +410,6 @@ def _bytes(item: Item, least: int, most: int) -> int:
         item.wrong(f"must be at least {least}, not {value}")
     if value > most:
         item.wrong(f"must be at most {most}, not {value}")
+    if value < least:
+        item.wrong(f"must be at least {least}, not {value}")
     return value

@@ -166,6 +166,12 @@ def log_format(text: str) -> str:
     return text
 
 
+def audited_statements(text: str) -> str:
+    if text not in ("text", "fingerprint"):
+        raise Refused(f"{shown(text)} is no form of a statement; write text or fingerprint")
+    return text
+
+
 def leaves(text: str) -> Leaves:
     try:
         return Leaves(text)
@@ -256,6 +262,18 @@ def size(text: str) -> int:
     if not match:
         raise Refused(f"expected a whole number of bytes or a size like 64 MiB, not {shown(text)}")
     return int(match[1]) * UNITS[match[2]]
+
+
+def open_access(text: str) -> str:
+    if text != "open":
+        raise Refused(f"write open, or a mapping with users, tokens or certificates, not {shown(text)}")
+    return text
+
+
+def some_text(text: str) -> str:
+    if not text.strip():
+        raise Refused("is empty")
+    return text
 
 
 def has_glob(text: str) -> bool:

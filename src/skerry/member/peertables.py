@@ -7,11 +7,12 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from skerry.catalog.believed import believed
 from skerry.catalog.catalog import Catalog
 from skerry.config import Config
 from skerry.member import clock
 from skerry.member.tables import LocalTables
-from skerry.model.errors import SiteError
+from skerry.model.errors import PeerError, SiteError
 from skerry.wire.messages import Describe, Message, Tables
 from skerry.wire.peers import Peers
 
@@ -90,8 +91,11 @@ class PeerTables:
         member, answer = self._asked.get(message.request_id, ("", None))
         if answer is not None and member == sender and not answer.done():
             answer.set_result(message)
+        if any(part.member != sender for part in message.parts):
+            raise PeerError(f"{sender} tells of tables of another member")
         if not message.asked:
-            self._catalog.learn(sender, message.parts, message.broken)
+            # Bounds that cannot be would fail every plan with this table, or leave out rows.
+            self._catalog.learn(sender, map(believed, message.parts), message.broken)
 
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
@@ -31,6 +32,16 @@ class RunStatement(msgspec.Struct, frozen=True):
     expected: str = "any"
     options: Mapping[str, str] = {}
     size: PageSize = PageSize()
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A statement on its way to its line in the audit. `time`: as that has it; `started_at`: of the loop's clock."""
+
+    caller: Caller
+    query: QueryId
+    sql: str
+    time: str
+    started_at: float
 
 
 class PrepareStatement(msgspec.Struct, frozen=True):
@@ -84,3 +95,6 @@ class Status(msgspec.Struct, frozen=True):
     plan: str = ""
     memory: tuple[Memory, ...] = ()
     error: SkerryError | None = None
+
+
+UNKNOWN = Status("unknown", 0.0)

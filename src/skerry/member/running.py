@@ -22,12 +22,13 @@ from skerry.member.stores import DirectStore, RowStore
 from skerry.member.tables import LocalTables
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
-from skerry.model.errors import Overloaded, SkerryError, StaleSchema, from_code
+from skerry.model.errors import Overloaded, SkerryError, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
+from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
@@ -42,6 +43,7 @@ class Surroundings(msgspec.Struct):
     """What a participant needs of its member."""
 
     identity: Identity
+    home: Home
     limits: Limits
     outgoing: Outgoing
     engine: Engine | None
@@ -76,7 +78,7 @@ class Running:
 
 
 async def snapshots(
-    fragment: SparkFragment, execute: Execute, around: Surroundings
+    fragment: SparkFragment, schema_info: Mapping[str, int], around: Surroundings
 ) -> tuple[dict[str, TableFiles], float, int]:
     """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes."""
     tables: dict[str, TableFiles] = {}
@@ -87,9 +89,8 @@ async def snapshots(
         if not isinstance(leaf, TableLeaf):
             continue
         snapshot = await around.tables.snapshot(leaf.table)
-        planned = execute.schema_info.get(f"{me}.{snapshot.part.table}")
-        if planned != snapshot.part.schema_version:
-            raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
+        if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
+            raise stale(me, leaf.table)
         tables[leaf.placeholder] = snapshot.files
         size_bytes += snapshot.part.size_bytes
         counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
@@ -139,6 +140,7 @@ def edge_inputs(
                 token,
                 partitions,
                 around.identity.cluster,
+                around.taskport.fingerprint,
             )
     return found
 

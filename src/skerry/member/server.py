@@ -9,12 +9,15 @@ import secrets
 import time
 from random import Random
 
+from skerry.access.access import Access
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
+from skerry.member.auditing import Auditing
 from skerry.member.background import Background
+from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
@@ -41,6 +44,7 @@ from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.version import __version__
+from skerry.plan.admission import home_of
 from skerry.plan.cache import PlanCache
 from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
@@ -64,6 +68,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
+from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
 
@@ -86,14 +91,16 @@ class Member:
         random: Random | None = None,
         epoch: int | None = None,
         plan: PlanStatement = plan_statement,
+        secret: Secret | None = None,
     ) -> None:
+        """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits
         self.engine = engine
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
-        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
+        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__, secret)
         self.is_stopping = False
         self._background = Background()
         self.own = self._background.own
@@ -159,9 +166,10 @@ class Member:
     def _prepare_peers(self, orphans: Orphans) -> None:
         """Queries that began here, those that the member takes part in, and with whom."""
         self.plans = PlanCache(self.limits)
+        self._home = home_of(self.name, self.config)
         self.initiated: dict[QueryId, Initiated] = {}
         self.taking_part = TakingPart(
-            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part
+            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part, self.own
         )
         self.participants = self.taking_part.participants
         self.peers = Peers(
@@ -179,6 +187,7 @@ class Member:
 
     def _prepare_service(self, plan: PlanStatement) -> None:
         """What clients ask for, and the door that they come through."""
+        self._audit = Auditing(self.config, self.name)
         self.planner = Planner(
             self.name,
             self.config,
@@ -188,20 +197,25 @@ class Member:
             self.workers,
             self.peer_tables,
         )
+        self.access = Access(self.config.access, self.workers.run)
         self.service = Service(
             self.planner,
             Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
             History(self.name, self.limits.history_queries, self.resources.memory),
+            self.access,
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
+            self._audit,
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
-        self.clients = Clients(self.service, self.name, self.limits)
+        self.clients = Clients(self.service, self.access, self.name, self.limits)
 
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
+        await self.access.load()
+        self._audit.start()
         await self._keeping.load()
         handlers = {
             "control": self.peers.serve,
@@ -213,9 +227,11 @@ class Member:
             host = self.config.member(self.name).address.rpartition(":")[0]
             here = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
-            self._task_listener = await self.taskport.listen(address, self.identity)
+            self._task_listener = await self.taskport.listen(address, self.identity, self.tls)
         address = self.config.addresses()[self.name]
-        self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
+        self._listener = await Listener.start(
+            address, self.limits, self.identity, handlers, self.tls, self.clients.identify
+        )
         self.rounds.start()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
@@ -247,6 +263,8 @@ class Member:
                 await closing.stop()
         if self.data_ports is not None:
             await self.data_ports.stop()
+        self.service.stop()
+        await self.workers.run(self._audit.close, self.limits.stop_s)
         await self._keeping.close()
         await self.rounds.stop()
         await self._background.stop()
@@ -264,12 +282,15 @@ class Member:
         """Why the member cannot take part in a query."""
         if (stopping := self._drain.refusal_of_part(message.query)) is not None:
             return stopping
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            return unaudited
         is_able = self.engine is not None or not message.fragments
         return None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name)
 
     def _surroundings(self) -> Surroundings:
         return Surroundings(
             identity=self.identity,
+            home=self._home,
             limits=self.limits,
             outgoing=self.outgoing,
             engine=self.engine,
@@ -305,7 +326,7 @@ class Member:
 
     # --- queries of clients ------------------------------------------------------------------------
     def initiate(self, initiated: Initiated) -> None:
-        self.plans.put(initiated.plan)
+        self.plans.put(initiated.plan, self.name)
         self.initiated[initiated.query] = initiated
         initiated.start()
 
@@ -325,6 +346,7 @@ class Member:
 
     def _receive(self, sender: str, message: Message) -> None:
         try:
+            refuse_forged(sender, message, self.name)
             self._dispatch(sender, message)
         except SkerryError as error:
             trace.emit(trace.MessageRefused(sender, type(message).__name__, trace.cause_of(error)))
@@ -333,6 +355,7 @@ class Member:
         match message:
             case Execute():
                 self.taking_part.execute(message)
+                self._audit.took_part(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
             case Cancel():
@@ -357,7 +380,8 @@ class Member:
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""
         running = (initiated.plan for initiated in self.initiated.values())
-        known = next((p for p in running if p.plan_id == message.plan_id), None) or self.plans.get(message.plan_id)
+        known = next((p for p in running if p.plan_id == message.plan_id), None)
+        known = known or self.plans.get(message.plan_id, self.name)
         return known.to_run() if known is not None else None
 
     def _cancel(self, sender: str, message: Cancel) -> None:

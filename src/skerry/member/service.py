@@ -6,27 +6,42 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
+from skerry.access.access import Access
 from skerry.catalog.catalog import TableLine
 from skerry.member import clock
+from skerry.member.auditing import Auditing
 from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
-from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStatement, RowsAnswer, RunStatement, Status
+from skerry.member.requests import (
+    UNKNOWN,
+    Answer,
+    Asked,
+    CountAnswer,
+    GivePage,
+    PrepareStatement,
+    RowsAnswer,
+    RunStatement,
+    Status,
+)
 from skerry.member.result import Counted, Result
 from skerry.member.runs import Runs, asked_as, page_bounds
 from skerry.model import trace
 from skerry.model.amounts import counted
 from skerry.model.caller import Caller
 from skerry.model.errors import (
+    AccessDenied,
     Cancelled,
     ConfigError,
     InternalError,
     PeerError,
     SiteError,
+    SiteStopping,
     SkerryError,
     SqlError,
+    Unaudited,
     UserError,
 )
 from skerry.model.ids import QueryId
@@ -38,6 +53,7 @@ from skerry.model.table import Column
 
 EXPECTED = ("any", "rows", "count")
 
+_INITIATOR_CHARS = 100
 _LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -49,9 +65,11 @@ class Service:
         planner: Planner,
         runs: Runs,
         history: History,
+        access: Access,
         own: Callable[[Coroutine[Any, Any, None], str], None],
         state_of: Callable[[str], str],
         refusal: Callable[[], SiteError | None],
+        audit: Auditing,
     ) -> None:
         """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
         self._name = planner.name
@@ -60,9 +78,11 @@ class Service:
         self._planner = planner
         self._runs = runs
         self._history = history
+        self._access = access
         self._own = own
         self._state_of = state_of
         self._refusal = refusal
+        self._audit = audit
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
 
@@ -92,30 +112,32 @@ class Service:
             late = Cancelled(f"nobody came for the result of query {query} within its lease ({lease_s:g} s)")
             self.give_up(query, late, is_unread=True)
 
+    def stop(self) -> None:
+        """The member ends: so does what is still open."""
+        for query in list(self._open):
+            self.give_up(query, SiteStopping(f"site {self._name} is stopping", member=self._name))
+        self._audit.give_up()
+
     # --- rows --------------------------------------------------------------------------------------
     async def execute(self, caller: Caller, statement: RunStatement) -> Answer | None:
         """The first page, or the count; None for a detached statement, whose answer is for whoever attaches."""
         query = statement.query
         reach("query received")
-        self._check_home(query)
-        if _LOCAL_ID.fullmatch(query.local) is None:
-            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
-        if (refusal := self._refusal()) is not None:
-            raise refusal
-        if statement.expected not in EXPECTED:
-            raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
-        options = read_options(statement.options, self._limits)
-        if query in self._history:  # also of those whose ids the cursors have forgotten
-            raise used_before(query)
-        self._cursors.open(query, caller.session, clock.now(), options.lease)
-        cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
+        asked = self._audit.asked(caller, statement)
+        try:
+            cursor = self._admit(caller, statement)
+        except SkerryError as error:
+            self._audit.refused(asked, error)
+            raise
+        cursor.asked = asked
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
         try:
-            if not options.lease.outlives:
+            await self._begin_audited(query, asked)
+            if not cursor.options.lease.outlives:
                 return await self._begin(statement, cursor)
             # The query goes on without this caller, and so does what makes its first page.
             self._own(self._begin_kept(statement, cursor), f"query {query}")
-            if options.lease.is_detached:
+            if cursor.options.lease.is_detached:
                 return None
             await cursor.begun.wait()  # owner: the query's deadline
             if cursor.error is not None:
@@ -131,6 +153,29 @@ class Service:
             self.give_up(query, wrapped)
             raise wrapped from error
 
+    def _admit(self, caller: Caller, statement: RunStatement) -> ClientCursor:
+        """A cursor for it, or the error why there is none."""
+        query = statement.query
+        self._check_home(query)
+        self._check_expiry(caller)
+        if (refusal := self._refusal()) is not None:
+            raise refusal
+        if statement.expected not in EXPECTED:
+            raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        options = read_options(statement.options, self._limits)
+        if query in self._history:  # also of those whose ids the cursors have forgotten
+            raise used_before(query)
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
+        cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
+        return cursor
+
+    async def _begin_audited(self, query: QueryId, asked: Asked | None) -> None:
+        try:
+            await self._audit.begin(asked)
+        except Unaudited as error:
+            trace.emit(trace.QueryRefused(query, trace.cause_of(error)))
+            raise
+
     async def attach(self, caller: Caller, request: GivePage) -> Answer:
         """The rows of a cursor go to this caller from now on, from the page that it wants next.
 
@@ -139,27 +184,31 @@ class Service:
         query = request.query
         try:
             self._check_home(query)
-            if query not in self._open:
-                if (count := self._history.count(query)) is not None:
+            self._check_expiry(caller)
+            cursor = self._own_cursor(caller, query)
+            if cursor is None:
+                if self._was_own(caller, query) and (count := self._history.count(query)) is not None:
+                    self._audit.attached(caller, query)
                     return count
-                raise self._not_open(query)
+                raise self._not_open(caller, query)
             self._cursors.attach(query, caller.session)
-            cursor = self._open[query]
             if cursor.options.lease.outlives:
                 await cursor.begun.wait()  # owner: the query's deadline, and the caller that waits
             if cursor.error is not None:
                 raise cursor.error
             answer = await self._again(cursor, request)
+            self._audit.attached(caller, query)
             self._given(query, is_last=answer.is_last)
             return answer
         except SkerryError as error:
+            self._audit.attached(caller, query, error.code)
             if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
                 self.give_up(query, error)
             raise
 
     async def fetch(self, caller: Caller, request: GivePage) -> Page:
         """Pages are given in turn, each again until the caller says that it has arrived."""
-        cursor = self._open.get(request.query)
+        cursor = self._own_cursor(caller, request.query)
         if cursor is not None and cursor.has_no_rows:  # a mistake of the caller's, not the query's end
             count = cursor.count
             did = f"has changed {counted(count.rows)}" if count is not None else "ends in a count of rows"
@@ -167,7 +216,7 @@ class Service:
         try:
             self._check_home(request.query)
             if cursor is None or cursor.initiated is None:
-                raise self._not_open(request.query)
+                raise self._not_open(caller, request.query)
             page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
             self._given(request.query, is_last=page.is_last)
             return page
@@ -178,20 +227,28 @@ class Service:
 
     def arrived(self, caller: Caller, query: QueryId, upto: int) -> None:
         """The caller has all pages below `upto`."""
-        cursor = self._open.get(query)
+        cursor = self._own_cursor(caller, query)
         if cursor is not None and cursor.initiated is not None:
             cursor.initiated.arrived(upto)
 
     def close(self, caller: Caller, query: QueryId) -> None:
         """The caller wants no more of it. One that comes before its execute leaves a mark, and that is refused."""
         self._check_home(query)
-        self.give_up(query, Cancelled(f"query {query} was closed by its client"))
+        if query in self._open and self._may_end(caller, query):
+            if not self._cursors.is_owned_by(query, caller.session):
+                self._audit.stopped(caller, query)
+            is_own = self._is_own(caller, self._open[query].user)
+            by = "closed by its client" if is_own else f"cancelled by {caller.shown}"
+            self.give_up(query, Cancelled(f"query {query} was {by}"))
+        else:  # another user's looks like one that nobody began
+            self._cursors.mark(query, clock.now(), caller.name)
 
     def cancel(self, caller: Caller, query: QueryId) -> None:
-        """End a query, whoever began it; an error when it is not open here."""
+        """End a query, also another's with the right to; an error when it is not open here."""
         self._check_home(query)
-        if query not in self._open:
-            raise self._not_open(query)
+        if query not in self._open or not self._may_end(caller, query):
+            raise self._not_open(caller, query)
+        self._audit.stopped(caller, query)
         self.give_up(query, Cancelled(f"query {query} was cancelled by {caller.shown}"))
 
     def give_up(self, query: QueryId, error: SkerryError, *, is_unread: bool = False) -> None:
@@ -210,23 +267,29 @@ class Service:
             cursor.initiated.drop_result()
         state = "done" if is_done else "cancelled" if isinstance(error, Cancelled) else "failed"
         self._history.record(query, cursor, state, reason)
+        self._audit.over(cursor, None if is_done else error)
 
     # --- what is told ------------------------------------------------------------------------------
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
+        self._check_expiry(caller)
+        self._audit.prepared(caller, statement)
         return await prepare_statement(self._planner, statement)
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
-        if cursor is not None:
+        if cursor is not None and self._may_see(caller, cursor.user):
             return self._history.status(cursor, cursor.state)
         self._check_home(query)
-        return self._history.ended(query)
+        was = self._history.user_of(query)
+        return self._history.ended(query) if was is not None and self._may_see(caller, was) else UNKNOWN
 
     def queries(self, caller: Caller) -> tuple[QueryInfo, ...]:
-        """Those that run here, and the latest that have ended."""
-        running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
-        return (*self._history.infos(besides=self._open), *running)
+        """Those that run here, and the latest that have ended: the caller's own, with the right to all."""
+        user = None if self._access.rights_of(caller).may_see_queries else caller.name
+        seen = [(query, cursor) for query, cursor in self._open.items() if user is None or cursor.user == user]
+        running = [self._history.info(query, cursor, cursor.state) for query, cursor in seen]
+        return (*self._history.infos(self._open, user), *running)
 
     def members(self, caller: Caller) -> tuple[MemberState, ...]:
         """All members of the cluster, as this one sees them."""
@@ -249,6 +312,7 @@ class Service:
     def query_ended(self, initiated: Initiated) -> None:
         """The last receipt came: what the links carried is known for good."""
         self._history.complete(asked_as(initiated.query), initiated)
+        self._audit.complete(asked_as(initiated.query), initiated)
 
     # --- cursors -----------------------------------------------------------------------------------
     async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
@@ -307,14 +371,43 @@ class Service:
             # Its query ends with the receipts.
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")
+            self._audit.over(cursor)
 
-    def _not_open(self, query: QueryId) -> Cancelled:
+    def _not_open(self, caller: Caller, query: QueryId) -> Cancelled:
         forgotten = f"query {query} is not open here: it ended, was closed, or nobody came for it within its lease"
-        return Cancelled(self._history.why_ended(query) or forgotten)
+        return Cancelled((self._was_own(caller, query) and self._history.why_ended(query)) or forgotten)
+
+    # --- whose they are ----------------------------------------------------------------------------
+    def _is_own(self, caller: Caller, user: str | None) -> bool:
+        return not self._access.tells_apart or caller.name == user
+
+    def _own_cursor(self, caller: Caller, query: QueryId) -> ClientCursor | None:
+        """An open cursor whose rows are the caller's. Rows are given to no other user, whatever its rights."""
+        cursor = self._open.get(query)
+        return cursor if cursor is not None and self._is_own(caller, cursor.user) else None
+
+    def _was_own(self, caller: Caller, query: QueryId) -> bool:
+        return self._is_own(caller, self._history.user_of(query))
+
+    def _may_see(self, caller: Caller, user: str) -> bool:
+        return self._is_own(caller, user) or self._access.rights_of(caller).may_see_queries
+
+    def _may_end(self, caller: Caller, query: QueryId) -> bool:
+        return self._is_own(caller, self._open[query].user) or self._access.rights_of(caller).may_end_queries
+
+    def _check_expiry(self, caller: Caller) -> None:
+        """What runs goes on; nothing new begins."""
+        if caller.until <= clock.now():
+            raise AccessDenied(f"the token of {caller.shown} has expired; connect again with a new one")
 
     def _check_home(self, query: QueryId) -> None:
-        """Only a query's initiator knows it: say where that is."""
+        """Only a query's initiator knows it: say where that is. Ids are kept, so none may be long."""
+        if _LOCAL_ID.fullmatch(query.local) is None:
+            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
         if query.initiator != self._name:
             known = self._planner.config.members.get(query.initiator)
             where = f" at {known.address}" if known is not None else ", which is no member of this cluster"
-            raise UserError(f"query {query} belongs to member {query.initiator}{where}; this is {self._name}")
+            initiator = query.initiator[:_INITIATOR_CHARS]
+            raise UserError(
+                f"query {QueryId(initiator, query.local)} belongs to member {initiator}{where}; this is {self._name}"
+            )

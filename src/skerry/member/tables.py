@@ -72,6 +72,11 @@ class LocalTables:
                 return table
         raise SiteError(f"site {self._member.name}: no table {name} here")
 
+    def known(self, name: str) -> TablePart | None:
+        """The table as it was when somebody last looked."""
+        known = self._known.get(self.find(name).name)
+        return known.part if known is not None else None
+
     async def snapshot(self, name: str) -> Snapshot:
         """The table as its files are now."""
         table = self.find(name)
@@ -184,7 +189,8 @@ class LocalTables:
             footers_rows = await self._workers.run(agreed_rows, table, listing, is_sail)
         columns = await self._workers.run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
-        kept = self._keeping.table(table.name, files.version, read_as(table, files, self._member.spark))
+        way = read_as(table, files, self._member.spark)
+        kept = self._keeping.table(table.name, files.version, way, columns)
         rows: int | None
         if kept is not None and kept.rows is not None:
             rows = kept.rows

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from skerry.model.errors import ConfigError, UserError
-from skerry.model.limits import Limits
+from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
@@ -79,6 +79,56 @@ class TlsFiles(msgspec.Struct, frozen=True):
     client_certificates: bool = False  # a member refuses clients that show none
 
 
+class TokensConfig(msgspec.Struct, frozen=True):
+    """Whose tokens (JWT) name a user. `keys`: path of a public key (PEM) or of a JWKS."""
+
+    keys: str
+    issuer: str
+    audience: str
+    name_claim: str = "sub"
+    roles_claim: str = "roles"
+
+
+class AccessConfig(msgspec.Struct, frozen=True):
+    """How callers prove who they are; with none of these ways everybody is let in. Paths are absolute.
+
+    `users`: path of the users file. `certificates`: a client's certificate names its user. `rules`: path of the rules.
+    `is_written`: whether skerry.yaml says it.
+    """
+
+    users: str = ""
+    tokens: TokensConfig | None = None
+    certificates: bool = False
+    rules: str = ""
+    is_written: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.users or self.tokens or self.certificates)
+
+    @property
+    def ways(self) -> str:
+        """For people."""
+        ways = {"user and password": self.users, "a token": self.tokens, "a client certificate": self.certificates}
+        return " or ".join(way for way, is_taken in ways.items() if is_taken)
+
+
+class AuditConfig(msgspec.Struct, frozen=True):
+    """`path`: the directory of the members' audit files, absolute. `statements`: "text" or "fingerprint".
+
+    `is_required`: no statement runs whose line cannot be written. A file of `rotate_bytes` moves aside; `keep` do.
+    """
+
+    path: str
+    statements: str = "text"
+    is_required: bool = False
+    rotate_bytes: int = 64 * MIB
+    keep: int = 10
+
+    def file_of(self, member: str) -> str:
+        return f"{self.path}/{member}.jsonl"
+
+
 class MemberConfig(msgspec.Struct, frozen=True):
     """`address` is `host:port`; `spark` is None exactly for lite members.
 
@@ -141,7 +191,10 @@ class Config(msgspec.Struct, frozen=True):
     """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file.
 
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
+    `access`: how clients of all members say who they are.
+    `secret`: the file by which members prove themselves, absolute; "" where TLS alone does that.
     `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
+    `audit`: None where nobody asks for one.
     """
 
     cluster: str
@@ -151,8 +204,11 @@ class Config(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     fault_policy: FaultPolicy = FaultPolicy.WAIT
     state: str = ""
+    secret: str = ""
     log_format: str = "text"
     log_sql: bool = False
+    access: AccessConfig = AccessConfig()
+    audit: AuditConfig | None = None
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""
@@ -164,6 +220,10 @@ class Config(msgspec.Struct, frozen=True):
     def addresses(self) -> dict[str, str]:
         """Where each member listens, as the wire layer writes addresses."""
         return {name: f"tcp:{member.address}" for name, member in self.members.items()}
+
+    def kept_path(self, member: str) -> str:
+        """The file of what a member keeps; "" for none. Hidden, as tables see files: it may lie among a table's own."""
+        return f"{self.state}/_{self.cluster}.{member}.kept" if self.state else ""
 
     def table_names(self) -> tuple[str, ...]:
         """Logical tables: a name used by several members counts once, whatever its case."""

@@ -4,11 +4,13 @@ SkerryError
 ├── UserError          the statement, a parameter or the configuration is wrong
 │   ├── SqlError       the SQL text, with the place in it
 │   ├── ConfigError    skerry.yaml, with the place in it
-│   └── Cancelled      someone asked for the end of the query
+│   ├── Cancelled      someone asked for the end of the query
+│   └── AccessDenied   nobody knows who asks: the user, password, token or certificate is wrong
 ├── PeerError          the other side of a connection broke the protocol
 │   └── VersionError   no protocol version in common
 ├── SiteError          a site is down, or its Spark failed; names the site
 │   ├── StaleSchema    a table's columns changed since the plan was made
+│   ├── Unaudited      a site takes no new query, for it cannot write the audit that it must
 │   ├── SiteStopping   a site takes no new query, for it was told to stop
 │   └── EngineEnded    the process of a site's Spark ended while it ran the query
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
@@ -57,6 +59,11 @@ class Cancelled(UserError):
     may_quote = False
 
 
+class AccessDenied(UserError):
+    code = 104
+    may_quote = False
+
+
 class PeerError(SkerryError):
     code = 200
     may_quote = False
@@ -79,8 +86,12 @@ class SiteStopping(SiteError):
     code = 302
 
 
-class EngineEnded(SiteError):
+class Unaudited(SiteError):
     code = 303
+
+
+class EngineEnded(SiteError):
+    code = 304
 
 
 class Overloaded(SkerryError):

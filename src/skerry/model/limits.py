@@ -20,7 +20,21 @@ LOGGED_CALLERS = 4096
 LOGGED_CALLERS_ENDED = 256
 ERROR_CHAIN = 10
 
+# The audit: characters of a statement in a line, which is all of any that may run by default; bytes of lines that wait
+# for the disk; how often a full disk is tried; lines for refused connections in so much time
+AUDIT_STATEMENT_CHARS = 1 * MIB
+AUDIT_WAITING_BYTES = 32 * MIB
+AUDIT_RETRY_S = 1.0
+AUDIT_REFUSALS = 100
+AUDIT_REFUSALS_S = 60.0
+
 MESSAGE_CHARS = 600  # of Spark's words for an error
+
+# Of a query that a member remembers: characters of its plan, and of why it ended
+PLAN_CHARS = 100_000
+REASON_CHARS = 10_000
+
+WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
@@ -31,6 +45,12 @@ DEFAULT_PORT = 7100  # of a member whose URL or address names none
 
 # Costs, or bytes, that differ by no more than this are the same: sizes are estimates, and so is what a job takes.
 SAME_SHARE = 0.05
+
+# Of a plan that came from another member: fragments, how deeply a text is nested (rules wrap what the client wrote in
+# few brackets of their own), and rows that a bound may name.
+PLAN_FRAGMENTS = 10_000
+FRAGMENT_DEPTH = 200
+ROWS_MAX = 2**63 - 1
 
 WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong quotes is one mistake
 
@@ -66,6 +86,28 @@ UNPAGED_LINES = 200  # of a result on a terminal without a pager
 REPEAT_S = 60.0
 MARKER_LEAST_S = 90.0
 
+# Logins: names and passwords; hashes made at once, and who waits for a turn; failures of one user from one address
+# before it has to wait, how long then, and how long they count; passwords that were right lately
+USER_CHARS = 128
+PASSWORD_BYTES = 1024
+LOGINS_AT_ONCE = 2
+LOGINS_WAITING = 100
+LOGIN_FAILURES = 5
+LOGIN_WAIT_FIRST_S = 1.0
+LOGIN_WAIT_MAX_S = 60.0
+LOGIN_FAILURES_S = 600.0
+LOGIN_FAILURES_KEPT = 10_000
+PASSWORDS_KNOWN = 1000
+PASSWORDS_KNOWN_S = 300.0
+# Tokens: clocks may differ by so much; roles in one; keys in a file
+TOKEN_LEEWAY_S = 60
+TOKEN_ROLES = 64
+TOKEN_KEYS = 100
+ACCESS_FILE_BYTES = 4 * MIB  # of users or keys
+# The secret by which members know each other: the file, and each key in it
+SECRET_FILE_BYTES = 64 * KIB
+SECRET_LEAST_BYTES = 32
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 
 
@@ -96,7 +138,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     login_s: float = 5.0
     heartbeat_s: float = 1.0
     heartbeats_missed: int = 3
+    # clients and tasks that are logged in; members have as many of their own
     connections: int = 2000
+    connections_per_address: int = 1000
+    # when so many have not logged in yet, the next one takes the place of the oldest; more than the 512 that the system
+    # hands over at once, so that each has its turn
+    connections_before_login: int = 600
     client_requests: int = 100
 
     # queries
@@ -134,6 +181,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plans_bytes: int = 64 * MIB
     sql_bytes: int = 1 * MIB
     sql_depth: int = 50
+    # of the fragments that one plan of another member has here
+    plan_sql_bytes: int = 16 * MIB
     driver_rows: int = 4096
     driver_bytes: int = 1 * MIB
     broadcast_bytes: int = 10 * MIB

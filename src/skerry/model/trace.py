@@ -19,6 +19,7 @@ from skerry.model.events.channels import (
 )
 from skerry.model.events.event import Cause, Event, cause_of, fields_of, name_of, query_of
 from skerry.model.events.links import (
+    AccessFileRefused,
     ClientDropped,
     ConnectionAccepted,
     ConnectionBroken,
@@ -26,6 +27,7 @@ from skerry.model.events.links import (
     DataPortsUsedUp,
     DialFailed,
     ListeningBegun,
+    LoginRefused,
     PeerAwaited,
     PeerConnected,
     PeerInterrupted,
@@ -33,6 +35,8 @@ from skerry.model.events.links import (
     PortTaken,
 )
 from skerry.model.events.members import (
+    AuditResumed,
+    AuditUnwritten,
     DrainBegun,
     DrainDone,
     DrainGivenUp,
@@ -54,6 +58,7 @@ from skerry.model.events.parts import (
     FragmentsFailed,
     FragmentStarted,
     JobsLeft,
+    PlanRefused,
     QueryBegun,
     QueryReleased,
     ReaderGone,
@@ -89,7 +94,10 @@ from skerry.model.events.tables import (
 )
 
 __all__ = [
+    "AccessFileRefused",
     "AttemptLost",
+    "AuditResumed",
+    "AuditUnwritten",
     "CancelFailed",
     "Cause",
     "ChannelEnded",
@@ -118,6 +126,7 @@ __all__ = [
     "KeptUnwritten",
     "LeftBehind",
     "ListeningBegun",
+    "LoginRefused",
     "MemberEnded",
     "MemberReady",
     "MemberStarted",
@@ -127,6 +136,7 @@ __all__ = [
     "PeerConnected",
     "PeerInterrupted",
     "PeerLost",
+    "PlanRefused",
     "PortTaken",
     "ProcessLeft",
     "QueryAnswered",

@@ -76,7 +76,7 @@ def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) ->
 
 def _outbox(spec: SinkSpec, opening: SinkOpen) -> Outbox:
     output = spec.output
-    line = TaskLine(output.address, output.cluster, output.token, spec.limits)
+    line = TaskLine(output.address, output.cluster, output.token, spec.limits, output.fingerprint)
     line.send(opening)
     return Outbox(line)
 

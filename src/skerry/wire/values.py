@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from skerry.model.errors import PeerError, SkerryError, UserError, from_code, quoting
+from skerry.model.limits import WIRE_ERROR_CHARS
 from skerry.model.results import Value
 from skerry.wire.messages import Failure
 
@@ -38,8 +39,11 @@ def failure_of(error: BaseException, member: str = "") -> Failure:
 
 
 def error_of(failure: Failure) -> SkerryError:
-    """The error a peer reported."""
-    return from_code(failure.code, failure.message, member=failure.member, suggestion=failure.suggestion)
+    """The error a peer reported; it comes to logs and to memory, so a peer may not say more than so much."""
+    message, member, suggestion = (
+        text[:WIRE_ERROR_CHARS] for text in (failure.message, failure.member, failure.suggestion)
+    )
+    return from_code(failure.code, message, member=member, suggestion=suggestion)
 
 
 def _to_value(value: Any, parameter: str, depth: int) -> Value:
@@ -124,6 +128,15 @@ def _expect(kind: type, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return read
 
 
+def _exact(text: str) -> Decimal:
+    """A few letters may say a number of a billion digits, which nobody writes out."""
+    value = Decimal(text)
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or max(len(digits), len(digits) + exponent, -exponent) > _PRECISION_MAX:
+        raise ValueError(f"it has more than {_PRECISION_MAX} digits, or none")
+    return value
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "boolean": _expect(bool, bool),
     "int": _expect(int, int),
@@ -134,7 +147,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "date": _expect(int, lambda days: _EPOCH_DATE + dt.timedelta(days=days)),
     "timestamp_ntz": _expect(int, lambda micros: _EPOCH + dt.timedelta(microseconds=micros)),
     "timestamp": _expect(int, lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=micros)),
-    "decimal": _expect(str, Decimal),
+    "decimal": _expect(str, _exact),
 }
 
 

@@ -10,6 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from skerry.cli.check import check, checked, remarks
+from skerry.config import load
+from skerry.member.boot import run_member
+from skerry.model.errors import ConfigError
+from tests.unit.wire.certificates import files_of, needs_openssl
 
 TEXT = """\
 cluster: nordic
@@ -142,6 +146,52 @@ def test_certificates_that_cannot_be_used_are_mistakes(file: Path) -> None:
     assert code == 1
     assert output.splitlines()[0].startswith(f"{file}:4:9: members.oslo.tls: {file.parent}/ca.pem: not usable as PEM")
     assert run(file, "--no-files")[0] == 0
+
+
+@needs_openssl
+def test_a_key_that_others_may_read_is_no_key(file: Path) -> None:
+    files = files_of("oslo")
+    key = file.parent / "oslo.key"
+    key.write_bytes(Path(files.key).read_bytes())
+    key.chmod(0o644)
+    text = TEXT + f"tls: {{certificate: {files.certificate}, key: {key}, authority: {files.authority}}}\n"
+    file.write_text(text)
+    code, output = run(file)
+    assert code == 1
+    assert f"members.oslo.tls: {key} is open to others (mode 644); chmod 600 {key}" in output
+    with pytest.raises(ConfigError, match=r"oslo\.key is open to others"):
+        run_member(load(file), "oslo")
+    key.chmod(0o600)
+    assert "open to others" not in run(file)[1]
+
+
+def test_a_state_file_that_others_may_write_is_a_mistake(file: Path) -> None:
+    file.write_text(TEXT + "state: state\n")
+    assert run(file)[0] == 0  # nothing is kept yet
+    folder = file.parent / "state"
+    folder.mkdir(mode=0o700)
+    kept = folder / "_nordic.oslo.kept"
+    kept.touch(mode=0o600)
+    assert run(file)[0] == 0
+    kept.chmod(0o666)
+    code, output = run(file)
+    assert code == 1
+    expected = "what oslo keeps in _nordic.oslo.kept would not be believed: it may be written by others (chmod go-w)\n"
+    assert output.endswith(expected)
+    kept.chmod(0o600)
+    folder.chmod(0o777)
+    assert "its directory may be written by others" in run(file)[1]
+
+
+def test_an_audit_that_could_not_be_written_is_a_mistake(file: Path) -> None:
+    file.write_text(TEXT + "audit: {path: audit}\n")
+    assert run(file)[0] == 0  # it is made when a member starts
+    (file.parent / "audit").mkdir(mode=0o700)
+    assert run(file)[0] == 0
+    (file.parent / "audit").chmod(0o777)
+    code, output = run(file)
+    assert code == 1
+    assert "its directory may be written by others (chmod go-w)" in output
 
 
 def test_sail_where_no_port_can_be_guarded_is_remarked(file: Path) -> None:
