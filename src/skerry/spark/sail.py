@@ -25,7 +25,7 @@ from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError
 from skerry.model.fragment import SortKey
-from skerry.model.limits import SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_MEMORY_SHARE, SAIL_OPERATORS_MAX
+from skerry.model.limits import ENGINE_GONE_S, SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_MEMORY_SHARE, SAIL_OPERATORS_MAX
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.base import numbered
@@ -87,6 +87,7 @@ class SailEngine(ConnectEngine):
         if process is not None and tag in self._tags.names():
             trace.emit(trace.JobsKilled(self.name, tag))
             process.kill("a job did not end after its cancel")
+            process.how_ended(ENGINE_GONE_S)  # whoever comes next finds it gone, and starts it again
 
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
         """The job's own word is taken for its depth: one that said less than there is could end Sail."""
