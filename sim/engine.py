@@ -136,6 +136,9 @@ class SimEngine:
         if running is not None:
             running.cancel()
 
+    def give_up(self, tag: str) -> None:
+        pass
+
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return sum(count for tag, count in self._queued.items() if tag not in besides)
 

@@ -308,8 +308,11 @@ def test_rows_that_go_through_an_operator_first() -> None:
         admitted(sealed(msgspec.structs.replace(plan, fragments=(stays, lied))), Leaves.NEVER)
 
 
-def test_with_queries_that_double_are_looked_at_once() -> None:
-    ctes = ", ".join(f"x{n} AS (SELECT a.o_id FROM x{n - 1} AS a, x{n - 1} AS b)" for n in range(1, 60))
-    sql = f"WITH x0 AS ({SCAN}), {ctes} SELECT o_id FROM x59"
-    with pytest.raises(SkerryError, match="rows of orders"):
+@pytest.mark.parametrize(
+    ("levels", "why"), [(11, "rows of orders"), (59, "queries of a WITH name each other so often")]
+)
+def test_with_queries_that_double_are_looked_at_once(levels: int, why: str) -> None:
+    ctes = ", ".join(f"x{n} AS (SELECT a.o_id FROM x{n - 1} AS a, x{n - 1} AS b)" for n in range(1, levels + 1))
+    sql = f"WITH x0 AS ({SCAN}), {ctes} SELECT o_id FROM x{levels}"
+    with pytest.raises(SkerryError, match=why):
         admitted(forged(sql), Leaves.NEVER)

@@ -36,6 +36,19 @@ def check(file: str, members: tuple[str, ...], no_files: bool) -> None:
             _print(line, "red")
         sys.exit(1)
     _print(summary(file, config), "green")
+    for line in remarks(config, sys.platform):
+        _print(line, "yellow")
+
+
+def remarks(config: Config, platform: str) -> list[str]:
+    """What is no mistake, and worth knowing."""
+    sails = [member.name for member in config.members.values() if member.spark is not None and member.spark.sail]
+    if not sails or platform == "linux":
+        return []
+    return [
+        f"on this system ({platform}) every user of the host reaches the port of Sail, and could run Python as the "
+        f"user of the member: {', '.join(sails)}"
+    ]
 
 
 def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False) -> Config:

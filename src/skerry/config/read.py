@@ -27,7 +27,7 @@ from skerry.model.config import (
     TlsFiles,
 )
 from skerry.model.errors import ConfigError
-from skerry.model.limits import CONFIG_BYTES, MARKER_LEAST_S, Limits
+from skerry.model.limits import CONFIG_BYTES, MARKER_LEAST_S, SAIL_MEMORY_LEAST, Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
@@ -37,7 +37,7 @@ TOP = (
 )
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
-SPARK = ("master", "remote", "sail", "conf")
+SPARK = ("master", "remote", "sail", "memory", "conf")
 TABLE = ("format", "path", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
@@ -207,12 +207,16 @@ def _spark(item: Item) -> SparkConfig:
     is_sail = sail.flag() if sail else False
     if sail and not is_sail and sail.kind() == "true or false":
         sail.wrong("write sail: true, or leave it out")
+    memory = fields.get("memory")
+    if memory and not is_sail:
+        memory.wrong("only Sail's process has a limit of its own; for Apache Spark set spark.driver.memory in conf")
     master = fields.text("master", rules.master, None if chosen else "local[*]")
     rule = rules.conf_key_embedded if master and master.startswith("local") else rules.conf_key
     return SparkConfig(
         master=master,
         remote=fields.text("remote", rules.remote, None),
         sail=is_sail,
+        memory_bytes=_bytes(memory, SAIL_MEMORY_LEAST, 2**63 - 1) if memory else 0,
         conf={key: each.setting() for key, each in fields.entries("conf") if _good_key(each, key, rule)},
     )
 
@@ -402,7 +406,9 @@ def _bytes(item: Item, least: int, most: int) -> int:
     """A number of bytes, or a size like 64 MiB."""
     if item.kind() != "text" or item.scalar() is None:
         return item.whole(least, most)
-    value = item.text(rules.size, 1)
+    value = item.text(rules.size, max(1, least))
+    if value < least:
+        item.wrong(f"must be at least {least}, not {value}")
     if value > most:
         item.wrong(f"must be at most {most}, not {value}")
     if value < least:

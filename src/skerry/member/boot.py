@@ -42,6 +42,7 @@ def engine_for(member: MemberConfig, limits: Limits) -> Engine:
             master=spark.master or "local[*]",
             remote=spark.remote or "",
             sail=spark.sail,
+            memory_bytes=spark.memory_bytes,
             conf=spark.conf,
             limits=limits,
         )
@@ -94,11 +95,8 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         def told() -> None:
             (hurry if stopping.is_set() else stopping).set()
 
-        def listen() -> None:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                asyncio.get_running_loop().add_signal_handler(number, told)
-
-        listen()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, told)
         if until_input_ends:
             watch = threading.Thread(target=_wait_for_end, args=(asyncio.get_running_loop(), stopping), daemon=True)
             watch.start()
@@ -107,8 +105,6 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         try:
             if engine is not None:
                 await member.workers.run(engine.start)
-                # Sail takes SIGINT for itself when it starts, and ends under the queries that a member lets end.
-                listen()
             if not stopping.is_set():
                 reach("member starting")
                 await member.start()

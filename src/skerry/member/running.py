@@ -219,6 +219,8 @@ async def stop_jobs(query: QueryId, fragments: Collection[Running], around: Surr
             await asyncio.wait_for(asyncio.gather(*cancels), max(0.0, deadline - clock.now()))
         if clock.now() > deadline:
             trace.emit(trace.JobsLeft(query, tuple(running.fragment.id for running in busy)))
+            for running in busy:
+                await around.workers.run(engine.give_up, running.tag)
             return
         # A job's end is known at once; a cancel that came too early is said again.
         await asyncio.wait({running.work for running in busy if running.work is not None}, timeout=_CANCEL_AGAIN_S)

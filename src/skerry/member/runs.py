@@ -1,4 +1,4 @@
-"""From a statement to its first answer: planned, begun, planned again when its tables turn out to have changed."""
+"""From a statement to its first answer: planned, begun, and again when its tables changed or an engine ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, Ru
 from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
 from skerry.model import trace
-from skerry.model.errors import Cancelled, StaleSchema, TimedOut
+from skerry.model.errors import Cancelled, EngineEnded, StaleSchema, TimedOut
 from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
@@ -27,7 +27,7 @@ from skerry.plan.explain import explain
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.wire.messages import Message
 
-_REPLANS = 3  # columns that change faster than this are somebody's loop
+_ATTEMPTS = 3  # columns that change faster than this are somebody's loop
 
 T = TypeVar("T")
 
@@ -66,7 +66,8 @@ class Runs:
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
-        for attempt in range(_REPLANS):
+        has_lost_engine = False
+        for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
             if isinstance(planned, Planned | Tried):
                 planned = await self._placed(statement, cursor, planned, attempt)
@@ -78,13 +79,16 @@ class Runs:
                 if isinstance(planned, Tried):
                     return await self._try(statement, cursor, planned, attempt)
                 return await self._run(statement, cursor, planned, attempt)
-            except StaleSchema as error:
-                if not _may_run_again(planned):
+            except (StaleSchema, EngineEnded) as error:
+                # Once: an engine that ends a second time may well end because of this very statement.
+                is_second = isinstance(error, EngineEnded) and has_lost_engine
+                if is_second or cursor.is_closed or not _may_run_again(planned):
                     raise
+                has_lost_engine |= isinstance(error, EngineEnded)
                 cursor.initiated = None  # that attempt is over; whatever comes of the next is told anew
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
-        raise StaleSchema(f"the columns of its tables changed {_REPLANS} times while the query was planned")
+        raise StaleSchema(f"the columns of its tables changed {_ATTEMPTS} times while the query was planned")
 
     async def _understood(self, statement: RunStatement, cursor: ClientCursor) -> Understood:
         understood = await _while_wanted(cursor, statement.query, self._plan(self._planner, statement))

@@ -21,9 +21,8 @@ from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
-from skerry.spark.inside import Delivery, Door, Handover, open_door
 from skerry.wire.address import TcpAddress, parse_address
-from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
+from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
 from skerry.wire.session import Identity
@@ -40,14 +39,6 @@ class Store(Protocol):
     def append(self, attempt: Attempt, entry: Entry) -> None: ...
     def end(self, attempt: Attempt) -> None: ...
     def drop(self, attempt: Attempt) -> None: ...
-
-
-class SinkStream(Protocol):
-    """A sink task's batches as they come, over a socket or from a thread of this process."""
-
-    async def receive(self) -> Delivery | SinkEnd: ...
-    def taken(self, batches: int) -> None: ...
-    def abort(self) -> None: ...
 
 
 class _Sink(msgspec.Struct):
@@ -67,12 +58,12 @@ class _Query:
     def __init__(self) -> None:
         self.sinks: dict[int, _Sink] = {}
         self.edges: dict[int, _Edge] = {}
-        self.tasks: dict[asyncio.Task[None], Connection | SinkStream] = {}
+        self.tasks: dict[asyncio.Task[None], Connection] = {}
         self.parts: dict[asyncio.Task[None], tuple[str, int]] = {}  # what each one serves: ("edge", 3), ("sink", 1)
-        self.waiting: dict[SinkStream, float] = {}  # sinks that wait for room, since when
+        self.waiting: dict[Connection, float] = {}  # sinks that wait for room, since when
 
     @contextmanager
-    def serving(self, line: Connection | SinkStream, part: tuple[str, int]) -> Iterator[None]:
+    def serving(self, line: Connection, part: tuple[str, int]) -> Iterator[None]:
         """The running asyncio task serves this Spark task: `forget` and `close` end both."""
         task = asyncio.current_task()
         assert task is not None
@@ -93,7 +84,6 @@ class TaskPort:
         self.fingerprint = ""  # of the certificate that tasks must find; "" where they come without TLS
         self._limits = limits
         self._queries: dict[QueryId, _Query] = {}
-        self._door: Door | None = None
 
     async def listen(self, address: str, identity: Identity, tls: Tls | None = None) -> Listener:
         """A listener of its own: a task may rightly not read for as long as a query lasts. `tls`: at a TCP port."""
@@ -107,10 +97,7 @@ class TaskPort:
         )
         is_tcp = isinstance(parse_address(address), TcpAddress)
         self.fingerprint = tls.fingerprint if tls is not None and is_tcp else ""
-        listener = await Listener.start(address, patient, identity, {"task": self.serve}, tls if is_tcp else None)
-        self._door = Door(self.serve_inside)
-        open_door(listener.address, self._door)
-        return listener
+        return await Listener.start(address, patient, identity, {"task": self.serve}, tls if is_tcp else None)
 
     def register_sink(self, query: QueryId, fragment: int, token: str, intake: Intake, store: Store) -> None:
         """Let the tasks of a fragment deliver."""
@@ -174,23 +161,13 @@ class TaskPort:
                 raise PeerError(f"SinkOpen or SourceOpen was due from a task, {type(opening).__name__} came")
         if isinstance(opening, SinkOpen):
             assert sink is not None
-            await self._serve_sink(_SocketSink(connection), opening, sink, known)
+            with known.serving(connection, ("sink", opening.fragment)):
+                server = _SinkServer(connection, sink, known, opening)
+                await server.serve(Attempt(opening.partition, opening.attempt))
         else:
             assert edge is not None
             with known.serving(connection, ("edge", opening.edge)):
                 await _serve_source(connection, edge.spools, opening)
-
-    async def serve_inside(self, handover: Handover, opening: SinkOpen, token: str) -> None:
-        """A sink task of this process; what it raises is told to the task."""
-        known = self._known(opening.query)
-        sink = known.sinks.get(opening.fragment)
-        _authorise(sink, token, f"fragment {opening.fragment} of query {opening.query}")
-        assert sink is not None
-        await self._serve_sink(handover, opening, sink, known)
-
-    async def _serve_sink(self, stream: SinkStream, opening: SinkOpen, sink: _Sink, known: _Query) -> None:
-        with known.serving(stream, ("sink", opening.fragment)):
-            await _SinkServer(stream, sink, known, opening).serve(Attempt(opening.partition, opening.attempt))
 
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)
@@ -205,34 +182,11 @@ def _authorise(registered: _Sink | _Edge | None, token: str, what: str) -> None:
         raise PeerError(f"{what} is not open to this task")
 
 
-class _SocketSink:
-    """A sink task that came over a socket."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self.abort = connection.abort
-
-    async def receive(self) -> Delivery | SinkEnd:
-        frame = await self._connection.receive()
-        if frame is None:
-            raise ConnectionLost("a sink's connection ended without its end mark")
-        if frame.kind == BATCH:
-            header, body = split_batch(frame)
-            return Delivery(header, body, body_hash(body))
-        end = decode(frame)
-        if not isinstance(end, SinkEnd):
-            raise PeerError(f"Batch or SinkEnd was due from a sink, {type(end).__name__} came")
-        return end
-
-    def taken(self, batches: int) -> None:
-        self._connection.send(SinkTaken(batches))
-
-
 class _SinkServer:
     """One sink task's connection."""
 
-    def __init__(self, stream: SinkStream, sink: _Sink, known: _Query, opening: SinkOpen) -> None:
-        self._stream = stream
+    def __init__(self, connection: Connection, sink: _Sink, known: _Query, opening: SinkOpen) -> None:
+        self._connection = connection
         self._opening = opening
         self._intake = sink.intake
         self._store = sink.store
@@ -250,12 +204,12 @@ class _SinkServer:
             self._lost(attempt)
             raise
         self._store.end(attempt)
-        self._stream.taken(end.batches)
+        self._connection.send(SinkTaken(end.batches))
 
     async def _take(self, attempt: Attempt) -> SinkEnd:
         seq = 0
-        while not isinstance(came := await self._stream.receive(), SinkEnd):
-            header, body, batch_hash = came
+        while (frame := await self._receive()).kind == BATCH:
+            header, body = split_batch(frame)
             if header.seq != seq:
                 raise PeerError(f"batch {seq} was due from a sink, {header.seq} came")
             seq += 1
@@ -263,21 +217,30 @@ class _SinkServer:
                 await self._room(len(body))
             self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
             reach("job running")
-            self._intake.batch(attempt, header.rows, len(body), batch_hash)
-        return came
+            self._intake.batch(attempt, header.rows, len(body), body_hash(body))
+        end = decode(frame)
+        if not isinstance(end, SinkEnd):
+            raise PeerError(f"Batch or SinkEnd was due from a sink, {type(end).__name__} came")
+        return end
+
+    async def _receive(self) -> Frame:
+        frame = await self._connection.receive()
+        if frame is None:
+            raise ConnectionLost("a sink's connection ended without its end mark")
+        return frame
 
     async def _room(self, size_bytes: int) -> None:
         """Not reading on is the back pressure: the task blocks in its write."""
         changed = asyncio.Event()
         unsubscribe = self._store.subscribe_room(changed.set)
-        self._known.waiting[self._stream] = asyncio.get_running_loop().time()
+        self._known.waiting[self._connection] = asyncio.get_running_loop().time()
         try:
             while not self._store.has_room(size_bytes):
                 changed.clear()
                 await changed.wait()
         finally:
             unsubscribe()
-            self._known.waiting.pop(self._stream, None)
+            self._known.waiting.pop(self._connection, None)
 
     def _lost(self, attempt: Attempt) -> None:
         """In direct mode the intake keeps the loss as the fragment's error; here the first error is what counts."""

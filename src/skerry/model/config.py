@@ -35,6 +35,7 @@ class SparkConfig(msgspec.Struct, frozen=True):
     master: str | None = None
     remote: str | None = None
     sail: bool = False
+    memory_bytes: int = 0  # of Sail's process; 0: a share of the machine's
     conf: dict[str, str] = {}
 
 

@@ -11,7 +11,8 @@ SkerryError
 ├── SiteError          a site is down, or its Spark failed; names the site
 │   ├── StaleSchema    a table's columns changed since the plan was made
 │   ├── Unaudited      a site takes no new query, for it cannot write the audit that it must
-│   └── SiteStopping   a site takes no new query, for it was told to stop
+│   ├── SiteStopping   a site takes no new query, for it was told to stop
+│   └── EngineEnded    the process of a site's Spark ended while it ran the query
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
 │   └── TimedOut       the query's own deadline
 └── InternalError      a mistake of ours
@@ -87,6 +88,10 @@ class SiteStopping(SiteError):
 
 class Unaudited(SiteError):
     code = 303
+
+
+class EngineEnded(SiteError):
+    code = 304
 
 
 class Overloaded(SkerryError):

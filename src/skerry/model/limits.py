@@ -62,10 +62,30 @@ WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong
 # than 4300.
 NUMBER_CHARS = 1000
 
-# Sail's parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
+# Sail's parser and planner recurse, and take ever longer the deeper they are; a full stack ends its process.
 SAIL_OPERATORS_MAX = 300
 SAIL_GROUPS_MAX = 50  # sorts of files in one table, each an operand of a UNION
+SAIL_STACK_BYTES = 64 * MIB  # of each of its threads; memory is used as far as a stack has ever grown
+# Its memory: of the machine's, if nobody said how much; of that, what sorts, joins and groups may take before they go
+# to disk; and how often a member looks.
+SAIL_MEMORY_SHARE = 0.6
+SAIL_MEMORY_LEAST = 256 * MIB
+SAIL_POOL_SHARE = 0.75
+SAIL_WATCH_S = 0.1
 SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
+
+SQL_RELATIONS_MAX = 5000  # of one statement, those of a WITH counted as often as they are named
+VALUE_ITEMS_MAX = 10_000_000  # characters or elements of one value whose size stands in the statement
+
+# An engine whose process ended by itself is started again: pauses between tries that fail, and how long an error that
+# looks like it waits for the process to be gone.
+RESTART_FIRST_S = 1.0
+RESTART_MAX_S = 30.0
+ENGINE_GONE_S = 2.0
+# Statements that ran at such an end: kept, waiting for the others' next runs, refused after two.
+SUSPECTS = 1000
+SUSPECT_WAIT_S = 30.0
+SUSPECT_REFUSED_S = 300.0
 
 UNPAGED_LINES = 200  # of a result on a terminal without a pager
 

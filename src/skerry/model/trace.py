@@ -80,8 +80,11 @@ from skerry.model.events.queries import (
 )
 from skerry.model.events.tables import (
     CancelFailed,
+    JobsKilled,
     KeptRefused,
     KeptUnwritten,
+    RestartFailed,
+    SailUnguarded,
     ScanLeft,
     SparkRestarted,
     StatisticsFailed,
@@ -118,6 +121,7 @@ __all__ = [
     "FragmentStarted",
     "FragmentsFailed",
     "HandlerLeft",
+    "JobsKilled",
     "JobsLeft",
     "KeptRefused",
     "KeptUnwritten",
@@ -149,6 +153,8 @@ __all__ = [
     "ReaderGone",
     "ReceiptGiven",
     "ReceiptsMissed",
+    "RestartFailed",
+    "SailUnguarded",
     "ScanLeft",
     "SparkFailed",
     "SparkRestarted",

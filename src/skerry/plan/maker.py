@@ -13,10 +13,10 @@ from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
 from skerry.sql.dialect import render
 from skerry.sql.functions import is_aggregate
-from skerry.sql.nodes import SpokenCall, UnaryPlus, UnsignedShift
+from skerry.sql.nodes import ColonCast, SpokenCall, UnaryPlus, UnsignedShift
 from skerry.sql.push import split
 
-# A row of these is a deep tree: a OR b OR …, a + b + …, NOT NOT ….
+# A row of these is a deep tree: a OR b OR …, a + b + …, NOT NOT …, a = b = c ….
 _OPERATORS: frozenset[type[exp.Expr]] = frozenset(
     (
         exp.And,
@@ -38,6 +38,16 @@ _OPERATORS: frozenset[type[exp.Expr]] = frozenset(
         exp.BitwiseLeftShift,
         exp.BitwiseRightShift,
         UnsignedShift,
+        exp.EQ,
+        exp.NEQ,
+        exp.NullSafeEQ,
+        exp.GT,
+        exp.GTE,
+        exp.LT,
+        exp.LTE,
+        ColonCast,
+        exp.Bracket,
+        exp.Dot,
     )
 )
 _SETS: frozenset[type[exp.Expr]] = frozenset((exp.Union, exp.Intersect, exp.Except))
@@ -107,13 +117,13 @@ class _Seen:
         self.kinds: set[type[exp.Expr]] = set()
         self._aggregates = self._is_distinct = False
         self._markers: set[str] = set()
-        self._sets = 0
+        self._stacked = 0
         self._names_only: list[exp.Expr] = []
         depth = self._walk(tree)
         # An operand that gives names only works on no rows, and is run all the same.
         others = [_Seen(each) for each in self._names_only]
-        # Operands of set operations are above each other too; all of them are rather too many.
-        self.depth: int = max(depth, self._sets, *(each.depth for each in others))
+        # Operands of set operations, joins and LATERAL VIEWs are above each other too; all of them are rather too many.
+        self.depth: int = max(depth, self._stacked, *(each.depth for each in others))
         self.has_limit: bool = exp.Limit in self.kinds or any(each.has_limit for each in others)
         self.markers: tuple[str, ...] = tuple(sorted(self._markers.union(*(each.markers for each in others))))
 
@@ -145,12 +155,14 @@ class _Seen:
         if kind is exp.Select:
             self._aggregates = self._aggregates or bool(node.args.get("group"))
             self._is_distinct = self._is_distinct or bool(node.args.get("distinct"))
+            # Each is above those before it.
+            self._stacked += len(node.args.get("joins") or ()) + len(node.args.get("laterals") or ())
         elif kind is exp.Placeholder:
             self._markers.add(node.name)
         elif kind in _CALLS:
             self._aggregates = self._aggregates or is_aggregate(node)
         else:
-            self._sets += 1
+            self._stacked += 1
             if node.meta.get(_NAMES_ONLY):
                 self._names_only.append(node.this)
                 return self._names_only[-1]

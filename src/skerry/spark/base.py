@@ -5,27 +5,30 @@ from __future__ import annotations
 import itertools
 import re
 import threading
+import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
-from skerry.model.errors import SiteError, SkerryError, SqlError
-from skerry.model.limits import ERROR_CHAIN, SPARK_SCHEMAS
+from skerry.model.errors import EngineEnded, SiteError, SkerryError, SqlError
+from skerry.model.limits import ENGINE_GONE_S, ERROR_CHAIN, RESTART_FIRST_S, RESTART_MAX_S, SPARK_SCHEMAS
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
-from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, silence_spark, translate
+from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.literals import to_literal
 from skerry.spark.settings import SparkSettings, core_count
 from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
 from skerry.spark.source import SourceSpec
+from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
 from skerry.spark.views import EDGE_PREFIX, Views, read_table
@@ -33,12 +36,22 @@ from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.values import to_value
 
 
+class Process(Protocol):
+    """An engine's process, which may end by itself."""
+
+    @property
+    def is_alive(self) -> bool: ...
+    def how_ended(self, wait_s: float) -> str:
+        """Why it is no more, e.g. "signal 11, SIGSEGV"; "" if it is alive after so long."""
+        ...
+
+
 class SessionEngine(ABC):
     """An Engine over one SparkSession."""
 
+    name = "Spark"  # in messages
     tasks_are_here = True
     retries_tasks = False
-    tasks_are_inside = False  # in threads of this very process
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -51,6 +64,7 @@ class SessionEngine(ABC):
         self._edge_views: set[str] = set()
         self._schemas: dict[object, Schema] = {}
         self._lifecycle = threading.Lock()
+        self._suspects = Suspects(self.name)
 
     # --- what kinds of Spark do differently ------------------------------------------------------
     @abstractmethod
@@ -60,6 +74,10 @@ class SessionEngine(ABC):
     @abstractmethod
     def _close(self) -> None:
         """End what `_open` started."""
+
+    def _engine_process(self) -> Process | None:
+        """The process that `_open` started, if it did."""
+        return None
 
     def _is_alive(self) -> bool:
         """Whether what `_open` started still runs."""
@@ -108,11 +126,24 @@ class SessionEngine(ABC):
         """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not."""
         with self._lifecycle:
             if self._session is not None and not self._is_alive():
-                trace.emit(trace.SparkRestarted())
+                process = self._engine_process()
+                if process is not None:  # none: it has been told, and could not be started
+                    trace.emit(trace.SparkRestarted(self.name, process.how_ended(0)))
                 self._close()
                 self._views.reset()
                 self._edge_views.clear()
                 self._session = self._open()
+
+    def _ended(self) -> None:
+        """Called in a thread of its own when the engine's process is gone: no query need wait for its start."""
+        pause_s = RESTART_FIRST_S
+        while self._session is not None:
+            try:
+                return self._revive()
+            except SiteError as error:
+                trace.emit(trace.RestartFailed(self.name, trace.cause_of(error), pause_s))
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, RESTART_MAX_S)
 
     def stop(self) -> None:
         with self._lifecycle:
@@ -149,14 +180,29 @@ class SessionEngine(ABC):
 
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}
-        with self._tags.running(job.tag):
+        process: Process | None = None
+        statement = (job.sql, repr(sorted(job.parameters.items())))
+        with (
+            self._tags.running(job.tag),
+            self._suspects.turn(statement, job.query, partial(self._tags.refuse_cancelled, job.tag)),
+        ):
             try:
                 self._revive()
+                process = self._engine_process()
                 with self._settings_of(job):
-                    return self._run(job, on_schema, names)
+                    result = self._run(job, on_schema, names)
+                self._suspects.acquit(statement)
+                return result
+            except AssertionError:  # PySpark's own, where a cancel leaves a call without an answer
+                self._tags.refuse_cancelled(job.tag)
+                raise
             except (SkerryError, *SPARK_ERRORS) as error:
                 _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
+                if process is not None and (how := process.how_ended(ENGINE_GONE_S if is_lost(error) else 0)):
+                    self._suspects.ran_at_end(statement)
+                    raise EngineEnded(f"{self.name} ended ({how}) while it ran the query") from error
+                self._suspects.acquit(statement)
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
                 raise translate(error, names) from error
@@ -168,6 +214,10 @@ class SessionEngine(ABC):
                 self._interrupt(tag)
             except SPARK_ERRORS as error:  # the job's own thread reports what is wrong with this Spark
                 trace.emit(trace.CancelFailed(tag, trace.cause_of(error)))
+
+    def give_up(self, tag: str) -> None:
+        """Nothing, but where a process is quickly started again: a JVM takes longer than most jobs to end."""
+        return
 
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
@@ -196,7 +246,7 @@ class SessionEngine(ABC):
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
                 return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
-            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.tasks_are_inside)
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
             return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -39,19 +39,20 @@ class ConnectEngine(SessionEngine):
         self._remote: SparkSession | None = None
 
     def _open(self) -> SparkSession:
-        session = self._connect(self.settings.remote)
+        url = self.settings.remote
+        session = self._connect(f"Spark Connect at {place_of(url)}", SparkSession.builder.remote(url).create)
         session.dataSource.register(EdgeSource)
         return session
 
-    def _connect(self, url: str) -> SparkSession:
+    def _connect(self, what: str, create: Callable[[], SparkSession]) -> SparkSession:
         try:
-            self._remote = SparkSession.builder.remote(url).create()
+            self._remote = create()
             conf = batch_conf(self.settings.limits, is_narrow=False) | sql_conf(self.settings)
             for key, value in conf.items():
                 self._set(self._remote, key, value)
         except SPARK_ERRORS as error:
             trace.emit(trace.SparkFailed(None, None, type(error).__name__), error)
-            raise SiteError(f"Spark Connect at {place_of(url)}: {translate(error, {}).message}") from error
+            raise SiteError(f"{what}: {translate(error, {}).message}") from error
         return self._remote
 
     def _set(self, session: SparkSession, key: str, value: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException, PythonException
 from pyspark.logger import PySparkLogger
 
@@ -22,6 +22,9 @@ except ImportError:
 
 # What talking to a Spark can raise; the last ones when its process is gone.
 SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
+
+# Spark's words to the jobs of a JVM that may be about to end: a task of any of them ran out of memory.
+ENDING = re.compile("SparkContext was shut down|OutOfMemoryError|Exception thrown in awaitResult")
 
 # [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012. It stands where a message begins, an exception's or, after
 # its class, that of one within: a value may look like it anywhere else.
@@ -78,6 +81,14 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
             suggestion="raise spark.driver.memory in the member's spark.conf",
         )
     return quoting(SiteError(f"Spark failed: {message}"))
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the error says no more than that nobody answers, or soon will."""
+    if isinstance(error, PySparkException):
+        code = getattr(error, "getGrpcStatusCode", lambda: None)()
+        return getattr(code, "name", "") in ("UNAVAILABLE", "UNKNOWN") or ENDING.search(_text(error)) is not None
+    return not isinstance(error, SkerryError | Py4JJavaError) or ENDING.search(_text(error)) is not None
 
 
 def condition_of(error: BaseException) -> str:

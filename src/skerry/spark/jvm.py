@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pyspark
@@ -32,6 +34,9 @@ INSTALL_JAVA = (
 )
 LOG_TAIL_CHARS = 2000
 STOP_S = 10.0
+# Spark's own exit status when a task runs out of memory.
+OUT_OF_MEMORY_CODES = (52,)
+OUT_OF_MEMORY = "it ran out of memory: raise spark.driver.memory in the member's spark.conf"
 
 # Spark's own log, bounded: a member runs for months.
 LOG4J = """\
@@ -59,6 +64,7 @@ class Jvm:
             raise InternalError("this process has a Spark already: members of one process share its engine")
         check_java()
         self._directory = directory
+        self._is_stopping = False
         spark_conf = SparkConf(loadDefaults=False)
         for key, value in {**conf, **_java_options(conf, directory)}.items():
             spark_conf.set(key, value)
@@ -68,8 +74,9 @@ class Jvm:
                 self.context = SparkContext(conf=spark_conf, gateway=self._gateway)
                 self.session = SparkSession(self.context)
             except Exception as error:
+                said = str(error).splitlines()[0]  # py4j asks the JVM for it
                 self._end_process()
-                raise SiteError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+                raise SiteError(f"Spark did not start: {said}") from error
         hooks = self._gateway.jvm.org.apache.spark.util.ShutdownHookManager
         hooks.registerShutdownDeleteDir(self._gateway.jvm.java.io.File(directory))
 
@@ -82,7 +89,26 @@ class Jvm:
     def is_alive(self) -> bool:
         return self._gateway.proc.poll() is None
 
+    def how_ended(self, wait_s: float) -> str:
+        """Why it is no more; "" if it is alive after so long."""
+        try:
+            code = self._gateway.proc.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            return ""
+        return OUT_OF_MEMORY if code in OUT_OF_MEMORY_CODES else ending_of(code)
+
+    def watch(self, on_end: Callable[[], None]) -> None:
+        """Have this called, in a thread of its own, if the JVM ends before `stop`."""
+
+        def wait() -> None:
+            self._gateway.proc.wait()
+            if not self._is_stopping:
+                on_end()
+
+        Thread(target=wait, name="skerry-jvm", daemon=True).start()
+
     def stop(self) -> None:
+        self._is_stopping = True
         # The JVM may be gone already: then pyspark warns, and stops half-way.
         with warnings.catch_warnings(), suppress(Exception):
             warnings.simplefilter("ignore")
@@ -118,6 +144,15 @@ class Jvm:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+def ending_of(code: int) -> str:
+    """How a process ended, in words."""
+    if code >= 0:
+        return f"exit status {code}"
+    with suppress(ValueError):
+        return f"signal {-code}, {signal.Signals(-code).name}"
+    return f"signal {-code}"
 
 
 def new_directory() -> str:

@@ -1,11 +1,11 @@
-"""Sail: a Spark Connect server without Java, inside the member's own process."""
+"""Sail: a Spark Connect server without Java, in a process of its own beside the member (ADR 25)."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +13,8 @@ import msgspec
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.client import ChannelBuilder
+from pyspark.sql.connect.session import SparkSession as ConnectSession
 from pyspark.sql.functions import col, lit
 from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructField, StructType
 
@@ -20,14 +22,16 @@ from skerry.catalog.agreement import Group, fits, groups_of
 from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
+from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError
 from skerry.model.fragment import SortKey
-from skerry.model.limits import SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_OPERATORS_MAX
+from skerry.model.limits import ENGINE_GONE_S, SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_MEMORY_SHARE, SAIL_OPERATORS_MAX
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.base import numbered
 from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, JobResult, TableFiles
+from skerry.spark.sail_process import SailProcess, machine_memory_bytes
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
@@ -43,48 +47,53 @@ _NUMBERS = re.compile(r"bigint|double|decimal\([0-9,]+\)")
 
 
 class SailEngine(ConnectEngine):
-    """Runs tasks once, in threads of this process; has no task context, so partitions have no numbers."""
+    """Runs tasks once, in threads of its process; has no task context, so partitions have no numbers."""
 
+    name = "Sail"
     tasks_are_here = True
-    tasks_are_inside = True
     retries_tasks = False
 
     def __init__(self, settings: SparkSettings) -> None:
         super().__init__(settings)
-        self._server: Any = None
+        self._process: SailProcess | None = None
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
 
     def _open(self) -> SparkSession:
+        memory_bytes = self.settings.memory_bytes or int(machine_memory_bytes() * SAIL_MEMORY_SHARE)
+        self._process = SailProcess(memory_bytes, self._ended)
         try:
-            from pysail.spark import SparkConnectServer
-        except ImportError:
-            raise SiteError("Sail is not installed", suggestion="pip install 'skerry[sail]'") from None
-        os.environ.setdefault("RUST_LOG", "error")  # its log goes to the terminal
-        # Queries compute in the threads that also answer requests: with one a core, a busy Sail hears no cancel.
-        os.environ.setdefault("TOKIO_WORKER_THREADS", str(4 * (os.cpu_count() or 2)))
-        self._server = SparkConnectServer("127.0.0.1", 0)
-        self._server.start(background=True)
-        host, port = self._server.listening_address
-        try:
-            session: Any = self._connect(f"sc://{host}:{port}")
-            # Within a process no connection is lost. A client that reattaches asks to have each part of a result
-            # released, and begins an execution anew that was interrupted before its first row.
-            session.client.disable_reattachable_execute()
-            return session  # type: ignore[no-any-return]
+            return self._connect("Sail", partial(_new_session, self._process.target))
         except BaseException:
             self._close()
             raise
 
     def _close(self) -> None:
         super()._close()
-        if self._server is not None:
-            self._server.stop()
-            self._server = None
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def _engine_process(self) -> SailProcess | None:
+        return self._process
+
+    def _is_alive(self) -> bool:
+        return self._process is not None and self._process.is_alive
+
+    def give_up(self, tag: str) -> None:
+        process = self._process
+        if process is not None and tag in self._tags.names():
+            trace.emit(trace.JobsKilled(self.name, tag))
+            process.kill("a job did not end after its cancel")
+            process.how_ended(ENGINE_GONE_S)  # whoever comes next finds it gone, and starts it again
 
     def _run(self, job: Job, on_schema: Callable[[Schema], None], names: dict[str, str]) -> JobResult:
-        """The job's own word is taken for its depth: a peer that said less than there is would end this process."""
+        """The job's own word is taken for its depth: one that said less than there is could end Sail."""
         if job.operator_depth > SAIL_OPERATORS_MAX:
             raise SqlError(
-                f"more than {SAIL_OPERATORS_MAX} operators in a row (a OR b OR …, UNION), which Sail cannot run",
+                f"more than {SAIL_OPERATORS_MAX} operators in a row (a OR b OR …, UNION, joins), which Sail cannot run",
                 suggestion="write x IN (…) instead of x = 1 OR x = 2 OR …, or use Apache Spark at this site",
             )
         return super()._run(job, on_schema, names)
@@ -273,6 +282,33 @@ def _sorted_by(key: SortKey) -> SparkColumn:
     if key.descending:
         return column.desc_nulls_first() if key.nulls_first else column.desc_nulls_last()
     return column.asc_nulls_first() if key.nulls_first else column.asc_nulls_last()
+
+
+def _new_session(target: str) -> SparkSession:
+    # PySpark's functions look here for what a column is made of. Its own builder sets it, but takes URLs alone.
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"
+    channel: Any = _SocketFile(target)
+    session: Any = ConnectSession.Builder().channelBuilder(channel).create()
+    # On one machine no connection is lost, unless Sail is. A client that reattaches asks to have each part of a result
+    # released, and begins an execution anew that was interrupted before its first row.
+    session.client.disable_reattachable_execute()
+    session.client.set_retry_policies([])
+    return session  # type: ignore[no-any-return]
+
+
+class _SocketFile(ChannelBuilder):
+    """How PySpark's client reaches a socket file: its URLs name hosts and ports alone."""
+
+    def __init__(self, target: str) -> None:
+        super().__init__([("grpc.default_authority", "localhost")])  # Sail refuses a path for a host
+        self._target = target
+
+    def toChannel(self) -> Any:
+        return self._insecure_channel(self._target)
+
+    @property
+    def host(self) -> str:
+        return self._target
 
 
 def _stream(frame: Any) -> Iterator[pa.RecordBatch]:

@@ -60,6 +60,7 @@ class ClassicEngine(SessionEngine):
         except BaseException:
             self._close()
             raise
+        self._jvm.watch(self._ended)
         self._small_views.reset()
         self._small = self._jvm.session.newSession()
         for key, value in SMALL.items():
@@ -92,6 +93,9 @@ class ClassicEngine(SessionEngine):
         self._small = None
         self._numbers.clear()
         remove_directory(self.directory)
+
+    def _engine_process(self) -> Jvm | None:
+        return self._jvm
 
     def _is_alive(self) -> bool:
         return self._jvm is not None and self._jvm.is_alive

@@ -38,6 +38,7 @@ class SparkSettings(msgspec.Struct, frozen=True):
     sail: bool = False
     conf: dict[str, str] = {}
     cores: int = 0
+    memory_bytes: int = 0  # of Sail's process; 0: a share of the machine's
     limits: Limits = Limits()
 
     @property
@@ -115,6 +116,8 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.master": f"local[{slot_count(settings)}]",
         "spark.app.name": "skerry",
         "spark.submit.deployMode": "client",
+        # Its ports on loopback are for its own tasks: others of this host lack the secret, which Spark makes itself.
+        "spark.authenticate": "true",
     }
     defaults = {
         "spark.driver.memory": "1g",

@@ -8,13 +8,12 @@ from __future__ import annotations
 import random
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 from pyspark import TaskContext
 
-from skerry.exchange.intake import UNKNOWN_PARTITION, SinkRow, combine
+from skerry.exchange.intake import UNKNOWN_PARTITION, SinkRow, body_hash, combine
 from skerry.model.errors import Overloaded
 from skerry.model.limits import KIB, MIB, Limits
 from skerry.spark.engine import SinkOutput
@@ -28,9 +27,6 @@ _SINK_SCHEMA = pa.schema(
 )
 _HEADER_BYTES = 4 * KIB  # room in a frame for what precedes the Arrow message
 
-if TYPE_CHECKING:
-    from skerry.spark.inside import Handover
-
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -40,7 +36,6 @@ class SinkSpec(msgspec.Struct, frozen=True):
     output: SinkOutput
     schema: bytes
     limits: Limits
-    is_inside: bool = False  # the task runs in its member's process, and may do without a socket
 
 
 def sink_function(spec: SinkSpec) -> Callable[[Batches], Batches]:
@@ -66,28 +61,21 @@ def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) ->
     """Send all batches to the member, and return what it took."""
     schema = decode_schema(spec.schema)
     count = rows = checksum = 0
-    with _way(spec, SinkOpen(spec.output.query, spec.output.fragment, partition, attempt)) as way:
+    with _outbox(spec, SinkOpen(spec.output.query, spec.output.fragment, partition, attempt)) as outbox:
         types = schema.types
         for batch in batches:
             for piece, size in sized_pieces(_as_agreed(batch, schema, types), spec.limits):
                 body = piece.serialize()  # of the types agreed on, so no others need be looked for
-                batch_hash = way.hash_of(body)
-                way.put(Batch(count, 0, False, piece.num_rows, size, 0), body, batch_hash)
-                checksum = combine(checksum, batch_hash)
+                outbox.put(Batch(count, 0, False, piece.num_rows, size, 0), body)
+                checksum = combine(checksum, body_hash(body))
                 rows += piece.num_rows
                 count += 1
-        way.end(SinkEnd(count, rows, checksum))
+        outbox.end(SinkEnd(count, rows, checksum))
     return SinkRow(partition, attempt, count, rows, checksum)
 
 
-def _way(spec: SinkSpec, opening: SinkOpen) -> Handover | Outbox:
+def _outbox(spec: SinkSpec, opening: SinkOpen) -> Outbox:
     output = spec.output
-    if spec.is_inside:
-        from skerry.spark.inside import find_door  # asyncio with it, for which workers elsewhere need not wait
-
-        door = find_door(output.address)
-        if door is not None:
-            return door.enter(opening, output.token)
     line = TaskLine(output.address, output.cluster, output.token, spec.limits, output.fingerprint)
     line.send(opening)
     return Outbox(line)

@@ -8,7 +8,6 @@ from threading import Thread
 from types import TracebackType
 from typing import TypeVar
 
-from skerry.exchange.intake import body_hash
 from skerry.exchange.spool import Body
 from skerry.model.errors import PeerError
 from skerry.model.limits import Limits
@@ -92,11 +91,7 @@ class Outbox:
         self._thread = Thread(target=self._send, name="skerry-sink", daemon=True)
         self._thread.start()
 
-    def hash_of(self, body: Body) -> int:
-        return body_hash(body)
-
-    def put(self, header: Batch, body: Body, batch_hash: int) -> None:
-        """The hash is not sent: the member makes its own, of what arrives."""
+    def put(self, header: Batch, body: Body) -> None:
         if self._error is not None:
             raise self._error
         self._queue.put(encode_batch_frame(header, body))

@@ -62,7 +62,10 @@ class Views:
         names = {}
         try:
             for placeholder, table in tables.items():
-                taken.append(self._take(table))
+                view, replaced = self._take(table)
+                taken.append(view)  # first: what follows may be interrupted by a cancel
+                for other in replaced:
+                    self._drop(other)
                 names[placeholder] = self._make(taken[-1], table)
             yield names
         finally:
@@ -82,7 +85,8 @@ class Views:
         with self._lock:
             self._views = {}
 
-    def _take(self, table: TableFiles) -> _View:
+    def _take(self, table: TableFiles) -> tuple[_View, list[_View]]:
+        """The table's view, and those that it takes the place of."""
         key = _key(table)
         with self._lock:
             if key not in self._views:
@@ -90,10 +94,7 @@ class Views:
             view = self._views[key]
             view.users += 1
             self._current[view.place] = key
-            replaced = [other for other in self._views.values() if self._is_over(other)]
-        for other in replaced:
-            self._drop(other)
-        return view
+            return view, [other for other in self._views.values() if self._is_over(other)]
 
     def _make(self, view: _View, table: TableFiles) -> str:
         with view.ready:

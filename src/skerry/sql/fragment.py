@@ -14,6 +14,7 @@ from sqlglot import exp
 from skerry.model.errors import SqlError
 from skerry.model.names import TableRef
 from skerry.model.table import Column
+from skerry.sql import sizes
 from skerry.sql.dialect import render
 from skerry.sql.gate import check_bare_calls, check_gate
 from skerry.sql.lexer import tokens_of
@@ -35,6 +36,8 @@ def read_fragment(text: str, leaves: Mapping[str, tuple[Column, ...]], depth: in
     tree = parse_query(tokens, text)
     hints = [(select, select.args.pop("hint")) for select in find_all(tree, exp.Select) if "hint" in select.args]
     check_gate(tree, text)
+    sizes.check_relations(tree, text)
+    sizes.check_values(tree, text)
     _check_values(tree, text)
     for marker in find_all(tree, exp.Placeholder):
         if not marker.this:

@@ -13,7 +13,7 @@ from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.names import Catalog, TableRef
 from skerry.model.position import sql_error
-from skerry.sql import bind, columns, expected, gate, parameters
+from skerry.sql import bind, columns, expected, gate, parameters, sizes
 from skerry.sql.commands import Command, read_command
 from skerry.sql.dialect import render
 from skerry.sql.impossible import check_literals
@@ -131,6 +131,8 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     gate.check_gate(tree, text)
     check_roundtrip(tree, tokens, text)
     check_literals(tree, text)
+    sizes.check_relations(tree, text)
+    sizes.check_values(tree, text)
     is_named = any(marker.this for marker in find_all(tree, exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)

@@ -53,6 +53,8 @@ class BlockingConnection:
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
                 sock.settimeout(timeout_s)
+                # A batch at once, as far as the system allows: each part of one would wake the reader.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, limits.batch_bytes)
                 sock.connect(target.path)
             except BaseException:
                 sock.close()

@@ -16,7 +16,9 @@ from tests.integration.member.conftest import StartCluster
 from tests.integration.member.member_sites import FEW, TICKS, nothing_left, slow_query, wait_until
 
 LONG_S = 100.0  # longer than any of these tests, and shorter than a call of the cluster may take
-ALL_TICKS = "SELECT id, note FROM oslo.ticks"
+# More than a client asks for ahead of what it reads, however few rows each page has.
+COPIES = 10
+MANY_TICKS = f"SELECT t.id, t.note FROM oslo.ticks t CROSS JOIN oslo.few f WHERE f.id < {COPIES}"
 
 
 class Draining:
@@ -51,7 +53,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 
 @contextmanager
-def half_read(connection: skerry.Connection, sql: str = ALL_TICKS) -> Iterator[skerry.Cursor]:
+def half_read(connection: skerry.Connection, sql: str = MANY_TICKS) -> Iterator[skerry.Cursor]:
     """A cursor with more pages than the first."""
     with connection.cursor() as cursor:
         cursor.execute(sql)
@@ -80,7 +82,7 @@ def test_rows_are_read_to_their_end_and_no_query_begins(start_sail: StartCluster
         assert bergen.cursor().execute("SELECT count(*) FROM bergen.few").fetchall() == [(FEW,)]
         assert {each.name: each.state for each in oslo.members()}["oslo"] == "stopping"
         assert draining.runs == 2
-        assert len(begun_here.fetchall()) == len(takes_part.fetchall()) == TICKS - 1
+        assert len(begun_here.fetchall()) == len(takes_part.fetchall()) == TICKS * COPIES - 1
     draining.end()
     nothing_left(cluster)
 
@@ -139,5 +141,5 @@ def test_reads_go_to_another_member(start_sail: StartCluster, threads: ThreadPoo
         assert other.fetchall() == [(FEW,)]
         assert other.query_id.initiator == connection.member != "oslo"
         assert draining.runs == 1
-        assert len(cursor.fetchall()) == TICKS - 1  # from where it began
+        assert len(cursor.fetchall()) == TICKS * COPIES - 1  # from where it began
     draining.end()

@@ -12,10 +12,12 @@ import os
 import sys
 
 import psutil
+import pytest
 
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Budget
 from skerry.member.stores import DirectStore
+from skerry.model.errors import EngineEnded
 from skerry.model.limits import MIB
 from skerry.spark.engine import Job
 from skerry.spark.session import ClassicEngine
@@ -34,9 +36,10 @@ async def main() -> None:
     engine = ClassicEngine(SparkSettings(master="local[1]", conf={"spark.driver.memory": "512m"}))
     engine.start()
     async with Site(engine) as site:
-        # A JVM that dies, as one does that runs out of memory, is started again by the next job.
+        # A JVM that runs out of memory is one clear error to its job, and is started again.
         first, directory = psutil.Process(engine.jvm_pid), engine.directory
-        first.kill()
+        with pytest.raises(EngineEnded, match=r"^Spark ended \(it ran out of memory"):
+            await site.drive("SELECT size(collect_list(repeat('x', 1000) || id)) AS n FROM range(0, 10000000, 1, 2)")
         await asyncio.to_thread(first.wait)
         assert (await site.drive("SELECT 1 AS x"))[1].num_rows == 1
         assert not first.is_running()

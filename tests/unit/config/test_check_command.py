@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from skerry.cli.check import check
+from skerry.cli.check import check, checked, remarks
 from skerry.config import load
 from skerry.member.boot import run_member
 from skerry.model.errors import ConfigError
@@ -192,3 +192,20 @@ def test_an_audit_that_could_not_be_written_is_a_mistake(file: Path) -> None:
     code, output = run(file)
     assert code == 1
     assert "its directory may be written by others (chmod go-w)" in output
+
+
+def test_sail_where_no_port_can_be_guarded_is_remarked(file: Path) -> None:
+    file.write_text(TEXT.replace("oslo: {", "oslo: {spark: {sail: true, memory: 2 GiB}, "))
+    config = checked(str(file), no_files=True)
+    assert [member.spark.memory_bytes for member in config.members.values() if member.spark] == [2 << 30, 0]
+    assert remarks(config, "linux") == []
+    (remark,) = remarks(config, "darwin")
+    assert remark.startswith("on this system (darwin) every user of the host reaches the port of Sail")
+    assert remark.endswith("of the member: oslo")
+
+
+def test_memory_is_sail_s_alone(file: Path) -> None:
+    file.write_text(TEXT.replace("oslo: {", "oslo: {spark: {memory: 2 GiB}, "))
+    assert "only Sail's process has a limit of its own" in run(file)[1]
+    file.write_text(TEXT.replace("oslo: {", "oslo: {spark: {sail: true, memory: 1 MiB}, "))
+    assert "must be at least 268435456" in run(file)[1]

@@ -287,6 +287,9 @@ class Thread:
     def count_rows(self, table: TableFiles) -> int:
         return 0
 
+    def give_up(self, tag: str) -> None:
+        pass
+
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 

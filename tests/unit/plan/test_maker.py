@@ -63,8 +63,8 @@ def test_a_branch_that_only_gives_names_has_no_operators() -> None:
     ("sql", "most"),
     [
         ("SELECT a", 0),
-        ("SELECT a FROM t WHERE " + " OR ".join("a = 1" for _ in range(400)), 399),
-        ("SELECT a FROM t WHERE x AND (" + " OR ".join("(a = 1 AND b = 2)" for _ in range(10)) + ")", 11),
+        ("SELECT a FROM t WHERE " + " OR ".join("a = 1" for _ in range(400)), 400),
+        ("SELECT a FROM t WHERE x AND (" + " OR ".join("(a = 1 AND b = 2)" for _ in range(10)) + ")", 12),
         ("SELECT a FROM t WHERE a IN (" + ", ".join("1 + 1" for _ in range(400)) + ")", 1),
         ("SELECT " + ", ".join("a + 1" for _ in range(400)) + " FROM t", 1),
         ("SELECT CASE " + " ".join("WHEN a AND b THEN 1" for _ in range(400)) + " END + 1 + 2 FROM t", 3),
@@ -74,6 +74,11 @@ def test_a_branch_that_only_gives_names_has_no_operators() -> None:
         ("SELECT " + " || ".join("a" for _ in range(400)) + " FROM t", 399),
         ("SELECT ((a + 1) * 2 - 3) FROM t", 3),
         ("SELECT " + "NOT " * 20 + "a FROM t", 20),
+        ("SELECT a" + " = true" * 600 + " FROM t", 600),
+        ("SELECT a" + "::int" * 100 + " FROM t", 100),
+        ("SELECT a" + "[0]" * 100 + " FROM t", 100),
+        ("SELECT a FROM t" + "".join(f" LATERAL VIEW explode(a) v{i} AS c{i}" for i in range(300)), 300),
+        ("SELECT t.a FROM t" + "".join(f" JOIN t AS t{i} USING (a)" for i in range(300)), 300),
     ],
 )
 def test_operators_in_a_row(sql: str, most: int) -> None:

@@ -22,6 +22,7 @@ def test_an_embedded_spark_has_four_slots_a_core_and_one_scan_task_a_core() -> N
     for settings in (SparkSettings(cores=3), SparkSettings(master="local[3]")):
         conf = embedded_conf(settings, "/tmp/x")
         assert conf["spark.master"] == "local[12]"
+        assert conf["spark.authenticate"] == "true", "its ports are open to all users of the host"
         assert conf["spark.sql.leafNodeDefaultParallelism"] == conf["spark.sql.files.maxPartitionNum"] == "3"
     assert slot_count(SparkSettings(master="spark://host:7077")) is None
     assert slot_count(SparkSettings(sail=True)) is None

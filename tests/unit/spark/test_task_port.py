@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -45,8 +44,7 @@ def batches(count: int, rows: int = 10) -> list[pa.RecordBatch]:
 class World:
     """A task port, its budget, and the two functions that tasks run, in threads."""
 
-    def __init__(self, port: TaskPort, address: str, folder: Path, is_inside: bool) -> None:
-        self.is_inside = is_inside
+    def __init__(self, port: TaskPort, address: str, folder: Path) -> None:
         self.port = port
         self.address = address
         self.folder = folder
@@ -57,7 +55,7 @@ class World:
 
     async def sink(self, items: Iterator[pa.RecordBatch], attempt: Attempt = FIRST, token: str = "t") -> Any:
         output = SinkOutput(QUERY, 1, self.address, token, "test")
-        spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS, self.is_inside)
+        spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS)
         return await asyncio.to_thread(hand_over, spec, attempt.partition, attempt.attempt, items)
 
     async def source(self, partition: int = 0, partitions: int = 1, token: str = "t") -> list[int]:
@@ -77,21 +75,18 @@ def pieces(batch: pa.RecordBatch, limits: Limits) -> Iterator[pa.RecordBatch]:
 
 
 def in_a_world(test: Callable[[World], Awaitable[None]], folder: Path) -> None:
-    """Twice: with sinks that use the socket, and with sinks that are known to be in this process."""
-
-    async def run(is_inside: bool) -> None:
+    async def run() -> None:
         port = TaskPort(LIMITS)
         listener = await port.listen(f"unix:{folder}/s", Identity("test", "oslo", 1))
         try:
             async with asyncio.timeout(30):
-                await test(World(port, listener.address, folder, is_inside))
+                await test(World(port, listener.address, folder))
         finally:
             port.forget(QUERY)
             await listener.stop()
         assert port.connections() == 0
 
-    for is_inside in (False, True):
-        asyncio.run(run(is_inside))
+    asyncio.run(run())
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -246,43 +241,6 @@ def test_a_source_waits_for_rows_and_fails_with_its_channel(tmp_path: Path) -> N
             await running
 
     in_a_world(test, tmp_path)
-
-
-def test_a_task_inside_does_not_outwait_its_member(tmp_path: Path) -> None:
-    """Whose loop may be gone without a word: neither a task that waits for it then, nor one that comes later, hangs."""
-    output = SinkOutput(QUERY, 1, f"unix:{tmp_path}/s", "t", "test")
-    spec = SinkSpec(output, encode_schema(SCHEMA), LIMITS, is_inside=True)
-    errors: list[BaseException] = []
-
-    def sink() -> None:
-        try:
-            hand_over(spec, *FIRST, iter(batches(100)))
-        except ConnectionLost as error:
-            errors.append(error)
-
-    async def run() -> tuple[TaskPort, threading.Thread]:
-        port = TaskPort(LIMITS)
-        listener = await port.listen(output.address, Identity("test", "oslo", 1))
-        spool = Spool(Budget(KIB, 0), tmp_path, "full")
-        port.register_sink(QUERY, 1, "t", Intake(1, False), DirectStore(spool, waits=True))
-        waits = threading.Thread(target=sink)
-        waits.start()
-        await until(lambda: port.waiting_s(QUERY) > 0)
-        await listener.stop()
-        return port, waits
-
-    # Not `asyncio.run`, which would cancel what is left and so tell the task.
-    loop = asyncio.new_event_loop()
-    _port, waits = loop.run_until_complete(run())
-    left = asyncio.all_tasks(loop)
-    loop.close()
-    waits.join(30)
-    assert not waits.is_alive()
-    sink()  # the port is still there, and so its door
-    assert (len(errors), len(left)) == (2, 1)
-    for task in left:  # nobody will run it any more, which is the point
-        task.get_coro().close()
-        task._log_destroy_pending = False
 
 
 @pytest.mark.parametrize("what", ["sink", "source"])

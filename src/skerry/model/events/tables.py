@@ -96,8 +96,46 @@ class SparkRestarted(Event, frozen=True):
     layer = "spark"
     level = logging.WARNING
 
+    engine: str
+    how: str
+
     def line(self) -> str:
-        return "Spark's process has ended by itself and is started again"
+        return f"{self.engine}'s process has ended ({self.how}) and is started again"
+
+
+class RestartFailed(Event, frozen=True):
+    layer = "spark"
+    level = logging.ERROR
+
+    engine: str
+    reason: Cause
+    pause_s: float
+
+    def line(self) -> str:
+        return f"{self.engine} cannot be started, next try in {self.pause_s:g} s: {self.reason}"
+
+
+class JobsKilled(Event, frozen=True):
+    """Reads of others that ran there are asked again."""
+
+    layer = "spark"
+    level = logging.WARNING
+
+    engine: str
+    tag: str
+
+    def line(self) -> str:
+        return f"{self.engine} did not end {self.tag} after its cancel: its process is killed and started again"
+
+
+class SailUnguarded(Event, frozen=True):
+    """On this system no socket can be kept to one process."""
+
+    layer = "spark"
+    level = logging.WARNING
+
+    def line(self) -> str:
+        return "Sail's port on loopback is open to every user of this host: this system knows no filter for sockets"
 
 
 class WarmUpEnded(Event, frozen=True):

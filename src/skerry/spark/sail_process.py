@@ -1,0 +1,150 @@
+"""Sail's process as its member sees it: started, watched for its memory, ended."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from threading import Thread
+
+from skerry.model import trace
+from skerry.model.errors import SiteError
+from skerry.model.limits import GIB, MIB, SAIL_POOL_SHARE, SAIL_STACK_BYTES, SAIL_WATCH_S
+from skerry.spark.jvm import STOP_S, ending_of, package_root
+from skerry.spark.sail_child import READY, SOCKET, UNGUARDED
+
+START_S = 60.0
+
+
+class SailProcess:
+    """Runs when it is made. `on_end` is called, in a thread of its own, when it ends by itself or by its memory."""
+
+    def __init__(self, memory_bytes: int, on_end: Callable[[], None]) -> None:
+        if importlib.util.find_spec("pysail") is None:
+            raise SiteError("Sail is not installed", suggestion="pip install 'skerry[sail]'")
+        self._memory_bytes = memory_bytes
+        self._on_end = on_end
+        self._reason = ""
+        self._is_stopping = False
+        self._directory = tempfile.mkdtemp(prefix="skerry-sail-")
+        command = [sys.executable, "-m", "skerry.spark.sail_child", self._directory]
+        # In a session of its own: a Ctrl-C at the terminal is for the member, which may let its queries end first.
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=_environment(self._directory, memory_bytes),
+            start_new_session=True,
+        )
+        try:
+            self._wait_until_ready()
+        except BaseException:
+            self.stop()
+            raise
+        self._watcher = Thread(target=self._watch, name="skerry-sail", daemon=True)
+        self._watcher.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def target(self) -> str:
+        """What gRPC dials."""
+        return f"unix:{os.path.join(self._directory, SOCKET)}"
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def how_ended(self, wait_s: float) -> str:
+        """Why it is no more, e.g. "signal 11 (SIGSEGV)"; "" if it is alive after so long."""
+        try:
+            code = self._process.wait(wait_s)
+        except subprocess.TimeoutExpired:
+            return ""
+        return self._reason or ending_of(code)
+
+    def kill(self, reason: str) -> None:
+        self._reason = self._reason or reason
+        self._process.kill()
+
+    def stop(self) -> None:
+        self._is_stopping = True
+        for end in (self._process.stdin, self._process.stdout):
+            if end is not None:
+                with suppress(OSError):
+                    end.close()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def _wait_until_ready(self) -> None:
+        out = self._process.stdout
+        assert out is not None
+        can_read, _, _ = select.select([out], [], [], START_S)
+        said = out.readline() if can_read else b""
+        if said not in (READY, UNGUARDED):
+            how = self.how_ended(STOP_S if can_read else 0) or f"no answer for {START_S:g} s"
+            raise SiteError(f"Sail did not start: {how}", suggestion="see what it wrote to the member's log")
+        if said == UNGUARDED:
+            trace.emit(trace.SailUnguarded())
+
+    def _watch(self) -> None:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(SAIL_WATCH_S)
+                break
+            if (used := memory_of(self.pid)) > self._memory_bytes:
+                self.kill(f"its memory limit of {_shown(self._memory_bytes)} was reached, {_shown(used)} in use")
+        if not self._is_stopping:
+            self._on_end()
+
+
+def memory_of(pid: int) -> int:
+    """Bytes of the process's own that are in memory; 0 where nobody can tell."""
+    try:
+        _, resident, shared, *_ = map(int, Path(f"/proc/{pid}/statm").read_text().split())
+    except (OSError, ValueError):  # ended meanwhile; not Linux
+        return 0
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+
+def machine_memory_bytes() -> int:
+    """Of this machine, or of the container if that has less."""
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with suppress(OSError, ValueError):  # no cgroup, or no bound: "max"
+        size = min(size, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return size
+
+
+def _environment(directory: str, memory_bytes: int) -> dict[str, str]:
+    paths = [package_root(), os.environ.get("PYTHONPATH", "")]
+    return {
+        # Its log goes to the terminal.
+        "RUST_LOG": "error",
+        # Queries compute in the threads that also answer requests: with one a core, a busy Sail hears no cancel.
+        "TOKIO_WORKER_THREADS": str(4 * (os.cpu_count() or 2)),
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "TMPDIR": directory,
+        "SAIL_MODE": "local",
+        "SAIL_RUNTIME__STACK_SIZE": str(SAIL_STACK_BYTES),
+        # What sorts, joins and groups take is counted: they go to disk, or fail alone, before the limit ends all.
+        "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",
+        "SAIL_RUNTIME__MEMORY_POOL__GREEDY__MAX_SIZE": str(int(memory_bytes * SAIL_POOL_SHARE)),
+    }
+
+
+def _shown(size: int) -> str:
+    return f"{size / GIB:.1f} GiB" if size >= GIB else f"{size / MIB:.0f} MiB"
