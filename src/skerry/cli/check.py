@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from skerry.access.rulebook import read_rules
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
@@ -43,6 +44,8 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
         check_files(config, notes, local)
         _check_certificates(config, notes, local)
     notes.raise_if_any()
+    if config.access.rules:
+        read_rules(config.access.rules, config)
     return config
 
 

@@ -13,6 +13,7 @@ from skerry.config import rules
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
+    AccessConfig,
     Config,
     FaultPolicy,
     Leaves,
@@ -31,7 +32,7 @@ from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql"),
+    *("log_format", "log_sql", "access"),
 )
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
@@ -114,8 +115,16 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
         log_format=top.text("log_format", rules.log_format, "text"),
+        access=_access(top, os.fspath(base_dir)),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
     )
+
+
+def _access(top: Fields, base_dir: str) -> AccessConfig:
+    item = top.get("access")
+    fields = item.fields(("rules",)) if item is not None else Fields({})
+    rules_file = fields.text("rules", rules.local_path, "")
+    return AccessConfig(os.path.abspath(os.path.join(base_dir, rules_file)) if rules_file else "")
 
 
 def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:

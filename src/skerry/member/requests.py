@@ -11,6 +11,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
 from skerry.model.results import Page, Schema, Value
+from skerry.model.rights import EVERYTHING, Rights
 
 
 class PageSize(msgspec.Struct, frozen=True):
@@ -21,7 +22,10 @@ class PageSize(msgspec.Struct, frozen=True):
 
 
 class RunStatement(msgspec.Struct, frozen=True):
-    """`expected`: "any", "rows" or "count". `options`: see docs/protocol.md, 5.4. `timeout_s` 0: the member's limit."""
+    """`expected`: "any", "rows" or "count". `options`: see docs/protocol.md, 5.4. `timeout_s` 0: the member's limit.
+
+    `rights`: of whoever asks; the service says them, whatever a door said.
+    """
 
     query: QueryId
     sql: str
@@ -31,11 +35,13 @@ class RunStatement(msgspec.Struct, frozen=True):
     expected: str = "any"
     options: Mapping[str, str] = {}
     size: PageSize = PageSize()
+    rights: Rights = EVERYTHING
 
 
 class PrepareStatement(msgspec.Struct, frozen=True):
     sql: str
     schema_name: str = ""
+    rights: Rights = EVERYTHING
 
 
 class GivePage(msgspec.Struct, frozen=True):

@@ -58,7 +58,7 @@ class Runs:
             if not isinstance(planned, Planned | Tried):
                 if not isinstance(planned, Explained):
                     await self._planner.peer_tables.refresh()
-                return answer_statement(self._planner, planned)
+                return answer_statement(self._planner.seen_by(statement.rights), planned)
             try:
                 if isinstance(planned, Tried):
                     return await self._try(statement, cursor, planned, attempt)
@@ -120,7 +120,8 @@ class Runs:
         timeout_s = statement.timeout_s if statement.timeout_s > 0 else planner.limits.query_timeout_s
         initiated = Initiated(
             query,
-            planned.plan,
+            # Without its facts nothing is remembered of how much each fragment gave.
+            planned.plan.to_run() if planned.is_veiled else planned.plan,
             planned.parameters,
             timeout_s,
             planner.limits,
@@ -131,6 +132,8 @@ class Runs:
             relays_of(planned.plan, query, planner.topology),
             planner.topology.budgets,
             is_traced,
+            statement.rights.user,
+            statement.rights.roles,
         )
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))
         plan, seconds = planned.plan, clock.now() - cursor.started_at

@@ -9,6 +9,7 @@ import secrets
 import time
 from random import Random
 
+from skerry.access.rulebook import Rulebook
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
@@ -94,6 +95,7 @@ class Member:
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
         self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
+        self.rulebook = Rulebook(config)
         self.is_stopping = False
         self._background = Background()
         self.own = self._background.own
@@ -195,6 +197,7 @@ class Member:
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
+            lambda caller: self.rulebook.rights_of(caller.name),
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.name, self.limits)
@@ -282,6 +285,7 @@ class Member:
             resources=self.resources,
             send=self.send,
             deliver=self._deliver,
+            rights_of=self.rulebook.rights_of,
         )
 
     def _statistics_changed(self) -> None:

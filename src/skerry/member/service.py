@@ -6,7 +6,10 @@ import re
 from collections.abc import Callable, Coroutine
 from typing import Any, assert_never
 
+import msgspec
+
 from skerry.catalog.catalog import TableLine
+from skerry.catalog.seen import seen_by
 from skerry.member import clock
 from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors, used_before
@@ -34,6 +37,7 @@ from skerry.model.names import unknown_table
 from skerry.model.points import reach
 from skerry.model.progress import MemberState, QueryInfo
 from skerry.model.results import Page, Parameter
+from skerry.model.rights import EVERYTHING, Rights
 from skerry.model.table import Column
 
 EXPECTED = ("any", "rows", "count")
@@ -52,8 +56,12 @@ class Service:
         own: Callable[[Coroutine[Any, Any, None], str], None],
         state_of: Callable[[str], str],
         refusal: Callable[[], SiteError | None],
+        rights_of: Callable[[Caller], Rights] = lambda _caller: EVERYTHING,
     ) -> None:
-        """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
+        """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now.
+
+        `rights_of`: what a caller may read.
+        """
         self._name = planner.name
         self._limits = planner.limits
         self._logs_sql = planner.config.log_sql
@@ -63,6 +71,7 @@ class Service:
         self._own = own
         self._state_of = state_of
         self._refusal = refusal
+        self._rights_of = rights_of
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
 
@@ -104,6 +113,7 @@ class Service:
             raise refusal
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        statement = msgspec.structs.replace(statement, rights=self._rights_of(caller))
         options = read_options(statement.options, self._limits)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
@@ -214,7 +224,8 @@ class Service:
     # --- what is told ------------------------------------------------------------------------------
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
-        return await prepare_statement(self._planner, statement)
+        rights = self._rights_of(caller)
+        return await prepare_statement(self._planner, msgspec.structs.replace(statement, rights=rights))
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
@@ -236,14 +247,15 @@ class Service:
     async def tables(self, caller: Caller) -> tuple[TableLine, ...]:
         """Every table of the cluster as it is now."""
         await self._planner.peer_tables.refresh()
-        return self._planner.catalog.show_tables()
+        return seen_by(self._planner.catalog, self._rights_of(caller)).show_tables()
 
     async def describe(self, caller: Caller, table: tuple[str, ...], schema_name: str = "") -> tuple[Column, ...]:
         """The columns of `("orders",)` or `("oslo", "orders")`."""
         await self._planner.peer_tables.refresh()
-        found = self._planner.catalog.lookup(table, schema_name)
+        catalog = seen_by(self._planner.catalog, self._rights_of(caller))
+        found = catalog.lookup(table, schema_name)
         if found is None:
-            raise SqlError(unknown_table(table, self._planner.catalog.names()))
+            raise SqlError(unknown_table(table, catalog.names()))
         return found.columns
 
     def query_ended(self, initiated: Initiated) -> None:

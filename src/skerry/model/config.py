@@ -78,6 +78,12 @@ class TlsFiles(msgspec.Struct, frozen=True):
     client_certificates: bool = False  # a member refuses clients that show none
 
 
+class AccessConfig(msgspec.Struct, frozen=True):
+    """`rules`: path of the rules file, absolute; "" for none."""
+
+    rules: str = ""
+
+
 class MemberConfig(msgspec.Struct, frozen=True):
     """`address` is `host:port`; `spark` is None exactly for lite members.
 
@@ -152,6 +158,7 @@ class Config(msgspec.Struct, frozen=True):
     state: str = ""
     log_format: str = "text"
     log_sql: bool = False
+    access: AccessConfig = AccessConfig()
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""
