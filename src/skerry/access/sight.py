@@ -44,7 +44,10 @@ def _value(column: Column, sights: Sequence[Sight]) -> exp.Expr:
         if not sight.where:
             return exp.Case(ifs=branches, default=value) if branches else value
         branches.append(exp.If(this=exp.paren(read_expression(sight.where)), true=value))
-    return exp.Case(ifs=branches)
+    # Of two branches Sail makes new values. Of one it makes the old ones with a mark that they are NULL, and what is
+    # inside of a struct, an array or a map could be had all the same.
+    unknown = exp.Is(this=exp.paren(read_expression(showing[0].where)), expression=exp.Null())
+    return exp.Case(ifs=[*branches, exp.If(this=unknown, true=exp.Null())])
 
 
 def _plain_or_masked(column: Column, sight: Sight) -> exp.Expr:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import msgspec
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from skerry.catalog.listing import partitions
+from skerry.model import trace
 from skerry.model.errors import SiteError
 from skerry.model.limits import SEEN_VIEWS
 from skerry.spark.engine import WHOLE_TABLE, TableFiles, TableView
@@ -117,13 +119,23 @@ class Views:
     def _make(self, view: _View, table: TableFiles, whole: str) -> str:
         with view.ready:
             if not view.is_made:
-                frame = self._read(table) if table.seen is None else self._seen(table.seen, whole)
-                frame.createOrReplaceTempView(view.name)
+                if table.seen is None:
+                    self._read(table).createOrReplaceTempView(view.name)
+                else:
+                    self._make_seen(view.name, table.table, table.seen, whole)
                 view.is_made = True
         return view.name
 
-    def _seen(self, seen: TableView, whole: str) -> DataFrame:
-        return self._session().sql(seen.sql.replace(WHOLE_TABLE, whole), args=dict(seen.arguments) or None)
+    def _make_seen(self, name: str, table: str, seen: TableView, whole: str) -> None:
+        try:
+            frame = self._session().sql(seen.sql.replace(WHOLE_TABLE, whole), args=dict(seen.arguments) or None)
+            frame.createOrReplaceTempView(name)
+        except AnalysisException as error:  # its words are about rules, which are not the user's to read
+            trace.emit(trace.TableUnread(table, type(error).__name__), error)
+            raise SiteError(
+                f"table {table}: its rules do not fit its columns, so nobody who depends on them can read it",
+                suggestion="the rules file there needs a look; the member's debug log has Spark's words",
+            ) from None
 
     def _give_back(self, view: _View) -> None:
         with self._lock:

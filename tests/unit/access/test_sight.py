@@ -27,7 +27,8 @@ def test_columns() -> None:
 def test_a_filter_is_kept_from_the_conditions_of_queries_twice() -> None:
     """By a condition that Spark cannot join others to, and by NULL in the place of every value that is hidden."""
     assert text(Sight(frozenset({"id"}), where="id > 1 OR name = 'x'")) == (
-        "SELECT CASE WHEN (id > 1 OR name = 'x') THEN `id` END AS `id` FROM skerry_whole_table"
+        "SELECT CASE WHEN (id > 1 OR name = 'x') THEN `id` WHEN (id > 1 OR name = 'x') IS NULL THEN NULL END AS `id`"
+        " FROM skerry_whole_table"
         f" WHERE ((id > 1 OR name = 'x')) AND {BARRIER}"
     )
 
@@ -44,8 +45,8 @@ def test_two_roles_tell_no_more_than_the_one_and_the_other() -> None:
     north = Sight(frozenset({"id", "email"}), where="id = 1", masks={"email": "'*'"})
     south = Sight(frozenset({"id", "name", "email"}), where="id = 2")
     found = text(north, south)
-    assert "CASE WHEN (id = 2) THEN `Name` END AS `Name`" in found
-    assert "CASE WHEN (id = 2) THEN `email` WHEN (id = 1) THEN CAST(('*') AS STRING) END AS `email`" in found
+    assert "CASE WHEN (id = 2) THEN `Name` WHEN (id = 2) IS NULL THEN NULL END AS `Name`" in found
+    assert "CASE WHEN (id = 2) THEN `email` WHEN (id = 1) THEN CAST(('*') AS STRING) WHEN (id = 2) IS" in found
     assert found.endswith(f"WHERE ((id = 1) OR (id = 2)) AND {BARRIER}")
 
 
@@ -53,7 +54,7 @@ def test_a_role_without_a_filter_shows_all_rows_but_not_all_values() -> None:
     found = text(Sight(frozenset({"id"})), Sight(where="id = 1"))
     assert "WHERE" not in found
     assert found.startswith("SELECT `id` AS `id`, ")
-    assert "CASE WHEN (id = 1) THEN `Name` END AS `Name`" in found
+    assert "CASE WHEN (id = 1) THEN `Name` WHEN (id = 1) IS NULL THEN NULL END AS `Name`" in found
 
 
 def test_the_user_is_a_parameter_and_never_text() -> None:
