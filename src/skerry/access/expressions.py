@@ -27,6 +27,7 @@ from skerry.sql.walk import contains, find_all, nodes_of
 USER_CALL = "session_user"
 # The parameter that the user's name is bound to.
 USER = "skerry_user"
+_NESTED = ("array", "map", "struct")
 _NOT_ONE_ROW = (exp.Query, exp.Subquery, exp.Exists, exp.Window, exp.Star, exp.Filter, exp.WithinGroup)
 
 
@@ -93,3 +94,13 @@ def check_columns(text: str, columns: Collection[str]) -> None:
         first = column.parts[0].name
         if first.lower() not in known | named:
             raise error_at(f"the table has no column {first}{did_you_mean(first, columns)}", text, column)
+
+
+def may_be(text: str, kind: str) -> bool:
+    """Whether a mask may have a value of that type: a text that is no number, or no date, is surely none."""
+    tree = read_expression(text)
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    if not (isinstance(tree, exp.Literal) and tree.is_string) or kind in ("string", "binary"):
+        return True
+    return not kind.startswith(_NESTED) and any(char.isdigit() for char in str(tree.this))

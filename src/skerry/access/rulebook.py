@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from skerry.access.rules import Rules, parse_rules
+from skerry.access.rules import KnownColumns, Rules, parse_rules
 from skerry.model import trace
 from skerry.model.config import Config
 from skerry.model.errors import ConfigError
@@ -45,8 +45,8 @@ class Rulebook:
             trace.emit(trace.RulesRead(self._path))
 
 
-def read_rules(path: str, config: Config) -> Rules:
-    """ConfigError has every mistake, one a line."""
+def read_rules(path: str, config: Config, columns: KnownColumns | None = None) -> Rules:
+    """ConfigError has every mistake, one a line. `columns`: what files tell of them, by member and table."""
     try:
         with open(path, "rb") as file:
             data = file.read(RULES_BYTES + 1)
@@ -55,7 +55,7 @@ def read_rules(path: str, config: Config) -> Rules:
     if len(data) > RULES_BYTES:
         raise ConfigError(f"{path}: larger than {RULES_BYTES} bytes")
     try:
-        return parse_rules(data.decode(), path, config)
+        return parse_rules(data.decode(), path, config, columns)
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: not YAML: not UTF-8") from None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from skerry.access.expressions import check_columns, read_expression
+from skerry.access.expressions import check_columns, may_be, read_expression
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.config import Config
 from skerry.model.errors import SqlError
@@ -18,6 +18,8 @@ TOP = ("roles", "users", "everybody")
 RULE = ("on", "select", *CHANGES, "where", "masks")
 QUERIES = ("see", "end")
 _ANY = "*"
+
+KnownColumns = Mapping[tuple[str, str], tuple[Column, ...]]
 
 
 class Role(msgspec.Struct, frozen=True):
@@ -49,21 +51,24 @@ class Rules(msgspec.Struct, frozen=True):
         )
 
 
-def parse_rules(text: str, name: str, config: Config) -> Rules:
-    """ConfigError has every mistake with its place. Tables and members that a rule names must be the cluster's."""
+def parse_rules(text: str, name: str, config: Config, columns: KnownColumns | None = None) -> Rules:
+    """ConfigError has every mistake with its place. Tables and members that a rule names must be the cluster's.
+
+    `columns`: by member and table, where somebody has looked at files. Else only those of the configuration are known.
+    """
     notes = Notes(name)
-    rules = _Reader(config).read(compose(text, notes))
+    rules = _Reader(config, columns or {}).read(compose(text, notes))
     notes.raise_if_any()
     return rules
 
 
 class _Reader:
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, columns: KnownColumns) -> None:
         self._members = {name.lower(): name for name in config.members}
         self._tables = {name.lower(): name for name in config.table_names()}
         # By member and table, both in lower case; () where only the files tell.
         self._columns = {
-            (member.name.lower(), table.name.lower()): table.columns
+            (member.name.lower(), table.name.lower()): columns.get((member.name, table.name), table.columns)
             for member in config.members.values()
             for table in member.tables.values()
         }
@@ -122,7 +127,7 @@ class _Reader:
             return None
         where = fields.get("where")
         masks = {
-            name.lower(): self._expression(each, pattern)
+            name.lower(): self._mask(each, name, pattern)
             for name, each in fields.entries("masks", same_in_any_case=True)
             if self._masks(each, name, columns, pattern)
         }
@@ -138,6 +143,15 @@ class _Reader:
             return False
         return True
 
+    def _mask(self, item: Item, name: str, pattern: Pattern) -> str:
+        text = self._expression(item, pattern)
+        for columns in self._known(pattern):
+            kinds = [column.type for column in columns if column.name.lower() == name.lower()]
+            if text and kinds and not may_be(text, kinds[0]):
+                item.wrong(f"cannot be cast to {kinds[0]}, the type of {shown(name)}")
+                break
+        return text
+
     def _expression(self, item: Item, pattern: Pattern) -> str:
         text = item.scalar(also="\n\t")
         if text is None:
@@ -149,6 +163,7 @@ class _Reader:
         except SqlError as error:
             place = f" ({error.place})" if error.place else ""
             item.wrong(error.message.partition("\n")[0] + place)
+            return ""
         return text
 
     def _column(self, pattern: Pattern) -> Callable[[str], str]:

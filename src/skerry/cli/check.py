@@ -40,12 +40,13 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     config, notes = read_file(file)
     note_exposed(config, notes)
     local = [config.member(name).name for name in members] or None
+    columns = {}
     if not no_files:
-        check_files(config, notes, local)
+        columns = check_files(config, notes, local)
         _check_certificates(config, notes, local)
     notes.raise_if_any()
     if config.access.rules:
-        read_rules(config.access.rules, config)
+        read_rules(config.access.rules, config, columns)
     return config
 
 

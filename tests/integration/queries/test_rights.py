@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from skerry.config import load
+from skerry.member.requests import PrepareStatement
+from skerry.model.caller import Caller
 from skerry.model.errors import SiteError, SkerryError, SqlError, UserError
 from skerry.spark.engine import Engine
 from skerry.testing.asking import ask
@@ -27,8 +29,11 @@ roles:
   north: [{on: orders, select: true, where: "region = 'north'"}, {on: customers, select: [id, name]}]
   own: [{on: orders, select: true, where: "owner = session_user()"}]
   part: [{on: oslo.orders, select: true}]
+  mixed:
+    - {on: orders, select: true}
+    - {on: oslo.orders, select: true, masks: {note: "'x'", total: "1"}}
   steward: [{on: "*", select: true}]
-users: {ann: [analyst], nora: [north], "o'hara": [own], pat: [part], sue: [steward]}
+users: {ann: [analyst], nora: [north], "o'hara": [own], pat: [part], max: [mixed], sue: [steward]}
 """
 # The rows of the south are hidden from ann. One of them divides by zero, one is no number, one joins with nobody.
 NORTH = [(1, 10, 5, "1", "north", "ann"), (2, 20, 7, "2", "north", "o'hara"), (3, 10, 9, "3", "north", "ann")]
@@ -157,6 +162,33 @@ def test_what_is_hidden_is_unknown(ruled: LocalCluster, user: str, sql: str, err
     said = caught.value.message + caught.value.suggestion
     assert "did you mean" not in said
     assert "bergen" not in said
+
+
+def test_a_mask_of_one_part_alone(ruled: LocalCluster) -> None:
+    """A constant is never NULL; the parts of a table have one schema all the same."""
+    for at in ("tromso", "oslo"):
+        for planning in ({}, {"rules": "none"}):
+            found = rows(ruled, "max", "SELECT id, note, total FROM orders WHERE id <> 4", at, **planning)
+            assert found == [(1, "x", 1), (2, "x", 1), (3, "3", 9), (5, "x", 1), (6, "6", -3)]
+    assert rows(ruled, "max", "SELECT note, sum(total) AS t FROM orders GROUP BY note") == [
+        ("3", 9),
+        ("6", -3),
+        ("x", 4),
+    ]
+
+
+def test_a_door_that_asks_without_sql_gets_no_more(ruled: LocalCluster) -> None:
+    service, caller = ruled.members["lite"].service, Caller("ann", "test", "here", "s")
+    assert [line.table for line in ruled.call(service.tables(caller))] == ["customers", "orders"]
+    assert [each.name for each in ruled.call(service.describe(caller, ("orders",)))] == ["id", "customer", "total"]
+    (parameter,) = ruled.call(service.prepare(caller, PrepareStatement("SELECT 1 FROM orders WHERE total = ?")))
+    assert parameter.type == "int"
+    with pytest.raises(SqlError, match="unknown column region"):
+        ruled.call(service.prepare(caller, PrepareStatement("SELECT 1 FROM orders WHERE region = ?")))
+    nobody = Caller("nobody", "test", "here", "t")
+    assert ruled.call(service.tables(nobody)) == ()
+    with pytest.raises(SqlError, match="unknown table orders"):
+        ruled.call(service.describe(nobody, ("orders",)))
 
 
 def test_one_part_by_its_name(ruled: LocalCluster) -> None:

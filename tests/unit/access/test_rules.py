@@ -121,6 +121,7 @@ def test_without_a_rules_file_everybody_may_do_everything() -> None:
         ("{on: customers, select: [id], masks: {name: \"''\"}}", "4:45", "select does not show this column"),
         ("{on: customers, select: true, masks: {nam: \"''\"}}", "4:45", "no column nam"),
         ('{on: customers, select: true, where: "regio = 1"}', "4:44", "no column regio; did you mean region? (line 1"),
+        ("{on: customers, select: true, masks: {id: \"'***'\"}}", "4:49", "cannot be cast to int, the type of id"),
         ('{on: orders, select: true, where: "id IN (SELECT 1)"}', "4:41", "no select in it"),
         ('{on: orders, select: true, where: "sum(id) > 1"}', "4:41", "sum is no function of one row"),
         ('{on: orders, select: true, where: "row_number() OVER (ORDER BY id) = 1"}', "4:41", "one row of its table"),
