@@ -77,6 +77,10 @@ def connect(
     resume_s: float = 0.0,
     retry: str = "never",
     tls: Mapping[str, str] | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
+    insecure: bool = False,
 ) -> Connection:
     """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s).
 
@@ -85,8 +89,21 @@ def connect(
     that only reads at another member if this one dies before the first page.
     With TLS: `skerry+tls://host:port?authority=ca.pem`, or `tls={"authority": …}`; `certificate` and `key` too,
     where members ask clients for one.
+    `user` and `password`, or `token`, say who asks; so do `skerry://user:password@host` and the variables SKERRY_USER,
+    SKERRY_PASSWORD and SKERRY_TOKEN. Without TLS they go to this host only, unless `insecure`.
     """
     # Imported late: members and Spark tasks import this package too, and need no client.
     from skerry.client.dbapi import connect as connect_client
 
-    return connect_client(url, timeout_s=timeout_s, fault_policy=fault_policy, resume_s=resume_s, retry=retry, tls=tls)
+    return connect_client(
+        url,
+        timeout_s=timeout_s,
+        fault_policy=fault_policy,
+        resume_s=resume_s,
+        retry=retry,
+        tls=tls,
+        user=user,
+        password=password,
+        token=token,
+        insecure=insecure,
+    )

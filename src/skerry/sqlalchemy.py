@@ -31,6 +31,7 @@ CONNECT_OPTIONS: dict[str, Callable[[str], Any]] = {
     "fault_policy": str,
     "resume_s": float,
     "retry": str,
+    "insecure": lambda text: text.lower() in ("true", "1", "yes"),
 }
 TLS_FILES = ("authority", "certificate", "key")
 
@@ -93,6 +94,12 @@ class SkerryCompiler(SQLCompiler):
         if select._offset_clause is not None:
             text += "\n OFFSET " + self.process(select._offset_clause.render_literal_execute(), **kw)
         return text
+
+    def render_literal_value(self, value: Any, type_: Any, *arguments: Any) -> str:
+        """SQLAlchemy doubles quotes, but a backslash escapes in Spark's strings: it could hide the closing quote."""
+        if isinstance(value, bytes | bytearray | memoryview):
+            return f"X'{bytes(value).hex()}'"
+        return str(super().render_literal_value(value, type_, *arguments)).replace("\\", "\\\\")
 
     def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **kw: Any) -> str:
         return f"{self.process(binary.left, **kw)} RLIKE {self.process(binary.right, **kw)}"
@@ -196,6 +203,11 @@ class SkerryDialect(DefaultDialect):
         files = {name: given[name] for name in TLS_FILES if name in given}
         if files:
             options["tls"] = files
+        # Beside the URL: it may be shown, they may not.
+        if url.username:
+            options["user"] = url.username
+        if url.password:
+            options["password"] = str(url.password)
         place = host if url.port is None else f"{host}:{url.port}"
         return [f"{scheme}://{place}/{url.database or ''}"], options
 

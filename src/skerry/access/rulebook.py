@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from skerry.access.files import read_file
 from skerry.access.rules import KnownColumns, Rules, parse_rules
 from skerry.model import trace
 from skerry.model.config import Config
@@ -47,11 +48,8 @@ class Rulebook:
 
 def read_rules(path: str, config: Config, columns: KnownColumns | None = None) -> Rules:
     """ConfigError has every mistake, one a line. `columns`: what files tell of them, by member and table."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(RULES_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {(error.strerror or str(error)).lower()}") from None
+    data, _ = read_file(path, is_secret=False)
+    assert data is not None
     if len(data) > RULES_BYTES:
         raise ConfigError(f"{path}: larger than {RULES_BYTES} bytes")
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from skerry.cli.login import Login, login_options
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 from skerry.client.pep249 import ProgrammingError
@@ -11,10 +12,11 @@ from skerry.client.pep249 import ProgrammingError
 
 @click.command("cancel")
 @target_argument("[URL] QUERY_ID")
-def cancel(words: Words) -> None:
+@login_options
+def cancel(words: Words, login: Login) -> None:
     """End the query QUERY_ID (as `skerry ps` shows it) at every site."""
     url, query_id = read_url_and("QUERY_ID", words)
-    runner = Runner(url, "table", None)
+    runner = Runner(url, "table", None, login=login)
     with told(runner):
         connection = runner.connection()
         state = connection.status(query_id).state

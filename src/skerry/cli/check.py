@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from skerry.access.access import access_files
 from skerry.access.rulebook import read_rules
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
@@ -44,6 +45,7 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     if not no_files:
         columns = check_files(config, notes, local)
         _check_certificates(config, notes, local)
+        _check_access(config, notes)
     notes.raise_if_any()
     if config.access.rules:
         read_rules(config.access.rules, config, columns)
@@ -57,6 +59,16 @@ def _check_certificates(config: Config, notes: Notes, members: list[str] | None)
                 Tls(member.tls)
             except ConfigError as error:
                 notes.note(f"members.{member.name}.tls", error.message.removeprefix("tls: "))
+
+
+def _check_access(config: Config, notes: Notes) -> None:
+    """Every line of the files that is wrong, at the place that names the file."""
+    for key, file in access_files(config.access).items():
+        try:
+            file.get()
+        except ConfigError as error:
+            for line in error.message.split("\n"):
+                notes.note(f"access.{key}", line)
 
 
 def summary(file: str, config: Config) -> str:

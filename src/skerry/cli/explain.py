@@ -8,12 +8,14 @@ from pathlib import Path
 import click
 
 from skerry.cli.drawing import draw
+from skerry.cli.login import Login, login_options
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 
 
 @click.command("explain")
 @target_argument("[URL] SQL")
+@login_options
 @click.option("--analyze", is_flag=True, help="Run the query, throw its rows away, and tell what each part did.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON (docs/sql.md).")
 @click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw members, links and plan to a file.")
@@ -31,7 +33,9 @@ from skerry.cli.target import Words, read_url_and, target_argument
     show_default=True,
     help="Operators run where the links cost least, or where the rows that they need meet first.",
 )
-def explain(words: Words, analyze: bool, as_json: bool, svg: Path | None, rules: str, strategy: str) -> None:
+def explain(
+    words: Words, login: Login, analyze: bool, as_json: bool, svg: Path | None, rules: str, strategy: str
+) -> None:
     """Show the plan of a query at the member at URL: which site does what, why, and what goes over which link.
 
     Without URL, SKERRY_URL is asked.
@@ -43,7 +47,7 @@ def explain(words: Words, analyze: bool, as_json: bool, svg: Path | None, rules:
     statement = "EXPLAIN " + ("ANALYZE " if analyze else "") + ("FORMAT JSON " if as_json or svg else "") + sql
     asked = {"rules": (rules, "all"), "strategy": (strategy, "cost")}
     planning = {name: given for name, (given, usual) in asked.items() if given != usual}
-    runner = Runner(url, "table", None)
+    runner = Runner(url, "table", None, login=login)
     with told(runner), runner.connection().cursor() as cursor:
         lines = [line for (line,) in cursor.execute(statement, planning=planning).fetchall()]
         if svg is not None:

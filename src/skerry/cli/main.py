@@ -24,11 +24,12 @@ COMMANDS = {
     "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",
     "submit": "Start a query that runs on by itself; prints its id.",
     "up": "Start the members of a configuration file.",
+    "user": "Add, list and remove users who log in with a password.",
 }
 
 
 # These run members, or read their configuration; the others only talk to one (docs/client.md).
-NEEDING_MEMBER = ("check", "demo", "up")
+NEEDING_MEMBER = ("check", "demo", "up", "user")
 MEMBER_PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
 
 BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE

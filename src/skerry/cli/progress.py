@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
+from skerry.cli.login import Login
 from skerry.cli.render import progress_line
 from skerry.client.dbapi import Connection, Cursor, QueryStatus, connect
 from skerry.client.pep249 import Error
@@ -21,8 +22,9 @@ POLL_S = 0.3
 class LiveLine:
     """Shows how a query does, asked over a second connection so that pages never stand in its way."""
 
-    def __init__(self, url: str, console: Console) -> None:
+    def __init__(self, url: str, console: Console, login: Login | None = None) -> None:
         self._url = url
+        self._login = login or Login()
         self._console = console
         self._connection: Connection | None = None
 
@@ -53,7 +55,7 @@ class LiveLine:
     def _status(self, cursor: Cursor) -> QueryStatus | None:
         try:
             if self._connection is None or not self._connection.usable:
-                self._connection = connect(self._url)
+                self._connection = connect(self._url, **self._login)
             return self._connection.status(cursor.query_id)
         except Error:
             return None  # the query itself will say what is wrong

@@ -14,6 +14,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.lexers import PygmentsLexer
 
 from skerry.cli.completion import Names, SqlCompleter
+from skerry.cli.login import Login
 from skerry.cli.runner import Runner, show_error
 from skerry.cli.statements import split
 from skerry.cli.writers import EXPANDED, FORMATS
@@ -77,7 +78,7 @@ class Prompt:
     def __init__(self, runner: Runner) -> None:
         self._runner = runner
         runner.is_prompt = True
-        names = Names(lambda: _tables(runner.url))
+        names = Names(lambda: _tables(runner.url, runner.login))
         names.tables()  # asked for now, to be there at the first Tab
         self._session: PromptSession[str] = PromptSession(
             multiline=True,
@@ -149,10 +150,10 @@ class Prompt:
         return True
 
 
-def _tables(url: str) -> dict[str, list[str]]:
+def _tables(url: str, login: Login) -> dict[str, list[str]]:
     """Every table and part with its columns, over a connection of its own: the prompt's may be busy."""
     found: dict[str, list[str]] = {}
-    with connect(url, timeout_s=5.0) as connection, connection.cursor() as cursor:
+    with connect(url, timeout_s=5.0, **login) as connection, connection.cursor() as cursor:
         for row in cursor.execute("SHOW TABLES").fetchall():
             found.setdefault(str(row[0]), [])
         for table in found:

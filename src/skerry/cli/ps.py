@@ -7,6 +7,7 @@ import sys
 import click
 from rich.filesize import decimal as decimal_size
 
+from skerry.cli.login import Login, login_options
 from skerry.cli.runner import Runner, show_error, told
 from skerry.cli.target import Words, read_url, target_argument
 from skerry.cli.writers import TableWriter
@@ -23,8 +24,9 @@ _RECENT = 10
 
 @click.command("ps")
 @target_argument("[URL]")
+@login_options
 @click.option("--all", "shows_all", is_flag=True, help="All that ended and are remembered, not only the latest.")
-def ps(words: Words, shows_all: bool) -> None:
+def ps(words: Words, login: Login, shows_all: bool) -> None:
     """List the queries of all members that run, and the latest that ended, asked at the member at URL.
 
     `skerry cancel URL ID` ends one. Without URL, SKERRY_URL is asked.
@@ -32,7 +34,7 @@ def ps(words: Words, shows_all: bool) -> None:
     \b
     skerry ps skerry://localhost:7101
     """
-    runner = Runner(read_url(words), "table", None)
+    runner = Runner(read_url(words), "table", None, login=login)
     with told(runner):
         known = _queries(runner.connection())
         ended = [info for info in known if info.state not in _LIVE]

@@ -11,6 +11,7 @@ from typing import Any
 import click
 from rich.console import Console
 
+from skerry.cli.login import Login, complete
 from skerry.cli.paging import Left, Output
 from skerry.cli.plans import plan_text
 from skerry.cli.progress import LiveLine
@@ -27,8 +28,16 @@ INTERRUPTED = 130  # the shell's exit code for Ctrl-C
 class Runner:
     """Runs statements on one connection and shows what they give; connects again when the member came back."""
 
-    def __init__(self, url: str, output_format: str, timeout_s: float | None, fault_policy: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        output_format: str,
+        timeout_s: float | None,
+        fault_policy: str | None = None,
+        login: Login | None = None,
+    ) -> None:
         self.url = url
+        self.login = complete(login or Login(), url)
         self.timing = True
         self.is_prompt = False
         is_terminal = sys.stdout.isatty()
@@ -36,7 +45,7 @@ class Runner:
         self._is_paged = is_terminal and sys.stdin.isatty()
         self._timeout_s = timeout_s
         self._fault_policy = fault_policy
-        self._live = LiveLine(url, Console(stderr=True))
+        self._live = LiveLine(url, Console(stderr=True), self.login)
         self._connection: Connection | None = None
 
     @property
@@ -47,7 +56,7 @@ class Runner:
         before = self._connection
         if before is None or not before.usable:
             self.close()
-            self._connection = connect(self.url, fault_policy=self._fault_policy)
+            self._connection = connect(self.url, fault_policy=self._fault_policy, **self.login)
             if before is not None:
                 self._connection.schema_name = before.schema_name  # that of the last USE
             return self._connection

@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from skerry.cli.login import Login, login_options
 from skerry.cli.runner import Runner, format_option, told
 from skerry.cli.statements import split
 from skerry.cli.target import Words, read_url_and_maybe, target_argument
@@ -14,6 +15,7 @@ from skerry.model.config import FaultPolicy
 
 @click.command("sql")
 @target_argument("[URL] [STATEMENT]")
+@login_options
 @format_option
 @click.option(
     "--timeout",
@@ -28,7 +30,7 @@ from skerry.model.config import FaultPolicy
     help="When sites lose their connection: end the query, wait for them a while, or as long as the query may last."
     "  [default: as the cluster is configured]",
 )
-def sql(words: Words, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
+def sql(words: Words, login: Login, output_format: str, timeout_s: float | None, fault_policy: str | None) -> None:
     """Run SQL at the member at URL, which has the form skerry://host:port or skerry://host:port/schema.
 
     The port may be left out if it is 7100. Without URL, SKERRY_URL is asked.
@@ -47,7 +49,7 @@ def sql(words: Words, output_format: str, timeout_s: float | None, fault_policy:
     skerry sql skerry://localhost:7101 < script.sql
     """
     url, statement = read_url_and_maybe("STATEMENT", words)
-    runner = Runner(url, output_format, timeout_s, fault_policy)
+    runner = Runner(url, output_format, timeout_s, fault_policy, login=login)
     with told(runner):
         runner.connection()
         if statement is None and sys.stdin.isatty() and sys.stdout.isatty():

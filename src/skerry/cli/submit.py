@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import click
 
+from skerry.cli.login import Login, login_options
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 
 
 @click.command("submit")
 @target_argument("[URL] STATEMENT")
+@login_options
 @click.option(
     "--lease",
     "lease_s",
@@ -20,7 +22,7 @@ from skerry.cli.target import Words, read_url_and, target_argument
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="End it after that."
 )
-def submit(words: Words, lease_s: float | None, timeout_s: float | None) -> None:
+def submit(words: Words, login: Login, lease_s: float | None, timeout_s: float | None) -> None:
     """Start STATEMENT at the member at URL, print its id and return; `skerry attach URL ID` shows its rows.
 
     Without URL, SKERRY_URL is asked.
@@ -30,7 +32,7 @@ def submit(words: Words, lease_s: float | None, timeout_s: float | None) -> None
     skerry attach skerry://localhost:7101 $id
     """
     url, statement = read_url_and("STATEMENT", words)
-    runner = Runner(url, "table", None)
+    runner = Runner(url, "table", None, login=login)
     with told(runner):
         cursor = runner.connection().cursor()
         cursor.execute(statement, timeout_s=timeout_s, detach=True, lease_s=lease_s)

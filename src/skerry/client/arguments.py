@@ -9,11 +9,15 @@ from typing import Any
 import msgspec
 
 from skerry.client.pep249 import InterfaceError
+from skerry.model.credentials import Credentials
 from skerry.model.limits import KIB
 from skerry.model.results import Value
 from skerry.wire.values import to_value
 
 Parameters = Sequence[Any] | Mapping[str, Any]
+
+# The variables of the environment that say who asks, where nothing else does.
+USER, PASSWORD, TOKEN = "SKERRY_USER", "SKERRY_PASSWORD", "SKERRY_TOKEN"
 
 # What a message has beside its statement and parameters, and more.
 _REST_BYTES = 4 * KIB
@@ -91,6 +95,27 @@ def texts(value: Any, name: str, example: str) -> dict[str, str]:
     if not isinstance(value, Mapping) or any(not isinstance(each, str) for pair in value.items() for each in pair):
         raise InterfaceError(f"{name} is a mapping of texts, as in {example}, not {value!r}")
     return dict(value)
+
+
+def credentials(
+    of_url: Credentials, user: Any, password: Any, token: Any, environment: Mapping[str, str]
+) -> Credentials:
+    """Who asks: as the arguments say, else the URL, else the environment. One of them says all of it."""
+    given = {"user": user, "password": password, "token": token}
+    for name, value in given.items():
+        if value is not None and not isinstance(value, str):  # and it is not shown
+            raise InterfaceError(f"{name} is text, not {type(value).__name__}")
+    if password or token:
+        shown = Credentials(user or of_url.user or environment.get(USER, ""), password or "", token or "")
+    elif user or of_url.user or of_url.password:
+        # A name alone: its password may stand in the environment, where no list of processes shows it.
+        secret = of_url.password or environment.get(PASSWORD, "")
+        shown = Credentials(user or of_url.user, secret)
+    else:
+        shown = Credentials(environment.get(USER, ""), environment.get(PASSWORD, ""), environment.get(TOKEN, ""))
+    if shown.token and shown.password:
+        raise InterfaceError("a password and a token: one of them says who asks")
+    return Credentials(token=shown.token) if shown.token else shown
 
 
 def planning_options(planning: Any) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,7 +11,7 @@ from types import TracebackType
 import msgspec
 
 from skerry.client import pep249
-from skerry.client.arguments import choice, seconds, statement_text, text, texts
+from skerry.client.arguments import choice, credentials, seconds, statement_text, text, texts
 from skerry.client.dbcursor import Cursor
 from skerry.client.edge import edge
 from skerry.client.links import LOCAL_DIGITS, Links, parse_query_id
@@ -57,15 +58,21 @@ def connect(
     resume_s: float = 0.0,
     retry: str = "never",
     tls: Mapping[str, str] | None = None,
+    user: str | None = None,
+    password: str | None = None,
+    token: str | None = None,
+    insecure: bool = False,
 ) -> Connection:
     """A connection to the member at `skerry://host:port[/schema]`; `timeout_s` bounds the connecting (5 s).
 
     `fault_policy`: what its queries do when sites lose their connection: "fail", "wait" or "buffer"; None: as the
     cluster is configured. `resume_s`: so long a lost connection is dialled again, and cursors go on where they were.
     `retry="reads"`: a statement that only reads runs again at another member if this one dies before the first page.
-    `tls` as in `skerry.connect`.
+    `tls`, `user`, `password`, `token` and `insecure` as in `skerry.connect`.
     """
     target = parse_url(text(url, "a URL"))
+    shown = credentials(target.credentials, user, password, token, os.environ)
+    target = replace(target, credentials=shown, insecure=bool(insecure))
     if tls is not None:
         target = replace(target, tls=tls_files(texts(tls, "tls", '{"authority": "ca.pem"}')))
     if fault_policy is not None:

@@ -7,11 +7,12 @@ import ssl
 from collections.abc import Callable
 
 from skerry.client.url import SCHEME_TLS, Target
-from skerry.model.errors import SiteError, SkerryError
+from skerry.model.credentials import encode_credentials
+from skerry.model.errors import AccessDenied, SiteError, SkerryError, UserError
 from skerry.model.limits import Limits
 from skerry.model.version import __version__
 from skerry.wire.blocking import BlockingConnection
-from skerry.wire.frames import ConnectionLost
+from skerry.wire.frames import ConnectionLost, encode_message, size_of
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Welcome
 from skerry.wire.tls import TlsSocket, check_member, client_context
 
@@ -39,7 +40,9 @@ def dial(
     connection = BlockingConnection(secure or sock, str(target), limits)
     opened(connection)
     try:
-        hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, release=__version__)
+        if secure is None and target.credentials.is_secret and not target.insecure:
+            _refuse_in_the_clear(target, sock.getpeername()[0])
+        hello = _hello(target, limits)
         welcome = connection.login(hello, timeout_s)
         if secure is not None and target.tls is not None and target.tls.authority:
             check_member(secure.certificate, welcome.member, str(target))
@@ -53,6 +56,32 @@ def dial(
     except BaseException:
         connection.close()
         raise
+
+
+def _hello(target: Target, limits: Limits) -> Hello:
+    try:
+        shown = encode_credentials(target.credentials)
+    except UnicodeEncodeError:
+        raise UserError("user, password and token are Unicode text") from None
+    hello = Hello("client", PROTOCOL_VERSIONS, cluster="", member="", epoch=0, credentials=shown, release=__version__)
+    size = size_of(encode_message(hello))
+    if size > limits.frame_bytes_before_login:
+        what = "token" if target.credentials.token else "user or password"
+        raise UserError(
+            f"the {what} is too long: a login of {size} bytes, and members take {limits.frame_bytes_before_login}"
+        )
+    return hello
+
+
+def _refuse_in_the_clear(target: Target, address: str) -> None:
+    """Whoever is on the way could read it, and be that user from then on."""
+    is_here = address.startswith(("127.", "::ffff:127.")) or address == "::1"
+    if not is_here:
+        what = "token" if target.credentials.token else "password"
+        raise AccessDenied(
+            f"the {what} would go to {target} without TLS, for everybody on the way to read",
+            suggestion=f"write {SCHEME_TLS}://{target}, or insecure=True in a network where nobody else listens",
+        )
 
 
 def gone(target: Target, reason: str | Exception) -> SiteError:

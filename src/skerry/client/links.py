@@ -55,7 +55,10 @@ class Links:
         known = {state.name: state.address for state in self._members or self.members()}
         if name not in known:
             raise UserError(f"there is no member {name}; there are {', '.join(known)}")
-        return self._add(self._open(replace(parse_url(known[name]), tls=self.home.target.tls)))
+        home = self.home.target
+        there = parse_url(known[name])
+        there = replace(there, tls=home.tls, credentials=home.credentials, insecure=home.insecure)
+        return self._add(self._open(there))
 
     def move(self, gone: MemberLink) -> MemberLink:
         """Another member to run queries at, now that this one is gone; raises why it is if there is none."""

@@ -6,7 +6,7 @@ Exception
     ├── InterfaceError      the library was used wrongly (a closed cursor, nothing executed)
     └── DatabaseError
         ├── DataError           a value has no Python form
-        ├── OperationalError    SiteError, Overloaded, PeerError, Cancelled
+        ├── OperationalError    SiteError, Overloaded, PeerError, Cancelled, AccessDenied
         ├── IntegrityError
         ├── InternalError       InternalError
         ├── ProgrammingError    UserError, SqlError, ConfigError
@@ -75,6 +75,7 @@ class NotSupportedError(DatabaseError):
 # The first that fits counts: a cancelled query is no mistake in its text.
 _CLASSES: tuple[tuple[type[errors.SkerryError], type[Error]], ...] = (
     (errors.Cancelled, OperationalError),
+    (errors.AccessDenied, OperationalError),
     (errors.UserError, ProgrammingError),
     (errors.SiteError, OperationalError),
     (errors.Overloaded, OperationalError),

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from skerry.config import rules
+from skerry.config.access import read_access
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
-    AccessConfig,
     Config,
     FaultPolicy,
     Leaves,
@@ -115,16 +115,9 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
         log_format=top.text("log_format", rules.log_format, "text"),
-        access=_access(top, os.fspath(base_dir)),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
+        access=read_access(top, os.fspath(base_dir), members),
     )
-
-
-def _access(top: Fields, base_dir: str) -> AccessConfig:
-    item = top.get("access")
-    fields = item.fields(("rules",)) if item is not None else Fields({})
-    rules_file = fields.text("rules", rules.local_path, "")
-    return AccessConfig(os.path.abspath(os.path.join(base_dir, rules_file)) if rules_file else "")
 
 
 def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:

@@ -258,6 +258,18 @@ def size(text: str) -> int:
     return int(match[1]) * UNITS[match[2]]
 
 
+def open_access(text: str) -> str:
+    if text != "open":
+        raise Refused(f"write open, or a mapping with users, tokens or certificates, not {shown(text)}")
+    return text
+
+
+def some_text(text: str) -> str:
+    if not text.strip():
+        raise Refused("is empty")
+    return text
+
+
 def has_glob(text: str) -> bool:
     return any(c in text for c in "*?[")
 

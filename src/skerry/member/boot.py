@@ -71,7 +71,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
     Queries that run may end first (`limits.drain_s`); a second signal is for who does not want to wait for them.
     """
     member_config = config.member(name)
-    refuse_exposed(member_config)
+    refuse_exposed(config, member_config)
     _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 

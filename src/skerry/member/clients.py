@@ -4,37 +4,51 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
+import time
 
+from skerry.access.access import Access
+from skerry.member import clock
 from skerry.member.native import DOOR, Native, Reply, Request
 from skerry.member.service import Service
 from skerry.model import trace
-from skerry.model.caller import Caller
+from skerry.model.caller import Caller, User
+from skerry.model.credentials import decode_credentials
 from skerry.model.errors import InternalError, Overloaded, PeerError, UserError
 from skerry.model.limits import Limits
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
 from skerry.wire.frames import Buffer, ConnectionLost, decode, encode_message, size_of
 from skerry.wire.messages import Goodbye, Hello, Message, Ping, Pong
 from skerry.wire.tcp import Connection
-from skerry.wire.tls import subject_of
+from skerry.wire.tls import user_of
 from skerry.wire.values import failure_of
 
 
 class Clients:
     """All client connections of one member. Each request is a task of its own; answers carry its number."""
 
-    def __init__(self, service: Service, member: str, limits: Limits) -> None:
+    def __init__(self, service: Service, access: Access, member: str, limits: Limits) -> None:
         self._service = service
+        self._access = access
         self._native = Native(service, member)
         self._member = member
         self._limits = limits
         self._connections: set[Connection] = set()
         self._sessions = itertools.count(1)
 
+    async def identify(self, connection: Connection, hello: Hello) -> User:
+        """Who asks on this connection; AccessDenied when it does not show it."""
+        shown = decode_credentials(hello.credentials)
+        return await self._access.identify(shown, connection.peer_name, user_of(connection.certificate))
+
     async def serve(self, connection: Connection, _hello: Hello) -> None:
         """Reading never waits for writing: a request that takes long does not hold up the next."""
         self._connections.add(connection)
         session = f"{DOOR} {next(self._sessions)}"
-        caller = Caller(subject_of(connection.certificate), DOOR, connection.peer_name, session)
+        user = connection.user
+        # Its proof says a time of day; what waits here goes by the loop's clock.
+        left_s = user.expires_at - time.time() if math.isfinite(user.expires_at) else math.inf
+        caller = Caller(user.name, DOOR, connection.peer_name, session, user.roles, clock.now() + left_s)
         requests: set[asyncio.Task[None]] = set()
         heartbeat = asyncio.ensure_future(self._keep_alive(connection))
         is_goodbye = False

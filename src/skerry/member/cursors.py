@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TypeVar
 
 import msgspec
 
 from skerry.model.errors import Cancelled, Overloaded, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
+
+T = TypeVar("T")
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -45,7 +48,8 @@ class Cursors:
         self._limits = limits
         self._open: dict[QueryId, _Open] = {}
         self._used: OrderedDict[QueryId, float] = OrderedDict()  # ended ids, until nobody can mean them any more
-        self._markers: OrderedDict[QueryId, float] = OrderedDict()  # closed before execute
+        # Closed before execute, and by which user: none can keep another from an id.
+        self._markers: OrderedDict[tuple[str, QueryId], float] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -54,10 +58,10 @@ class Cursors:
     def markers(self) -> int:
         return len(self._markers)
 
-    def open(self, query: QueryId, owner: object, now: float, lease: Lease = NO_LEASE) -> None:
-        """Admit an `execute`, or say why not."""
+    def open(self, query: QueryId, owner: object, now: float, lease: Lease = NO_LEASE, user: str = "") -> None:
+        """Admit an `execute` of a user, or say why not."""
         self.expire(now)
-        if self._markers.pop(query, None) is not None:
+        if self._markers.pop((user, query), None) is not None:
             self._keep(self._used, query, now)
             raise Cancelled(f"query {query} was closed before it began")
         if query in self._open or query in self._used:
@@ -90,17 +94,21 @@ class Cursors:
         found = self._open.get(query)
         return found is not None and found.lease.seconds > 0
 
-    def close(self, query: QueryId, now: float) -> bool:
+    def close(self, query: QueryId, now: float, user: str = "") -> bool:
         """True if there was a cursor. If there never was, an `execute` may still be on its way: leave a marker."""
         self.expire(now)
         if self._open.pop(query, None) is not None:
             self._keep(self._used, query, now)
             return True
+        self.mark(query, now, user)
+        return False
+
+    def mark(self, query: QueryId, now: float, user: str) -> None:
+        """The user wants none of that query, should an `execute` of its own still come."""
         if query not in self._used:
-            self._keep(self._markers, query, now)
+            self._keep(self._markers, (user, query), now)
             while len(self._markers) > 10 * self._limits.queries:
                 self._markers.popitem(last=False)
-        return False
 
     def of(self, owner: object) -> list[QueryId]:
         """The cursors of a connection."""
@@ -122,14 +130,18 @@ class Cursors:
         return [query for query, found in unwanted if found.until <= now]
 
     def expire(self, now: float) -> None:
-        for kept in (self._used, self._markers):
-            while kept and next(iter(kept.values())) <= now:
-                kept.popitem(last=False)
+        _expire(self._used, now)
+        _expire(self._markers, now)
 
-    def _keep(self, kept: OrderedDict[QueryId, float], query: QueryId, now: float) -> None:
+    def _keep(self, kept: OrderedDict[T, float], key: T, now: float) -> None:
         """At the end, even if it was kept before: the first to expire stands first."""
-        kept.pop(query, None)
-        kept[query] = now + self._limits.marker_s
+        kept.pop(key, None)
+        kept[key] = now + self._limits.marker_s
+
+
+def _expire(kept: OrderedDict[T, float], now: float) -> None:
+    while kept and next(iter(kept.values())) <= now:
+        kept.popitem(last=False)
 
 
 def used_before(query: QueryId) -> UserError:

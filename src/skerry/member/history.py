@@ -11,7 +11,7 @@ import msgspec
 from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
-from skerry.member.requests import Answer, CountAnswer, Status
+from skerry.member.requests import UNKNOWN, Answer, CountAnswer, Status
 from skerry.member.result import Counted
 from skerry.model.amounts import counted
 from skerry.model.errors import SkerryError, from_code
@@ -24,9 +24,10 @@ _SQL_SHOWN = 500  # characters of a statement in a list of queries
 class ClientCursor:
     """An open cursor; `initiated` is None while the statement is planned, and for one that needs no Spark."""
 
-    def __init__(self, sql: str, client: str, options: Options) -> None:
+    def __init__(self, sql: str, client: str, options: Options, user: str = "") -> None:
         self.sql = sql[:_SQL_SHOWN]
         self.client = client
+        self.user = user
         self.options = options
         self.started_at = clock.now()
         self.initiated: Initiated | None = None
@@ -76,6 +77,7 @@ class _Ended(msgspec.Struct):
     info: QueryInfo
     reason: str
     count: CountAnswer | None
+    user: str
 
 
 class History:
@@ -95,7 +97,7 @@ class History:
             # As it was raised it would keep its frames, and with them all that the query had.
             bare = from_code(error.code, error.message, member=error.member, suggestion=error.suggestion)
             status = msgspec.structs.replace(status, error=bare)
-        self._ended[query] = _Ended(status, self.info(query, cursor, state), reason, cursor.count)
+        self._ended[query] = _Ended(status, self.info(query, cursor, state), reason, cursor.count, cursor.user)
         while len(self._ended) > self._most:
             self._ended.popitem(last=False)
 
@@ -115,9 +117,14 @@ class History:
     def __contains__(self, query: QueryId) -> bool:
         return query in self._ended
 
+    def user_of(self, query: QueryId) -> str | None:
+        """Whose query it was; None for one that is not remembered."""
+        kept = self._ended.get(query)
+        return kept.user if kept is not None else None
+
     def ended(self, query: QueryId) -> Status:
         kept = self._ended.get(query)
-        return kept.status if kept is not None else Status("unknown", 0.0)
+        return kept.status if kept is not None else UNKNOWN
 
     def count(self, query: QueryId) -> CountAnswer | None:
         """What a query was answered with that ended in a count: unlike rows it can be told again."""
@@ -133,8 +140,10 @@ class History:
             return f"query {query} has ended: {counted(kept.count.rows)} changed"
         return kept.reason or f"query {query} has ended: all of its rows were given"
 
-    def infos(self, besides: Container[QueryId]) -> list[QueryInfo]:
-        return [each.info for query, each in self._ended.items() if query not in besides]
+    def infos(self, besides: Container[QueryId], user: str | None = None) -> list[QueryInfo]:
+        """Those of one user, or (None) of all."""
+        ended = ((query, each) for query, each in self._ended.items() if user is None or each.user == user)
+        return [each.info for query, each in ended if query not in besides]
 
     def status(self, cursor: ClientCursor, state: str) -> Status:
         fragments, links = cursor.initiated.core.progress() if cursor.initiated is not None else ((), ())

@@ -90,3 +90,6 @@ class Status(msgspec.Struct, frozen=True):
     plan: str = ""
     memory: tuple[Memory, ...] = ()
     error: SkerryError | None = None
+
+
+UNKNOWN = Status("unknown", 0.0)

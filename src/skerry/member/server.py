@@ -9,6 +9,7 @@ import secrets
 import time
 from random import Random
 
+from skerry.access.access import Access
 from skerry.access.rulebook import Rulebook
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
@@ -38,9 +39,11 @@ from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
+from skerry.model.caller import Caller
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
+from skerry.model.rights import Rights
 from skerry.model.version import __version__
 from skerry.plan.cache import PlanCache
 from skerry.plan.observed import Observed
@@ -190,21 +193,27 @@ class Member:
             self.workers,
             self.peer_tables,
         )
+        rules = self._rights_of if self.config.access.rules else None
+        self.access = Access(self.config.access, self.workers.run, rules)
         self.service = Service(
             self.planner,
             Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
             History(self.name, self.limits.history_queries, self.resources.memory),
+            self.access,
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
-            lambda caller: self.rulebook.rights_of(caller.name),
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
-        self.clients = Clients(self.service, self.name, self.limits)
+        self.clients = Clients(self.service, self.access, self.name, self.limits)
+
+    def _rights_of(self, caller: Caller) -> Rights:
+        return self.rulebook.rights_of(caller.name, caller.roles)
 
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
+        await self.access.load()
         await self._keeping.load()
         handlers = {
             "control": self.peers.serve,
@@ -218,7 +227,9 @@ class Member:
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
             self._task_listener = await self.taskport.listen(address, self.identity)
         address = self.config.addresses()[self.name]
-        self._listener = await Listener.start(address, self.limits, self.identity, handlers, self.tls)
+        self._listener = await Listener.start(
+            address, self.limits, self.identity, handlers, self.tls, self.clients.identify
+        )
         self.rounds.start()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 
 import msgspec
 
+from skerry.access.access import Access
 from skerry.catalog.catalog import TableLine
 from skerry.catalog.seen import seen_by
 from skerry.member import clock
@@ -16,13 +17,23 @@ from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planner, prepare_statement
-from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStatement, RowsAnswer, RunStatement, Status
+from skerry.member.requests import (
+    UNKNOWN,
+    Answer,
+    CountAnswer,
+    GivePage,
+    PrepareStatement,
+    RowsAnswer,
+    RunStatement,
+    Status,
+)
 from skerry.member.result import Counted, Result
 from skerry.member.runs import Runs, asked_as, page_bounds
 from skerry.model import trace
 from skerry.model.amounts import counted
 from skerry.model.caller import Caller
 from skerry.model.errors import (
+    AccessDenied,
     Cancelled,
     ConfigError,
     InternalError,
@@ -37,7 +48,6 @@ from skerry.model.names import unknown_table
 from skerry.model.points import reach
 from skerry.model.progress import MemberState, QueryInfo
 from skerry.model.results import Page, Parameter
-from skerry.model.rights import EVERYTHING, Rights
 from skerry.model.table import Column
 
 EXPECTED = ("any", "rows", "count")
@@ -53,25 +63,22 @@ class Service:
         planner: Planner,
         runs: Runs,
         history: History,
+        access: Access,
         own: Callable[[Coroutine[Any, Any, None], str], None],
         state_of: Callable[[str], str],
         refusal: Callable[[], SiteError | None],
-        rights_of: Callable[[Caller], Rights] = lambda _caller: EVERYTHING,
     ) -> None:
-        """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now.
-
-        `rights_of`: what a caller may read.
-        """
+        """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
         self._name = planner.name
         self._limits = planner.limits
         self._logs_sql = planner.config.log_sql
         self._planner = planner
         self._runs = runs
         self._history = history
+        self._access = access
         self._own = own
         self._state_of = state_of
         self._refusal = refusal
-        self._rights_of = rights_of
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
 
@@ -107,18 +114,19 @@ class Service:
         query = statement.query
         reach("query received")
         self._check_home(query)
+        self._check_expiry(caller)
         if _LOCAL_ID.fullmatch(query.local) is None:
             raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
         if (refusal := self._refusal()) is not None:
             raise refusal
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
-        statement = msgspec.structs.replace(statement, rights=self._rights_of(caller))
+        statement = msgspec.structs.replace(statement, rights=self._access.rights_of(caller))
         options = read_options(statement.options, self._limits)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
-        self._cursors.open(query, caller.session, clock.now(), options.lease)
-        cursor = self._open[query] = ClientCursor(statement.sql, caller.address, options)
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
+        cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
         try:
             if not options.lease.outlives:
@@ -149,12 +157,13 @@ class Service:
         query = request.query
         try:
             self._check_home(query)
-            if query not in self._open:
-                if (count := self._history.count(query)) is not None:
+            self._check_expiry(caller)
+            cursor = self._own_cursor(caller, query)
+            if cursor is None:
+                if self._was_own(caller, query) and (count := self._history.count(query)) is not None:
                     return count
-                raise self._not_open(query)
+                raise self._not_open(caller, query)
             self._cursors.attach(query, caller.session)
-            cursor = self._open[query]
             if cursor.options.lease.outlives:
                 await cursor.begun.wait()  # owner: the query's deadline, and the caller that waits
             if cursor.error is not None:
@@ -169,7 +178,7 @@ class Service:
 
     async def fetch(self, caller: Caller, request: GivePage) -> Page:
         """Pages are given in turn, each again until the caller says that it has arrived."""
-        cursor = self._open.get(request.query)
+        cursor = self._own_cursor(caller, request.query)
         if cursor is not None and cursor.has_no_rows:  # a mistake of the caller's, not the query's end
             count = cursor.count
             did = f"has changed {counted(count.rows)}" if count is not None else "ends in a count of rows"
@@ -177,7 +186,7 @@ class Service:
         try:
             self._check_home(request.query)
             if cursor is None or cursor.initiated is None:
-                raise self._not_open(request.query)
+                raise self._not_open(caller, request.query)
             page = await cursor.initiated.page(request.number, *page_bounds(request.size, self._limits))
             self._given(request.query, is_last=page.is_last)
             return page
@@ -188,20 +197,25 @@ class Service:
 
     def arrived(self, caller: Caller, query: QueryId, upto: int) -> None:
         """The caller has all pages below `upto`."""
-        cursor = self._open.get(query)
+        cursor = self._own_cursor(caller, query)
         if cursor is not None and cursor.initiated is not None:
             cursor.initiated.arrived(upto)
 
     def close(self, caller: Caller, query: QueryId) -> None:
         """The caller wants no more of it. One that comes before its execute leaves a mark, and that is refused."""
         self._check_home(query)
-        self.give_up(query, Cancelled(f"query {query} was closed by its client"))
+        if query in self._open and self._may_end(caller, query):
+            is_own = self._is_own(caller, self._open[query].user)
+            by = "closed by its client" if is_own else f"cancelled by {caller.shown}"
+            self.give_up(query, Cancelled(f"query {query} was {by}"))
+        else:  # another user's looks like one that nobody began
+            self._cursors.mark(query, clock.now(), caller.name)
 
     def cancel(self, caller: Caller, query: QueryId) -> None:
-        """End a query, whoever began it; an error when it is not open here."""
+        """End a query, also another's with the right to; an error when it is not open here."""
         self._check_home(query)
-        if query not in self._open:
-            raise self._not_open(query)
+        if query not in self._open or not self._may_end(caller, query):
+            raise self._not_open(caller, query)
         self.give_up(query, Cancelled(f"query {query} was cancelled by {caller.shown}"))
 
     def give_up(self, query: QueryId, error: SkerryError, *, is_unread: bool = False) -> None:
@@ -224,20 +238,24 @@ class Service:
     # --- what is told ------------------------------------------------------------------------------
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
-        rights = self._rights_of(caller)
+        self._check_expiry(caller)
+        rights = self._access.rights_of(caller)
         return await prepare_statement(self._planner, msgspec.structs.replace(statement, rights=rights))
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
-        if cursor is not None:
+        if cursor is not None and self._may_see(caller, cursor.user):
             return self._history.status(cursor, cursor.state)
         self._check_home(query)
-        return self._history.ended(query)
+        was = self._history.user_of(query)
+        return self._history.ended(query) if was is not None and self._may_see(caller, was) else UNKNOWN
 
     def queries(self, caller: Caller) -> tuple[QueryInfo, ...]:
-        """Those that run here, and the latest that have ended."""
-        running = [self._history.info(query, cursor, cursor.state) for query, cursor in self._open.items()]
-        return (*self._history.infos(besides=self._open), *running)
+        """Those that run here, and the latest that have ended: the caller's own, with the right to all."""
+        user = None if self._access.rights_of(caller).may_see_queries else caller.name
+        seen = [(query, cursor) for query, cursor in self._open.items() if user is None or cursor.user == user]
+        running = [self._history.info(query, cursor, cursor.state) for query, cursor in seen]
+        return (*self._history.infos(self._open, user), *running)
 
     def members(self, caller: Caller) -> tuple[MemberState, ...]:
         """All members of the cluster, as this one sees them."""
@@ -247,12 +265,12 @@ class Service:
     async def tables(self, caller: Caller) -> tuple[TableLine, ...]:
         """Every table of the cluster as it is now."""
         await self._planner.peer_tables.refresh()
-        return seen_by(self._planner.catalog, self._rights_of(caller)).show_tables()
+        return seen_by(self._planner.catalog, self._access.rights_of(caller)).show_tables()
 
     async def describe(self, caller: Caller, table: tuple[str, ...], schema_name: str = "") -> tuple[Column, ...]:
         """The columns of `("orders",)` or `("oslo", "orders")`."""
         await self._planner.peer_tables.refresh()
-        catalog = seen_by(self._planner.catalog, self._rights_of(caller))
+        catalog = seen_by(self._planner.catalog, self._access.rights_of(caller))
         found = catalog.lookup(table, schema_name)
         if found is None:
             raise SqlError(unknown_table(table, catalog.names()))
@@ -320,9 +338,32 @@ class Service:
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")
 
-    def _not_open(self, query: QueryId) -> Cancelled:
+    def _not_open(self, caller: Caller, query: QueryId) -> Cancelled:
         forgotten = f"query {query} is not open here: it ended, was closed, or nobody came for it within its lease"
-        return Cancelled(self._history.why_ended(query) or forgotten)
+        return Cancelled((self._was_own(caller, query) and self._history.why_ended(query)) or forgotten)
+
+    # --- whose they are ----------------------------------------------------------------------------
+    def _is_own(self, caller: Caller, user: str | None) -> bool:
+        return not self._access.tells_apart or caller.name == user
+
+    def _own_cursor(self, caller: Caller, query: QueryId) -> ClientCursor | None:
+        """An open cursor whose rows are the caller's. Rows are given to no other user, whatever its rights."""
+        cursor = self._open.get(query)
+        return cursor if cursor is not None and self._is_own(caller, cursor.user) else None
+
+    def _was_own(self, caller: Caller, query: QueryId) -> bool:
+        return self._is_own(caller, self._history.user_of(query))
+
+    def _may_see(self, caller: Caller, user: str) -> bool:
+        return self._is_own(caller, user) or self._access.rights_of(caller).may_see_queries
+
+    def _may_end(self, caller: Caller, query: QueryId) -> bool:
+        return self._is_own(caller, self._open[query].user) or self._access.rights_of(caller).may_end_queries
+
+    def _check_expiry(self, caller: Caller) -> None:
+        """What runs goes on; nothing new begins."""
+        if caller.until <= clock.now():
+            raise AccessDenied(f"the token of {caller.shown} has expired; connect again with a new one")
 
     def _check_home(self, query: QueryId) -> None:
         """Only a query's initiator knows it: say where that is."""

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-import enum
+import math
 
 import msgspec
 
 
-class Rights(enum.Enum):
-    """What a caller may do. There are no users or roles yet: whoever a door lets in may do everything."""
+class User(msgspec.Struct, frozen=True):
+    """Who somebody has proven to be. `name` is "" for whoever an open member lets in without a proof.
 
-    EVERYTHING = "everything"
+    `roles` are those that the proof tells of. `expires_at`: seconds since 1970, as a token says.
+    """
+
+    name: str = ""
+    roles: tuple[str, ...] = ()
+    expires_at: float = math.inf
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """`name`: from its certificate; "" for one that has shown none. `door` and `address`: how it is reached.
+    """`name`: of the user; "" where nothing was shown. `door` and `address`: how it is reached.
 
     `session` is one stay of a caller, and no two of them share it: cursors that nobody may come back for end with it.
+    `until`: when its proof expires, by the clock of the member's loop.
     """
 
     name: str
     door: str
     address: str
     session: str
-    rights: Rights = Rights.EVERYTHING
+    roles: tuple[str, ...] = ()
+    until: float = math.inf
 
     @property
     def shown(self) -> str:

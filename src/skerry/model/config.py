@@ -78,10 +78,38 @@ class TlsFiles(msgspec.Struct, frozen=True):
     client_certificates: bool = False  # a member refuses clients that show none
 
 
-class AccessConfig(msgspec.Struct, frozen=True):
-    """`rules`: path of the rules file, absolute; "" for none."""
+class TokensConfig(msgspec.Struct, frozen=True):
+    """Whose tokens (JWT) name a user. `keys`: path of a public key (PEM) or of a JWKS."""
 
+    keys: str
+    issuer: str
+    audience: str
+    name_claim: str = "sub"
+    roles_claim: str = "roles"
+
+
+class AccessConfig(msgspec.Struct, frozen=True):
+    """How callers prove who they are; with none of these ways everybody is let in. Paths are absolute.
+
+    `users`: path of the users file. `certificates`: a client's certificate names its user. `rules`: path of the rules.
+    `is_written`: whether skerry.yaml says it.
+    """
+
+    users: str = ""
+    tokens: TokensConfig | None = None
+    certificates: bool = False
     rules: str = ""
+    is_written: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return not (self.users or self.tokens or self.certificates)
+
+    @property
+    def ways(self) -> str:
+        """For people."""
+        ways = {"user and password": self.users, "a token": self.tokens, "a client certificate": self.certificates}
+        return " or ".join(way for way, is_taken in ways.items() if is_taken)
 
 
 class MemberConfig(msgspec.Struct, frozen=True):
@@ -146,6 +174,7 @@ class Config(msgspec.Struct, frozen=True):
     """`data_root` is absolute, with symlinks resolved. Members stand in the order of the file.
 
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
+    `access`: how clients of all members say who they are.
     `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
     """
 

@@ -4,7 +4,8 @@ SkerryError
 ├── UserError          the statement, a parameter or the configuration is wrong
 │   ├── SqlError       the SQL text, with the place in it
 │   ├── ConfigError    skerry.yaml, with the place in it
-│   └── Cancelled      someone asked for the end of the query
+│   ├── Cancelled      someone asked for the end of the query
+│   └── AccessDenied   nobody knows who asks: the user, password, token or certificate is wrong
 ├── PeerError          the other side of a connection broke the protocol
 │   └── VersionError   no protocol version in common
 ├── SiteError          a site is down, or its Spark failed; names the site
@@ -53,6 +54,11 @@ class ConfigError(UserError):
 
 class Cancelled(UserError):
     code = 103
+    may_quote = False
+
+
+class AccessDenied(UserError):
+    code = 104
     may_quote = False
 
 

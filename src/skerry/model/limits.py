@@ -46,6 +46,25 @@ UNPAGED_LINES = 200  # of a result on a terminal without a pager
 REPEAT_S = 60.0
 MARKER_LEAST_S = 90.0
 
+# Logins: names and passwords; hashes made at once, and who waits for a turn; failures of one user from one address
+# before it has to wait, how long then, and how long they count; passwords that were right lately
+USER_CHARS = 128
+PASSWORD_BYTES = 1024
+LOGINS_AT_ONCE = 2
+LOGINS_WAITING = 100
+LOGIN_FAILURES = 5
+LOGIN_WAIT_FIRST_S = 1.0
+LOGIN_WAIT_MAX_S = 60.0
+LOGIN_FAILURES_S = 600.0
+LOGIN_FAILURES_KEPT = 10_000
+PASSWORDS_KNOWN = 1000
+PASSWORDS_KNOWN_S = 300.0
+# Tokens: clocks may differ by so much; roles in one; keys in a file
+TOKEN_LEEWAY_S = 60
+TOKEN_ROLES = 64
+TOKEN_KEYS = 100
+ACCESS_FILE_BYTES = 4 * MIB  # of users or keys
+
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 # Rules: bytes of the file, brackets in one expression, expressions whose trees are kept, views that nobody uses now
 RULES_BYTES = 512 * KIB

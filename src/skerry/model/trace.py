@@ -19,6 +19,7 @@ from skerry.model.events.channels import (
 )
 from skerry.model.events.event import Cause, Event, cause_of, fields_of, name_of, query_of
 from skerry.model.events.links import (
+    AccessFileRefused,
     ClientDropped,
     ConnectionAccepted,
     ConnectionBroken,
@@ -26,6 +27,7 @@ from skerry.model.events.links import (
     DataPortsUsedUp,
     DialFailed,
     ListeningBegun,
+    LoginRefused,
     PeerAwaited,
     PeerConnected,
     PeerInterrupted,
@@ -88,6 +90,7 @@ from skerry.model.events.tables import (
 )
 
 __all__ = [
+    "AccessFileRefused",
     "AttemptLost",
     "CancelFailed",
     "Cause",
@@ -116,6 +119,7 @@ __all__ = [
     "KeptUnwritten",
     "LeftBehind",
     "ListeningBegun",
+    "LoginRefused",
     "MemberEnded",
     "MemberReady",
     "MemberStarted",

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from skerry.model import trace
+from skerry.model.caller import User
 from skerry.model.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
@@ -23,22 +24,31 @@ from skerry.wire.tls import MEMBER_KINDS, Tls, check_member
 
 # The connection is closed when its handler returns, and refused with the error it raises.
 Handler = Callable[[Connection, Hello], Awaitable[None]]
+# Who asks, by what the Hello of a client shows; raises what to refuse it with.
+Identify = Callable[[Connection, Hello], Awaitable[User]]
 
 
 class Listener:
     """Accepts connections at one address; `handlers` maps the kind of a Hello to who serves it.
 
     It answers Hello with Welcome, but for "control", whose Welcome holds the session's numbers: Peers.serve answers.
+    A client is welcome once `identify` knows who it is; without it everybody is.
     """
 
     def __init__(
-        self, limits: Limits, identity: Identity, handlers: Mapping[str, Handler], tls: Tls | None = None
+        self,
+        limits: Limits,
+        identity: Identity,
+        handlers: Mapping[str, Handler],
+        tls: Tls | None = None,
+        identify: Identify | None = None,
     ) -> None:
         self.address = ""  # with the real port, once started
         self._limits = limits
         self._identity = identity
         self._handlers = dict(handlers)
         self._tls = tls
+        self._identify = identify
         self._server: asyncio.Server | None = None
         self._unix_path = ""
         self._tasks: dict[asyncio.Task[None], Connection] = {}
@@ -53,9 +63,10 @@ class Listener:
         identity: Identity,
         handlers: Mapping[str, Handler],
         tls: Tls | None = None,
+        identify: Identify | None = None,
     ) -> Listener:
         """Listen at "tcp:host:port" (port 0: any free one) or "unix:path"; ConfigError when that cannot be."""
-        listener = cls(limits, identity, handlers, tls)
+        listener = cls(limits, identity, handlers, tls, identify)
         target = parse_address(address)
         try:
             await listener._listen(target)
@@ -184,6 +195,8 @@ class Listener:
         if self._tls is not None:
             self._check_certificate(self._tls, connection, hello)
         is_client = hello.kind == "client"
+        if is_client and self._identify is not None:
+            connection.user = await self._identify(connection, hello)
         connection.raise_limit(self._limits.frame_bytes_from_client if is_client else self._limits.frame_bytes)
         if hello.kind != "control":
             me = self._identity

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from skerry.model import trace
-from skerry.model.errors import PeerError, SkerryError, TimedOut
+from skerry.model.caller import User
+from skerry.model.errors import AccessDenied, PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
@@ -38,6 +39,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_name = peer_name
         self.version = 0  # chosen at login
         self.certificate: dict[str, Any] | None = None  # of the peer, with TLS
+        self.user = User()  # a client's, chosen at login
         self.bytes_sent = 0
         self.bytes_received = 0
         self._loop = asyncio.get_running_loop()
@@ -146,7 +148,8 @@ class Connection(asyncio.BufferedProtocol):
         """Say why, then close; the peer has a moment to read it."""
         if self.is_closed or self._transport is None:
             return
-        trace.emit(trace.ConnectionRefused(self.peer_name, trace.cause_of(error)))
+        if not isinstance(error, AccessDenied):  # whoever has refused it told of it, or of the first of many
+            trace.emit(trace.ConnectionRefused(self.peer_name, trace.cause_of(error)))
         self.send(Refused(failure_of(error, member)))
         self._closing = self._is_refusing = True
         # Closing with unread bytes resets the connection, and the peer would never see the reason:

@@ -109,6 +109,14 @@ def tls_error(error: OSError, where: str) -> PeerError:
     return PeerError(f"{where}: TLS: {tls_reason(error)}")
 
 
+def user_of(certificate: Mapping[str, Any] | None) -> str:
+    """The user whom a client's certificate names; "" without one, and for a member's."""
+    alternatives = (certificate or {}).get("subjectAltName", ())
+    if any(kind == "URI" and value.lower().startswith("skerry:member:") for kind, value in alternatives):
+        return ""
+    return subject_of(certificate)
+
+
 class TlsSocket:
     """A socket for one thread that reads and one that writes.
 

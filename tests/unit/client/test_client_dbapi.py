@@ -63,6 +63,7 @@ def test_every_error_has_its_class() -> None:
         101: skerry.ProgrammingError,
         102: skerry.ProgrammingError,
         103: skerry.OperationalError,
+        104: skerry.OperationalError,
         200: skerry.OperationalError,
         201: skerry.OperationalError,
         300: skerry.OperationalError,

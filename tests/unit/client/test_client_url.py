@@ -4,6 +4,7 @@ import pytest
 
 from skerry.client.url import Target, parse_url
 from skerry.model.config import TlsFiles
+from skerry.model.credentials import Credentials
 from skerry.model.errors import UserError
 
 
@@ -17,6 +18,9 @@ from skerry.model.errors import UserError
         ("skerry://oslo.example", Target("oslo.example", 7100)),
         ("skerry://[::1]/oslo", Target("::1", 7100, "oslo")),
         ("skerry+tls://oslo.example?authority=a.pem", Target("oslo.example", 7100, "", TlsFiles("a.pem"))),
+        ("skerry://anna@oslo:1", Target("oslo", 1, credentials=Credentials("anna"))),
+        ("skerry://a%40b:p%2F%3A%25@oslo:1/x", Target("oslo", 1, "x", credentials=Credentials("a@b", "p/:%"))),
+        ("anna:%C3%A5@oslo:1", Target("oslo", 1, credentials=Credentials("anna", "å"))),
         ("localhost:7101", Target("localhost", 7101)),
         ("localhost:7101/oslo", Target("localhost", 7101, "oslo")),
         ("[::1]:7101", Target("::1", 7101)),
@@ -45,6 +49,13 @@ def test_files_of_tls_that_make_no_sense_are_told(query: str, says: str) -> None
         parse_url(f"skerry+tls://localhost:7101?{query}")
 
 
+def test_a_password_is_not_shown() -> None:
+    target = parse_url("skerry://anna:secret@oslo:1")
+    assert target.credentials.password == "secret"
+    assert "secret" not in f"{target} {target!r} {target.credentials}"
+    assert "anna" in repr(target)
+
+
 def test_shows_ipv6_in_brackets() -> None:
     assert str(parse_url("skerry://[::1]:7101")) == "[::1]:7101"
 
@@ -57,13 +68,17 @@ def test_shows_ipv6_in_brackets() -> None:
         ("skerry://localhost:99999", "out of range"),
         ("skerry://localhost:x", "Port could not be cast"),
         ("skerry://[::1:7101", "Invalid IPv6"),
-        ("skerry://me:secret@localhost:7101", "no user or password"),
+        ("skerry://me:secret@localhost:7101/a/b", "not one schema"),
+        ("skerry://me:secret@localhost:x", "its port is no number"),
+        ("skerry://me:secret/x@localhost", "its port is no number"),
+        ("skerry://me:12/secret@localhost", "write / as %2F"),
+        ("http://me:sec:ret@secret@localhost", "the scheme is"),
         ("skerry://localhost:7101/a/b", "not one schema"),
         ("skerry://localhost:7101?a=1", "nothing may follow"),
         ("", "names no host"),
         ("nonsense", "neither skerry:// nor a port"),
         ("skerry:/x", "neither skerry:// nor a port"),
-        ("me:secret@localhost", "no user or password"),
+        ("me:secret@localhost", "neither skerry:// nor a port"),
     ],
 )
 def test_says_what_is_wrong(text: str, says: str) -> None:

@@ -10,6 +10,7 @@ from skerry.member.boot import run_member
 from skerry.model.errors import ConfigError
 
 TLS = "tls: {certificate: c.pem, key: k.pem, authority: a.pem}"
+GUARDED = TLS.replace("}", ", client_certificates: true}")
 
 
 def test_beyond_loopback_without_tls_is_refused_before_anything_starts() -> None:
@@ -33,7 +34,7 @@ def test_beyond_loopback_without_tls_is_refused_before_anything_starts() -> None
         ("db.example:1", "", True),
         ("localhost.example:1", "", True),
         ("db.example:1", "insecure: true", False),
-        ("db.example:1", TLS, False),
+        ("db.example:1", GUARDED, False),
     ],
 )
 def test_what_counts_as_beyond_loopback(address: str, more: str, is_refused: bool) -> None:
@@ -41,9 +42,33 @@ def test_what_counts_as_beyond_loopback(address: str, more: str, is_refused: boo
         f"cluster: c\nmembers: {{oslo: {{address: '{address}'}}}}\n{more}",
         f"cluster: c\nmembers: {{oslo: {{address: '{address}'{', ' if more else ''}{more}}}}}",
     ):
-        member = parse(text).member("oslo")
+        config = parse(text)
         if is_refused:
             with pytest.raises(ConfigError, match="beyond loopback"):
-                refuse_exposed(member)
+                refuse_exposed(config, config.member("oslo"))
         else:
-            refuse_exposed(member)
+            refuse_exposed(config, config.member("oslo"))
+
+
+@pytest.mark.parametrize(
+    ("more", "is_refused"),
+    [
+        (TLS, True),
+        (GUARDED, False),
+        (f"{TLS}\naccess: open", False),
+        (f"{TLS}\naccess: {{users: users}}", False),
+        (f"{TLS}\naccess: {{certificates: true}}", False),
+        ("access: open", True),  # but without TLS
+        ("access: open\ninsecure: true", False),
+        ("insecure: true", False),
+    ],
+)
+def test_beyond_loopback_somebody_says_who_may_ask(more: str, is_refused: bool) -> None:
+    for address in ("10.0.0.1:1", "127.0.0.1:1"):
+        config = parse(f"cluster: c\nmembers: {{oslo: {{address: '{address}'}}}}\n{more}")
+        if is_refused and address.startswith("10."):
+            with pytest.raises(ConfigError, match="beyond loopback") as caught:
+                refuse_exposed(config, config.member("oslo"))
+            assert ("access: open" in caught.value.suggestion) == (more == TLS)
+        else:
+            refuse_exposed(config, config.member("oslo"))

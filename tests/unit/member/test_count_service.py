@@ -11,13 +11,16 @@ import pytest
 from skerry.config import parse
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Planned, Planner, Understood
-from skerry.member.requests import Answer, CountAnswer, GivePage, RunStatement
+from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStatement, RunStatement
 from skerry.member.server import Member
 from skerry.model import trace
 from skerry.model.caller import Caller
-from skerry.model.errors import Cancelled, SqlError, StaleSchema, UserError
+from skerry.model.config import AccessConfig
+from skerry.model.errors import AccessDenied, Cancelled, SqlError, StaleSchema, UserError
 from skerry.model.fragment import Count
+from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
+from skerry.model.rights import Rights
 from skerry.wire.messages import Cancel, Failure, FragmentDone, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
 
@@ -33,8 +36,9 @@ SQL = "DELETE FROM orders"
 class World:
     """A member whose every statement is the same change at tromso, or as the test says."""
 
-    def __init__(self, limits: Limits) -> None:
-        self.member = Member(msgspec.structs.replace(CONFIG, limits=limits), "oslo", None, plan=self._plan)
+    def __init__(self, limits: Limits, access: AccessConfig) -> None:
+        config = msgspec.structs.replace(CONFIG, limits=limits, access=access)
+        self.member = Member(config, "oslo", None, plan=self._plan)
         self.service = self.member.service
         self.planned = 0
         self.understand: Callable[[int], Understood] = lambda _planned: Planned(COUNTS, {}, (WARNING,))
@@ -69,9 +73,11 @@ class World:
         return await self.service.attach(BOB, GivePage(QUERY, 0))
 
 
-def with_member(test: Callable[[World], Awaitable[None]], limits: Limits | None = None) -> None:
+def with_member(
+    test: Callable[[World], Awaitable[None]], limits: Limits | None = None, access: AccessConfig | None = None
+) -> None:
     async def run() -> None:
-        world = World(limits or Limits())
+        world = World(limits or Limits(), access or AccessConfig())
         try:
             await test(world)
         finally:
@@ -171,3 +177,101 @@ def test_a_query_that_cannot_be_planned_again_is_told_of(monkeypatch: pytest.Mon
         assert world.service.status(BOB, QUERY).state == "failed"
 
     with_member(test)
+
+
+# --- whose queries they are --------------------------------------------------------------------------
+USERS = AccessConfig(users="users")
+EVE = Caller("eve", "test", "desk 9", "test 3")
+
+
+async def unknown_to(world: World, caller: Caller) -> list[str]:
+    """What is told of the query, and of one that never was."""
+    service, told = world.service, []
+    for query in (QUERY, QueryId("oslo", "f" * 32)):
+        said = [service.status(caller, query).state, str(query in [info.query for info in service.queries(caller)])]
+        service.arrived(caller, query, 10)
+        for ask in (service.attach, service.fetch):
+            with pytest.raises(Cancelled) as caught:
+                await ask(caller, GivePage(query, 0))
+            said.append(caught.value.message)
+        with pytest.raises(Cancelled) as caught:
+            service.cancel(caller, query)
+        service.close(caller, query)
+        told.append(" ".join([*said, caught.value.message]).replace(str(query), "ID"))
+    return told
+
+
+def test_another_user_s_query_is_like_one_that_never_was() -> None:
+    async def test(world: World) -> None:
+        task = await world.begin(resume_s="60")
+        running, never = await unknown_to(world, EVE)
+        assert running == never
+        assert not task.done()
+        assert world.service.status(ANN, QUERY).state == "running"
+        world.count(3)
+        assert await task == CountAnswer(3, (WARNING,))
+        await world.let_go()
+        world.service.close(ANN, QUERY)
+        assert await unknown_to(world, EVE) == [never, never]
+        assert await world.service.attach(ANN, GivePage(QUERY, 0)) == CountAnswer(3, (WARNING,))
+
+    with_member(test, access=USERS)
+
+
+def test_rights_are_to_see_and_to_end_but_never_to_have_the_rows() -> None:
+    async def test(world: World) -> None:
+        service = world.service
+        task = await world.begin()
+        world.member.access.rights_of = lambda caller: Rights(may_see_queries=caller is EVE)  # type: ignore[method-assign]
+        assert service.status(EVE, QUERY).state == "running"
+        assert [info.client for info in service.queries(EVE)] == [ANN.logged]
+        with pytest.raises(Cancelled, match="is not open here"):
+            await service.attach(EVE, GivePage(QUERY, 0))
+        with pytest.raises(Cancelled, match="is not open here"):
+            service.cancel(EVE, QUERY)
+        assert not task.done()
+        world.member.access.rights_of = lambda caller: Rights(may_end_queries=caller is EVE)  # type: ignore[method-assign]
+        assert service.queries(EVE) == ()
+        service.close(EVE, QUERY)
+        with pytest.raises(Cancelled, match="was cancelled by eve"):
+            await task
+
+    with_member(test, access=USERS)
+
+
+def test_a_user_keeps_no_other_from_an_id() -> None:
+    async def test(world: World) -> None:
+        world.service.close(EVE, QUERY)
+        task = await world.begin()
+        world.count(3)
+        assert await task == CountAnswer(3, (WARNING,))
+
+    with_member(test, access=USERS)
+
+
+def test_who_closes_its_own_before_it_began_ends_it() -> None:
+    async def test(world: World) -> None:
+        world.service.close(msgspec.structs.replace(ANN, session="test 9"), QUERY)
+        with pytest.raises(Cancelled, match="was closed before it began"):
+            await (await world.begin())
+
+    with_member(test, access=USERS)
+
+
+def test_who_has_expired_begins_nothing_and_keeps_what_runs() -> None:
+    async def test(world: World) -> None:
+        task = await world.begin(resume_s="60")
+        late = msgspec.structs.replace(ANN, until=asyncio.get_running_loop().time())
+        for asking in (
+            world.service.execute(late, RunStatement(QueryId("oslo", "2"), SQL)),
+            world.service.prepare(late, PrepareStatement(SQL)),
+            world.service.attach(late, GivePage(QUERY, 0)),
+        ):
+            with pytest.raises(AccessDenied, match="the token of ann has expired; connect again with a new one"):
+                await asking
+        assert world.service.status(late, QUERY).state == "running"
+        world.count(3)
+        assert await task == CountAnswer(3, (WARNING,))
+        world.service.close(late, QUERY)
+
+    with_member(test, access=USERS)

@@ -148,3 +148,29 @@ class ClientDropped(Event, frozen=True):
 
     def line(self) -> str:
         return f"{self.address}: dropped: silent for {self.heartbeats} heartbeats"
+
+
+class LoginRefused(Event, frozen=True):
+    """`user`: as it called itself. Attempts that come too soon after others are not told of."""
+
+    layer = "wire"
+    level = logging.WARNING
+
+    user: str
+    address: str
+    reason: str
+
+    def line(self) -> str:
+        return f"login {f'of {self.user} ' if self.user else ''}from {self.address} refused: {self.reason}"
+
+
+class AccessFileRefused(Event, frozen=True):
+    """Nobody can log in with what stands in this file, until it is right again."""
+
+    layer = "wire"
+    level = logging.ERROR
+
+    reason: str
+
+    def line(self) -> str:
+        return self.reason
