@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock clean
+.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock sbom clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -96,7 +96,13 @@ lock: ## write requirements/*.txt anew from pyproject.toml (needs uv)
 	uv pip compile $(LOCK) --all-extras pyproject.toml -o requirements/all.txt
 	uv pip compile $(LOCK) --group build -o requirements/build.txt
 	uv pip compile $(LOCK) --group compat --no-deps -o requirements/compat.txt
+	uv pip compile $(LOCK) --group sbom -o requirements/sbom.txt
 LOCK := --quiet --upgrade --generate-hashes --universal --python-version 3.11 --fork-strategy fewest --no-emit-index-url --no-header
+
+sbom: setup ## build/sbom.json: the locked dependencies with their hashes (CycloneDX)
+	@test -x build/sbom-tool/bin/cyclonedx-py || { $(BIN)/python -m venv build/sbom-tool && build/sbom-tool/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all: -r requirements/sbom.txt; }
+	@build/sbom-tool/bin/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml --output-reproducible -o build/sbom.json requirements/all.txt
+	@echo "build/sbom.json is written"
 
 clean: ## remove everything that can be made again
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse metastore_db derby.log artifacts

@@ -24,13 +24,15 @@ class AccessFile(Generic[T]):
 
     def get(self) -> T:
         """Touches the disk: not for an event loop."""
-        data, version = read_file(self.path, is_secret=self._is_secret, known=self._known and self._known[0])
+        known = self._known  # another thread may read the file at this moment
+        data, version = read_file(self.path, is_secret=self._is_secret, known=known and known[0])
         if data is None:
-            assert self._known is not None
-            return self._known[1]
+            assert known is not None
+            return known[1]
         self._known = None  # should this one be wrong, the one before is no longer true either
-        self._known = version, self._read(data, self.path)
-        return self._known[1]
+        read = self._read(data, self.path)
+        self._known = version, read
+        return read
 
 
 def read_file(path: str, *, is_secret: bool, known: object = None) -> tuple[bytes | None, object]:

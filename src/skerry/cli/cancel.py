@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from skerry.cli.login import Login, login_options
+from skerry.cli.render import message_text
 from skerry.cli.runner import Runner, told
 from skerry.cli.target import Words, read_url_and, target_argument
 from skerry.client.pep249 import ProgrammingError
@@ -24,4 +25,4 @@ def cancel(words: Words, login: Login) -> None:
             raise ProgrammingError(f"no query {query_id} is known there: it ended long ago, or never began")
         connection.cancel(query_id)
         is_live = state in ("planning", "running")
-        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {state}")
+        click.echo(f"{query_id} is cancelled" if is_live else f"{query_id} was not running: {message_text(state)}")

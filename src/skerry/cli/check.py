@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -13,6 +14,7 @@ from skerry.access.rulebook import read_rules
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
+from skerry.config.ownfiles import why_not_ours
 from skerry.config.yaml_nodes import Notes
 from skerry.model.errors import ConfigError
 from skerry.wire.tls import Tls
@@ -46,6 +48,7 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
         columns = check_files(config, notes, local)
         _check_certificates(config, notes, local)
         _check_access(config, notes)
+        _check_kept(config, notes, local)
     notes.raise_if_any()
     if config.access.rules:
         read_rules(config.access.rules, config, columns)
@@ -69,6 +72,16 @@ def _check_access(config: Config, notes: Notes) -> None:
         except ConfigError as error:
             for line in error.message.split("\n"):
                 notes.note(f"access.{key}", line)
+
+
+def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None:
+    """A member that this user runs would leave such a file aside, and say so in its log alone, or not start."""
+    for member in config.members if members is None else members:
+        path = config.kept_path(member)
+        if path and (why := why_not_ours(path)):
+            notes.note("state", f"what {member} keeps in {os.path.basename(path)} would not be believed: {why}")
+        if config.audit is not None and (why := why_not_ours(config.audit.file_of(member))):
+            notes.note("audit.path", f"{member} could not write {config.audit.file_of(member)}: {why}")
 
 
 def summary(file: str, config: Config) -> str:

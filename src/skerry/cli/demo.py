@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -95,7 +96,7 @@ def _cache_folder() -> Path:
 
 def make_data(folder: Path, console: Console) -> None:
     """TPC-H as Parquet, once; a run that was cut off leaves nothing that looks complete."""
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _alone_in(folder):
         _make_data(folder, console)
 
@@ -105,6 +106,10 @@ def _alone_in(folder: Path) -> Iterator[None]:
     """Demos that are started together make the data once."""
     lock = os.open(folder, os.O_RDONLY)
     try:
+        found = os.fstat(lock)
+        if found.st_uid != os.geteuid() or found.st_mode & stat.S_IWOTH:
+            # Whoever else writes there decides what the members run.
+            raise click.ClickException(f"{folder} is not yours alone; name another with --dir")
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
     finally:

@@ -15,6 +15,7 @@ from prompt_toolkit.lexers import PygmentsLexer
 
 from skerry.cli.completion import Names, SqlCompleter
 from skerry.cli.login import Login
+from skerry.cli.render import message_text
 from skerry.cli.runner import Runner, show_error
 from skerry.cli.statements import split
 from skerry.cli.writers import EXPANDED, FORMATS
@@ -93,7 +94,7 @@ class Prompt:
 
     def run(self) -> None:
         connection = self._runner.connection()
-        click.echo(f"Connected to {connection.member}. Type help for help.")
+        click.echo(f"Connected to {message_text(connection.member)}. Type help for help.")
         place = self._runner.place()
         while True:
             try:
@@ -165,9 +166,10 @@ def _tables(url: str, login: Login) -> dict[str, list[str]]:
 def _history() -> History:
     path = history_path()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Statements may hold what is nobody else's business.
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Statements may hold what is nobody else's business, also in a file that was there before.
         path.touch(mode=0o600, exist_ok=True)
+        path.chmod(0o600)
     except OSError:
         return InMemoryHistory()
     return FileHistory(str(path))

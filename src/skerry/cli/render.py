@@ -17,6 +17,13 @@ NULL = "NULL"
 CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))}
 CONTROLS |= {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
 CONTROLS |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+# A message may have several lines, and tabs below which its carets stand.
+_IN_MESSAGES = {code: text for code, text in CONTROLS.items() if chr(code) not in "\n\t"}
+
+
+def message_text(text: str) -> str:
+    """What a member says, for a terminal: it quotes statements and rows, and may be anybody's."""
+    return text.translate(_IN_MESSAGES)
 
 
 def pad(text: str, width: int, right: bool = False) -> str:
@@ -79,7 +86,7 @@ def progress_line(status: QueryStatus | None, seconds: float) -> str:
             running = sorted({each.member for each in status.fragments if each.state == "running"})
             parts += [f"at {', '.join(running)}"] if running else []
         parts += [f"{link.sender}→{link.receiver} {decimal_size(link.size_bytes)}" for link in status.links]
-    return " · ".join(parts)
+    return " · ".join(parts).translate(CONTROLS)
 
 
 def float_text(value: float) -> str:

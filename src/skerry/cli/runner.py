@@ -15,7 +15,7 @@ from skerry.cli.login import Login, complete
 from skerry.cli.paging import Left, Output
 from skerry.cli.plans import plan_text
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import rows_text
+from skerry.cli.render import CONTROLS, message_text, rows_text
 from skerry.cli.statements import first_word
 from skerry.cli.writers import FORMATS, View
 from skerry.client.dbapi import Connection, Cursor, connect
@@ -67,7 +67,7 @@ class Runner:
         if self._connection is None or not self._connection.usable:
             return ""
         member, schema = self._connection.member, self._connection.schema_name
-        return f"{member}/{schema}" if schema else member
+        return (f"{member}/{schema}" if schema else member).translate(CONTROLS)
 
     def run(self, statement: str) -> None:
         """Run one statement to its end and write its rows to standard output."""
@@ -76,7 +76,7 @@ class Runner:
             with watch, self._live.during(cursor, watch.started):
                 cursor.execute(statement, timeout_s=self._timeout_s)
             for _, warning in cursor.messages:
-                click.echo(click.style("warning: ", fg="yellow", bold=True) + str(warning), err=True)
+                click.echo(click.style("warning: ", fg="yellow", bold=True) + message_text(str(warning)), err=True)
             if first_word(statement) == "EXPLAIN" and self.view.is_for_people and cursor.description is not None:
                 self.show_plan([str(line) for (line,) in cursor.fetchall()])
             else:
@@ -176,9 +176,9 @@ def write_binary(cursor: Cursor, output_format: str) -> int:
 
 def show_error(error: Error) -> None:
     """To standard error, without a traceback."""
-    click.echo(click.style("error: ", fg="red", bold=True) + error.message, err=True)
+    click.echo(click.style("error: ", fg="red", bold=True) + message_text(error.message), err=True)
     if error.suggestion:
-        click.echo(f"hint: {error.suggestion}", err=True)
+        click.echo(f"hint: {message_text(error.suggestion)}", err=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from skerry.model.version import __version__
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, encode_message, size_of
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Welcome
-from skerry.wire.tls import TlsSocket, check_member, client_context
+from skerry.wire.tls import TlsSocket, check_member, client_context, is_member
 
 # Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
 KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
@@ -40,8 +40,8 @@ def dial(
     connection = BlockingConnection(secure or sock, str(target), limits)
     opened(connection)
     try:
-        if secure is None and target.credentials.is_secret and not target.insecure:
-            _refuse_in_the_clear(target, sock.getpeername()[0])
+        if target.credentials.is_secret:
+            _refuse_to_tell(target, secure, sock)
         hello = _hello(target, limits)
         welcome = connection.login(hello, timeout_s)
         if secure is not None and target.tls is not None and target.tls.authority:
@@ -73,14 +73,21 @@ def _hello(target: Target, limits: Limits) -> Hello:
     return hello
 
 
-def _refuse_in_the_clear(target: Target, address: str) -> None:
-    """Whoever is on the way could read it, and be that user from then on."""
-    is_here = address.startswith(("127.", "::ffff:127.")) or address == "::1"
-    if not is_here:
-        what = "token" if target.credentials.token else "password"
+def _refuse_to_tell(target: Target, secure: TlsSocket | None, sock: socket.socket) -> None:
+    """Whoever reads a password or a token on its way, or at its end, could be that user from then on."""
+    what = "token" if target.credentials.token else "password"
+    if secure is None:
+        address = "" if target.insecure else str(sock.getpeername()[0])
+        if address and address != "::1" and not address.startswith(("127.", "::ffff:127.")):
+            raise AccessDenied(
+                f"the {what} would go to {target} without TLS, for everybody on the way to read",
+                suggestion=f"write {SCHEME_TLS}://{target}, or insecure=True in a network where nobody else listens",
+            )
+    # The cluster's authority signs clients too. Without one, the certificate has named the host.
+    elif target.tls is not None and target.tls.authority and not is_member(secure.certificate):
         raise AccessDenied(
-            f"the {what} would go to {target} without TLS, for everybody on the way to read",
-            suggestion=f"write {SCHEME_TLS}://{target}, or insecure=True in a network where nobody else listens",
+            f"{target} shows a certificate that is no member's: the {what} was not sent",
+            suggestion="a member's certificate has the name URI:skerry:member:NAME (docs/configuration.md)",
         )
 
 

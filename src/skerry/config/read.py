@@ -14,6 +14,7 @@ from skerry.config.access import read_access
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
+    AuditConfig,
     Config,
     FaultPolicy,
     Leaves,
@@ -32,7 +33,7 @@ from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql", "access"),
+    *("log_format", "log_sql", "access", "audit"),
 )
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
@@ -40,6 +41,9 @@ SPARK = ("master", "remote", "sail", "conf")
 TABLE = ("format", "path", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
+AUDIT = ("path", "statements", "required", "rotate_bytes", "keep")
+AUDIT_ROTATE_LEAST = 4096
+AUDIT_KEEP_MAX = 1000
 CAPACITY = 16
 CAPACITY_MAX = 10_000
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
@@ -117,6 +121,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         log_format=top.text("log_format", rules.log_format, "text"),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),
+        audit=_audit(top, os.fspath(base_dir)),
     )
 
 
@@ -341,6 +346,24 @@ def _ends(item: Item, fields: Fields, members: dict[str, MemberConfig]) -> list[
     return [(sender, receiver), (receiver, sender)] if between is not None else [(sender, receiver)]
 
 
+# --- audit ---------------------------------------------------------------------------------------
+def _audit(top: Fields, base_dir: str) -> AuditConfig | None:
+    item = top.get("audit")
+    if item is None:
+        return None
+    fields = item.fields(AUDIT, required=("path",))
+    path = fields.text("path", rules.local_path, "")
+    required, rotate, keep = fields.get("required"), fields.get("rotate_bytes"), fields.get("keep")
+    usual = AuditConfig("")
+    return AuditConfig(
+        path=os.path.abspath(os.path.join(base_dir, path)),
+        statements=fields.text("statements", rules.audited_statements, usual.statements),
+        is_required=required.flag() if required else usual.is_required,
+        rotate_bytes=_bytes(rotate, AUDIT_ROTATE_LEAST, 2**63 - 1) if rotate else usual.rotate_bytes,
+        keep=keep.whole(1, AUDIT_KEEP_MAX) if keep else usual.keep,
+    )
+
+
 # --- limits --------------------------------------------------------------------------------------
 def _limits(top: Fields) -> Limits:
     item = top.get("limits")
@@ -377,4 +400,6 @@ def _bytes(item: Item, least: int, most: int) -> int:
     value = item.text(rules.size, 1)
     if value > most:
         item.wrong(f"must be at most {most}, not {value}")
+    if value < least:
+        item.wrong(f"must be at least {least}, not {value}")
     return value

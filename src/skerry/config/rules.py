@@ -166,6 +166,12 @@ def log_format(text: str) -> str:
     return text
 
 
+def audited_statements(text: str) -> str:
+    if text not in ("text", "fingerprint"):
+        raise Refused(f"{shown(text)} is no form of a statement; write text or fingerprint")
+    return text
+
+
 def leaves(text: str) -> Leaves:
     try:
         return Leaves(text)

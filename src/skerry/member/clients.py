@@ -59,7 +59,8 @@ class Clients:
                     is_goodbye = True
                     break
                 if isinstance(message, Ping | Pong):
-                    if isinstance(message, Ping):
+                    # One that reads nothing would have its Pongs pile up here.
+                    if isinstance(message, Ping) and connection.unsent_bytes <= self._limits.receive_bytes:
                         connection.send(Pong(0))
                     continue
                 if len(requests) >= self._limits.client_requests:

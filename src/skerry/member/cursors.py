@@ -89,6 +89,10 @@ class Cursors:
         found = self._open.get(query)
         return found is not None and found.owner is not None
 
+    def is_owned_by(self, query: QueryId, owner: object) -> bool:
+        found = self._open.get(query)
+        return found is not None and found.owner == owner
+
     def keeps(self, query: QueryId) -> bool:
         """Whether the cursor outlives its connection, and so its last page: that may have to be sent again."""
         found = self._open.get(query)

@@ -7,6 +7,7 @@ import glob
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 
 _PREFIX = "skerry-member-"
 _LOCK = "lock"
@@ -33,15 +34,22 @@ class Directory:
 
 def remove_abandoned() -> None:
     """Directories whose member was killed: their lock is free. One without a lock is only just being made."""
-    for lock_path in glob.glob(os.path.join(tempfile.gettempdir(), f"{_PREFIX}*", _LOCK)):
-        try:
-            lock = os.open(lock_path, os.O_RDWR)
-        except OSError:
-            continue  # another user's, or gone by now
+    for path in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), f"{_PREFIX}*")):
+        with suppress(OSError):  # gone by now, or its member lives
+            _remove_if_free(path)
+
+
+def _remove_if_free(path: str) -> None:
+    """Only this user's own: anybody may make such a name in a temp directory, and let it lead anywhere."""
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        if os.fstat(directory).st_uid != os.geteuid():
+            return
+        lock = os.open(_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(os.path.dirname(lock_path), ignore_errors=True)
-        except OSError:
-            pass  # its member lives
+            shutil.rmtree(path, ignore_errors=True)
         finally:
             os.close(lock)
+    finally:
+        os.close(directory)

@@ -11,11 +11,12 @@ import msgspec
 from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
-from skerry.member.requests import UNKNOWN, Answer, CountAnswer, Status
+from skerry.member.requests import UNKNOWN, Answer, Asked, CountAnswer, Status
 from skerry.member.result import Counted
 from skerry.model.amounts import counted
 from skerry.model.errors import SkerryError, from_code
 from skerry.model.ids import QueryId
+from skerry.model.limits import REASON_CHARS
 from skerry.model.progress import LinkBytes, Memory, QueryInfo
 
 _SQL_SHOWN = 500  # characters of a statement in a list of queries
@@ -37,6 +38,11 @@ class ClientCursor:
         self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
+        # For the audit: who asked, which parts were read, the attempt that ran last, and rows that it did not make.
+        self.asked: Asked | None = None
+        self.tables: tuple[str, ...] = ()
+        self.ran: Initiated | None = None
+        self.told_rows: int | None = None
         self.is_closed = False
 
     @property
@@ -95,8 +101,9 @@ class History:
         status = self.status(cursor, state)
         if (error := status.error) is not None:
             # As it was raised it would keep its frames, and with them all that the query had.
-            bare = from_code(error.code, error.message, member=error.member, suggestion=error.suggestion)
+            bare = from_code(error.code, error.message[:REASON_CHARS], member=error.member, suggestion=error.suggestion)
             status = msgspec.structs.replace(status, error=bare)
+        reason = reason[:REASON_CHARS]
         self._ended[query] = _Ended(status, self.info(query, cursor, state), reason, cursor.count, cursor.user)
         while len(self._ended) > self._most:
             self._ended.popitem(last=False)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from skerry.config import Config
+from skerry.config.ownfiles import NotOurs, read_own, reason, write_own
 from skerry.member.kept import (
     Kept,
     KeptTable,
@@ -22,6 +22,7 @@ from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.fragment import Plan
 from skerry.model.progress import FragmentProgress
+from skerry.model.table import Column
 from skerry.plan.observed import Observed, Size, VersionOf
 
 # Tables become known one after the other, and queries end all the time: many changes make one file.
@@ -47,8 +48,7 @@ class Keeping:
         self._observed = observed
         self._workers = workers
         self._own = own
-        # Hidden, as tables see files: it may lie among a table's own.
-        self._path = os.path.join(config.state, f"_{self._owner}.kept") if config.state else ""
+        self._path = config.kept_path(member)
         self._names = frozenset(config.member(member).tables)
         self._tables: dict[str, KeptTable] = {}
         self._is_changed = asyncio.Event()
@@ -64,19 +64,24 @@ class Keeping:
             kept = decode(await self._workers.run(_read, self._path, self._limits.kept_bytes), self._owner)
         except FileNotFoundError:
             kept = Kept(self._owner)
-        except (OSError, Unreadable) as error:
+        except (OSError, NotOurs, Unreadable) as error:
             kept = Kept(self._owner)
-            trace.emit(trace.KeptRefused(self._member, _why(error)))
+            trace.emit(trace.KeptRefused(self._member, reason(error)))
         self._tables = {name: table for name, table in kept.tables.items() if name in self._names}
         if kept.planned_over == self._planned_over:
             self._observed.restore((each.name, Size(each.rows, each.size_bytes)) for each in kept.sizes)
         self._own(self._write_changes(), "kept statistics")
 
-    def table(self, name: str, files_version: int, read_as: str) -> KeptTable | None:
-        """What is known of these files, read in that way."""
+    def table(self, name: str, files_version: int, read_as: str, columns: Sequence[Column]) -> KeptTable | None:
+        """What is known of these files, read in that way; nothing if it cannot be so of these columns."""
         kept = self._tables.get(name)
-        is_same = kept is not None and (kept.files_version, kept.read_as) == (files_version, read_as)
-        return kept if is_same else None
+        if kept is None or (kept.files_version, kept.read_as) != (files_version, read_as):
+            return None
+        if not kept.is_sensible(columns):
+            trace.emit(trace.KeptRefused(self._member, f"those of table {name} cannot be so"))
+            del self._tables[name]
+            return None
+        return kept
 
     def keep_table(self, name: str, table: KeptTable) -> None:
         if self._path and self._tables.get(name) != table:
@@ -125,7 +130,7 @@ class Keeping:
                 self._is_failing = False
             except (OSError, ValueError) as error:
                 if not self._is_failing:  # once, until it works again
-                    trace.emit(trace.KeptUnwritten(self._member, _why(error)))
+                    trace.emit(trace.KeptUnwritten(self._member, reason(error)))
                 self._is_failing = True
 
     def _replace(self, tables: dict[str, KeptTable], seen: list[tuple[str, Size]]) -> None:
@@ -133,29 +138,13 @@ class Keeping:
         _write(self._path, encode(kept, self._limits.kept_bytes))
 
 
-def _why(error: Exception) -> str:
-    return (error.strerror or type(error).__name__).lower() if isinstance(error, OSError) else str(error)
-
-
 def _read(path: str, bytes_max: int) -> bytes:
-    with open(path, "rb") as file:
-        data = file.read(bytes_max + 1)
-    if len(data) > bytes_max:
+    content = read_own(path, bytes_max)
+    if len(content) > bytes_max:
         raise Unreadable(f"it is larger than {bytes_max} bytes (limits.kept_bytes)")
-    return data
+    return content
 
 
-def _write(path: str, data: bytes) -> None:
-    """All of it or nothing: whoever reads finds the file as it was or as it is now. Values are nobody else's."""
-    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-    new = f"{path}.new"
-    try:
-        with open(os.open(new, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(new, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(new)
-        raise
+def _write(path: str, content: bytes) -> None:
+    """Values are nobody else's."""
+    write_own(path, content)

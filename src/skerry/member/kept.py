@@ -5,14 +5,15 @@ All of it is kept with the versions that it holds of, as in memory: of other fil
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import xxhash
 
+from skerry.catalog.believed import are_sensible
 from skerry.catalog.statistics import ANALYZED, SCANNED
 from skerry.model.config import Config, Leaves, SparkConfig, TableConfig
-from skerry.model.table import PartStats, TablePart
+from skerry.model.table import Column, PartStats, TablePart
 from skerry.plan.observed import Size
 from skerry.spark.engine import TableFiles
 
@@ -34,6 +35,12 @@ class KeptTable(msgspec.Struct, frozen=True, array_like=True):
     read_as: str
     rows: int | None
     stats: PartStats | None = None
+
+    def is_sensible(self, columns: Sequence[Column]) -> bool:
+        """A file is not believed more than a stranger: wrong bounds would be wrong answers."""
+        if self.rows is not None and self.rows < 0:
+            return False
+        return self.stats is None or are_sensible(self.stats, columns, self.rows)
 
 
 class KeptSize(msgspec.Struct, frozen=True, array_like=True):
@@ -117,6 +124,8 @@ def decode(data: bytes, owner: str) -> Kept:
         raise Unreadable("it is of another version") from None
     if kept.owner != owner:
         raise Unreadable("it is another member's")
+    if any(size.rows < 0 or size.size_bytes < 0 for size in kept.sizes):
+        raise Unreadable("it has sizes below 0")
     return kept
 
 

@@ -27,7 +27,8 @@ from skerry.model.trace import (
 )
 
 # What a terminal would obey, or a reader of lines take for an end: names and values of a query come to the log.
-_C1 = (*range(0x7F, 0xA0), 0x2028, 0x2029)
+# The last ones change the direction of what follows, so that a line reads as another.
+_C1 = (*range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _IN_TEXT = {code: f"\\x{code:02x}" for code in range(32) if chr(code) not in "\t"}
 _IN_TEXT |= {ord("\n"): "\\n", ord("\r"): "\\r", **{code: f"\\u{code:04x}" for code in _C1}}
 _IN_JSON = {code: f"\\u{code:04x}" for code in _C1}  # json writes those below 32 so

@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
+from skerry.catalog.believed import believed
 from skerry.catalog.catalog import Catalog
 from skerry.config import Config
 from skerry.member import clock
@@ -91,7 +92,8 @@ class PeerTables:
         if answer is not None and member == sender and not answer.done():
             answer.set_result(message)
         if not message.asked:
-            self._catalog.learn(sender, message.parts, message.broken)
+            # Bounds that cannot be would fail every plan with this table, or leave out rows.
+            self._catalog.learn(sender, map(believed, message.parts), message.broken)
 
     def lost(self, peer: str, error: SiteError) -> None:
         reason = error.message.removeprefix(f"site {peer} is down: ")

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import msgspec
 
+from skerry.model.caller import Caller
 from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
@@ -36,6 +37,16 @@ class RunStatement(msgspec.Struct, frozen=True):
     options: Mapping[str, str] = {}
     size: PageSize = PageSize()
     rights: Rights = EVERYTHING
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A statement on its way to its line in the audit. `time`: as that has it; `started_at`: of the loop's clock."""
+
+    caller: Caller
+    query: QueryId
+    sql: str
+    time: str
+    started_at: float
 
 
 class PrepareStatement(msgspec.Struct, frozen=True):

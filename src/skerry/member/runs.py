@@ -18,9 +18,10 @@ from skerry.model import trace
 from skerry.model.errors import Cancelled, StaleSchema
 from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
-from skerry.model.limits import Limits
+from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
 from skerry.plan.explain import explain
+from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.wire.messages import Message
 
 _REPLANS = 3  # columns that change faster than this are somebody's loop
@@ -52,13 +53,14 @@ class Runs:
         """Raises Cancelled when the cursor was closed meanwhile."""
         for attempt in range(_REPLANS):
             planned = await self._plan(self._planner, statement)
+            cursor.tables = tables_of(planned)
             check_expected(planned, statement.expected)
             if cursor.is_closed:
                 raise Cancelled(f"query {statement.query} was closed")
             if not isinstance(planned, Planned | Tried):
                 if not isinstance(planned, Explained):
                     await self._planner.peer_tables.refresh()
-                return answer_statement(self._planner.seen_by(statement.rights), planned)
+                return self._told(statement, cursor, planned)
             try:
                 if isinstance(planned, Tried):
                     return await self._try(statement, cursor, planned, attempt)
@@ -100,7 +102,13 @@ class Runs:
         explained = Explained(tried.planned.plan, tried.is_json, ran=ran_as(initiated, seconds))
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
-        return answer_statement(self._planner, explained)
+        return self._told(statement, cursor, explained)
+
+    def _told(self, statement: RunStatement, cursor: ClientCursor, understood: Explained | Command) -> Answer:
+        """Rows that no query makes."""
+        answer = answer_statement(self._planner.seen_by(statement.rights), understood)
+        cursor.told_rows = answer.page.rows
+        return answer
 
     async def _throw_away(self, initiated: Initiated) -> None:
         limits, number, is_last = self._planner.limits, 0, False
@@ -135,7 +143,8 @@ class Runs:
             statement.rights.user,
             statement.rights.roles,
         )
-        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))
+        cursor.ran = initiated
+        cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]
         plan, seconds = planned.plan, clock.now() - cursor.started_at
         trace.emit(trace.QueryPlanned(query, plan.plan_id, len(plan.fragments), seconds))
         self._initiate(initiated)
@@ -147,6 +156,19 @@ def _may_run_again(planned: Planned | Tried) -> bool:
     """Only reads may run again: a change may be half done at a site."""
     plan = planned.planned.plan if isinstance(planned, Tried) else planned.plan
     return isinstance(plan.ends_in, Rows)
+
+
+def tables_of(understood: Understood) -> tuple[str, ...]:
+    """The parts that the statement is about, as `member.table`: all whose rows or statistics decide its answer."""
+    match understood:
+        case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
+            return tuple(sorted({*plan.schema_info, *(f"{each.member}.{each.table}" for each in plan.left_out)}))
+        case DescribeTable(ref) | ShowColumns(ref) | AnalyzeTable(ref):
+            return (f"{ref.member}.{ref.name}" if ref.member is not None else ref.name,)
+        case ShowSchemas() | ShowTables() | UseSchema():
+            return ()
+        case never:
+            assert_never(never)
 
 
 def page_bounds(size: PageSize, limits: Limits) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
+from skerry.member.auditing import Auditing
 from skerry.member.background import Background
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
@@ -184,6 +185,7 @@ class Member:
 
     def _prepare_service(self, plan: PlanStatement) -> None:
         """What clients ask for, and the door that they come through."""
+        self._audit = Auditing(self.config, self.name)
         self.planner = Planner(
             self.name,
             self.config,
@@ -203,6 +205,7 @@ class Member:
             self.own,
             self._state_of,
             lambda: self._drain.refusal(),
+            self._audit,
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.access, self.name, self.limits)
@@ -214,6 +217,7 @@ class Member:
     async def start(self) -> None:
         """Listen, then learn the own tables. Raises when the address is taken."""
         await self.access.load()
+        self._audit.start()
         await self._keeping.load()
         handlers = {
             "control": self.peers.serve,
@@ -261,6 +265,8 @@ class Member:
                 await closing.stop()
         if self.data_ports is not None:
             await self.data_ports.stop()
+        self.service.stop()
+        await self.workers.run(self._audit.close, self.limits.stop_s)
         await self._keeping.close()
         await self.rounds.stop()
         await self._background.stop()
@@ -278,6 +284,8 @@ class Member:
         """Why the member cannot take part in a query."""
         if (stopping := self._drain.refusal_of_part(message.query)) is not None:
             return stopping
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            return unaudited
         is_able = self.engine is not None or not message.fragments
         return None if is_able else SiteError(f"site {self.name} has no Spark", member=self.name)
 
@@ -347,6 +355,7 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
+                self._audit.took_part(message)
                 self.taking_part.execute(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)

@@ -12,6 +12,7 @@ from skerry.access.access import Access
 from skerry.catalog.catalog import TableLine
 from skerry.catalog.seen import seen_by
 from skerry.member import clock
+from skerry.member.auditing import Auditing
 from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
@@ -20,6 +21,7 @@ from skerry.member.planning import Planner, prepare_statement
 from skerry.member.requests import (
     UNKNOWN,
     Answer,
+    Asked,
     CountAnswer,
     GivePage,
     PrepareStatement,
@@ -39,8 +41,10 @@ from skerry.model.errors import (
     InternalError,
     PeerError,
     SiteError,
+    SiteStopping,
     SkerryError,
     SqlError,
+    Unaudited,
     UserError,
 )
 from skerry.model.ids import QueryId
@@ -52,6 +56,7 @@ from skerry.model.table import Column
 
 EXPECTED = ("any", "rows", "count")
 
+_INITIATOR_CHARS = 100
 _LOCAL_ID = re.compile(r"[0-9A-Za-z_-]{1,64}")
 
 
@@ -67,6 +72,7 @@ class Service:
         own: Callable[[Coroutine[Any, Any, None], str], None],
         state_of: Callable[[str], str],
         refusal: Callable[[], SiteError | None],
+        audit: Auditing,
     ) -> None:
         """`own` runs what no caller waits for; `state_of` a member; `refusal`: why no query may begin now."""
         self._name = planner.name
@@ -79,6 +85,7 @@ class Service:
         self._own = own
         self._state_of = state_of
         self._refusal = refusal
+        self._audit = audit
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
 
@@ -108,32 +115,33 @@ class Service:
             late = Cancelled(f"nobody came for the result of query {query} within its lease ({lease_s:g} s)")
             self.give_up(query, late, is_unread=True)
 
+    def stop(self) -> None:
+        """The member ends: so does what is still open."""
+        for query in list(self._open):
+            self.give_up(query, SiteStopping(f"site {self._name} is stopping", member=self._name))
+        self._audit.give_up()
+
     # --- rows --------------------------------------------------------------------------------------
     async def execute(self, caller: Caller, statement: RunStatement) -> Answer | None:
         """The first page, or the count; None for a detached statement, whose answer is for whoever attaches."""
         query = statement.query
         reach("query received")
-        self._check_home(query)
-        self._check_expiry(caller)
-        if _LOCAL_ID.fullmatch(query.local) is None:
-            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
-        if (refusal := self._refusal()) is not None:
-            raise refusal
-        if statement.expected not in EXPECTED:
-            raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        asked = self._audit.asked(caller, statement)
+        try:
+            cursor = self._admit(caller, statement)
+        except SkerryError as error:
+            self._audit.refused(asked, error)
+            raise
+        cursor.asked = asked
         statement = msgspec.structs.replace(statement, rights=self._access.rights_of(caller))
-        options = read_options(statement.options, self._limits)
-        if query in self._history:  # also of those whose ids the cursors have forgotten
-            raise used_before(query)
-        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
-        cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
         try:
-            if not options.lease.outlives:
+            await self._begin_audited(query, asked)
+            if not cursor.options.lease.outlives:
                 return await self._begin(statement, cursor)
             # The query goes on without this caller, and so does what makes its first page.
             self._own(self._begin_kept(statement, cursor), f"query {query}")
-            if options.lease.is_detached:
+            if cursor.options.lease.is_detached:
                 return None
             await cursor.begun.wait()  # owner: the query's deadline
             if cursor.error is not None:
@@ -149,6 +157,29 @@ class Service:
             self.give_up(query, wrapped)
             raise wrapped from error
 
+    def _admit(self, caller: Caller, statement: RunStatement) -> ClientCursor:
+        """A cursor for it, or the error why there is none."""
+        query = statement.query
+        self._check_home(query)
+        self._check_expiry(caller)
+        if (refusal := self._refusal()) is not None:
+            raise refusal
+        if statement.expected not in EXPECTED:
+            raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        options = read_options(statement.options, self._limits)
+        if query in self._history:  # also of those whose ids the cursors have forgotten
+            raise used_before(query)
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
+        cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
+        return cursor
+
+    async def _begin_audited(self, query: QueryId, asked: Asked | None) -> None:
+        try:
+            await self._audit.begin(asked)
+        except Unaudited as error:
+            trace.emit(trace.QueryRefused(query, trace.cause_of(error)))
+            raise
+
     async def attach(self, caller: Caller, request: GivePage) -> Answer:
         """The rows of a cursor go to this caller from now on, from the page that it wants next.
 
@@ -161,6 +192,7 @@ class Service:
             cursor = self._own_cursor(caller, query)
             if cursor is None:
                 if self._was_own(caller, query) and (count := self._history.count(query)) is not None:
+                    self._audit.attached(caller, query)
                     return count
                 raise self._not_open(caller, query)
             self._cursors.attach(query, caller.session)
@@ -169,9 +201,11 @@ class Service:
             if cursor.error is not None:
                 raise cursor.error
             answer = await self._again(cursor, request)
+            self._audit.attached(caller, query)
             self._given(query, is_last=answer.is_last)
             return answer
         except SkerryError as error:
+            self._audit.attached(caller, query, error.code)
             if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
                 self.give_up(query, error)
             raise
@@ -205,6 +239,8 @@ class Service:
         """The caller wants no more of it. One that comes before its execute leaves a mark, and that is refused."""
         self._check_home(query)
         if query in self._open and self._may_end(caller, query):
+            if not self._cursors.is_owned_by(query, caller.session):
+                self._audit.stopped(caller, query)
             is_own = self._is_own(caller, self._open[query].user)
             by = "closed by its client" if is_own else f"cancelled by {caller.shown}"
             self.give_up(query, Cancelled(f"query {query} was {by}"))
@@ -216,6 +252,7 @@ class Service:
         self._check_home(query)
         if query not in self._open or not self._may_end(caller, query):
             raise self._not_open(caller, query)
+        self._audit.stopped(caller, query)
         self.give_up(query, Cancelled(f"query {query} was cancelled by {caller.shown}"))
 
     def give_up(self, query: QueryId, error: SkerryError, *, is_unread: bool = False) -> None:
@@ -234,11 +271,13 @@ class Service:
             cursor.initiated.drop_result()
         state = "done" if is_done else "cancelled" if isinstance(error, Cancelled) else "failed"
         self._history.record(query, cursor, state, reason)
+        self._audit.over(cursor, None if is_done else error)
 
     # --- what is told ------------------------------------------------------------------------------
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
         self._check_expiry(caller)
+        self._audit.prepared(caller, statement)
         rights = self._access.rights_of(caller)
         return await prepare_statement(self._planner, msgspec.structs.replace(statement, rights=rights))
 
@@ -279,6 +318,7 @@ class Service:
     def query_ended(self, initiated: Initiated) -> None:
         """The last receipt came: what the links carried is known for good."""
         self._history.complete(asked_as(initiated.query), initiated)
+        self._audit.complete(asked_as(initiated.query), initiated)
 
     # --- cursors -----------------------------------------------------------------------------------
     async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
@@ -337,6 +377,7 @@ class Service:
             # Its query ends with the receipts.
             ended = cursor.initiated is None or cursor.initiated.ended.is_set()
             self._history.record(query, cursor, "done" if ended else "running")
+            self._audit.over(cursor)
 
     def _not_open(self, caller: Caller, query: QueryId) -> Cancelled:
         forgotten = f"query {query} is not open here: it ended, was closed, or nobody came for it within its lease"
@@ -366,8 +407,13 @@ class Service:
             raise AccessDenied(f"the token of {caller.shown} has expired; connect again with a new one")
 
     def _check_home(self, query: QueryId) -> None:
-        """Only a query's initiator knows it: say where that is."""
+        """Only a query's initiator knows it: say where that is. Ids are kept, so none may be long."""
+        if _LOCAL_ID.fullmatch(query.local) is None:
+            raise PeerError("a query id has 1 to 64 letters, digits, hyphens and underscores")
         if query.initiator != self._name:
             known = self._planner.config.members.get(query.initiator)
             where = f" at {known.address}" if known is not None else ", which is no member of this cluster"
-            raise UserError(f"query {query} belongs to member {query.initiator}{where}; this is {self._name}")
+            initiator = query.initiator[:_INITIATOR_CHARS]
+            raise UserError(
+                f"query {QueryId(initiator, query.local)} belongs to member {initiator}{where}; this is {self._name}"
+            )

@@ -188,7 +188,8 @@ class LocalTables:
             footers_rows = await self._workers.run(agreed_rows, table, listing, is_sail)
         columns = await self._workers.run(self._engine.describe, files)
         files = msgspec.structs.replace(files, columns=columns)
-        kept = self._keeping.table(table.name, files.version, read_as(table, files, self._member.spark))
+        way = read_as(table, files, self._member.spark)
+        kept = self._keeping.table(table.name, files.version, way, columns)
         rows: int | None
         if kept is not None and kept.rows is not None:
             rows = kept.rows

@@ -8,7 +8,7 @@ from urllib.parse import quote
 import msgspec
 
 from skerry.model.errors import ConfigError, UserError
-from skerry.model.limits import Limits
+from skerry.model.limits import MIB, Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
@@ -112,6 +112,22 @@ class AccessConfig(msgspec.Struct, frozen=True):
         return " or ".join(way for way, is_taken in ways.items() if is_taken)
 
 
+class AuditConfig(msgspec.Struct, frozen=True):
+    """`path`: the directory of the members' audit files, absolute. `statements`: "text" or "fingerprint".
+
+    `is_required`: no statement runs whose line cannot be written. A file of `rotate_bytes` moves aside; `keep` do.
+    """
+
+    path: str
+    statements: str = "text"
+    is_required: bool = False
+    rotate_bytes: int = 64 * MIB
+    keep: int = 10
+
+    def file_of(self, member: str) -> str:
+        return f"{self.path}/{member}.jsonl"
+
+
 class MemberConfig(msgspec.Struct, frozen=True):
     """`address` is `host:port`; `spark` is None exactly for lite members.
 
@@ -176,6 +192,7 @@ class Config(msgspec.Struct, frozen=True):
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
     `access`: how clients of all members say who they are.
     `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
+    `audit`: None where nobody asks for one.
     """
 
     cluster: str
@@ -188,6 +205,7 @@ class Config(msgspec.Struct, frozen=True):
     log_format: str = "text"
     log_sql: bool = False
     access: AccessConfig = AccessConfig()
+    audit: AuditConfig | None = None
 
     def member(self, name: str) -> MemberConfig:
         """The member of that name, whatever its case; ConfigError for an unknown one."""
@@ -199,6 +217,10 @@ class Config(msgspec.Struct, frozen=True):
     def addresses(self) -> dict[str, str]:
         """Where each member listens, as the wire layer writes addresses."""
         return {name: f"tcp:{member.address}" for name, member in self.members.items()}
+
+    def kept_path(self, member: str) -> str:
+        """The file of what a member keeps; "" for none. Hidden, as tables see files: it may lie among a table's own."""
+        return f"{self.state}/_{self.cluster}.{member}.kept" if self.state else ""
 
     def table_names(self) -> tuple[str, ...]:
         """Logical tables: a name used by several members counts once, whatever its case."""

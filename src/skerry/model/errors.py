@@ -10,6 +10,7 @@ SkerryError
 │   └── VersionError   no protocol version in common
 ├── SiteError          a site is down, or its Spark failed; names the site
 │   ├── StaleSchema    a table's columns changed since the plan was made
+│   ├── Unaudited      a site takes no new query, for it cannot write the audit that it must
 │   └── SiteStopping   a site takes no new query, for it was told to stop
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
 │   └── TimedOut       the query's own deadline
@@ -82,6 +83,10 @@ class StaleSchema(SiteError):
 
 class SiteStopping(SiteError):
     code = 302
+
+
+class Unaudited(SiteError):
+    code = 303
 
 
 class Overloaded(SkerryError):

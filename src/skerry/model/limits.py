@@ -20,7 +20,21 @@ LOGGED_CALLERS = 4096
 LOGGED_CALLERS_ENDED = 256
 ERROR_CHAIN = 10
 
+# The audit: characters of a statement in a line, which is all of any that may run by default; bytes of lines that wait
+# for the disk; how often a full disk is tried; lines for refused connections in so much time
+AUDIT_STATEMENT_CHARS = 1 * MIB
+AUDIT_WAITING_BYTES = 32 * MIB
+AUDIT_RETRY_S = 1.0
+AUDIT_REFUSALS = 100
+AUDIT_REFUSALS_S = 60.0
+
 MESSAGE_CHARS = 600  # of Spark's words for an error
+
+# Of a query that a member remembers: characters of its plan, and of why it ended
+PLAN_CHARS = 100_000
+REASON_CHARS = 10_000
+
+WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up

@@ -35,6 +35,8 @@ from skerry.model.events.links import (
     PortTaken,
 )
 from skerry.model.events.members import (
+    AuditResumed,
+    AuditUnwritten,
     DrainBegun,
     DrainDone,
     DrainGivenUp,
@@ -92,6 +94,8 @@ from skerry.model.events.tables import (
 __all__ = [
     "AccessFileRefused",
     "AttemptLost",
+    "AuditResumed",
+    "AuditUnwritten",
     "CancelFailed",
     "Cause",
     "ChannelEnded",

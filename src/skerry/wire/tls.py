@@ -109,12 +109,15 @@ def tls_error(error: OSError, where: str) -> PeerError:
     return PeerError(f"{where}: TLS: {tls_reason(error)}")
 
 
+def is_member(certificate: Mapping[str, Any] | None) -> bool:
+    """Whether a certificate has the mark that members have, and no client."""
+    alternatives = (certificate or {}).get("subjectAltName", ())
+    return any(kind == "URI" and value.lower().startswith("skerry:member:") for kind, value in alternatives)
+
+
 def user_of(certificate: Mapping[str, Any] | None) -> str:
     """The user whom a client's certificate names; "" without one, and for a member's."""
-    alternatives = (certificate or {}).get("subjectAltName", ())
-    if any(kind == "URI" and value.lower().startswith("skerry:member:") for kind, value in alternatives):
-        return ""
-    return subject_of(certificate)
+    return "" if is_member(certificate) else subject_of(certificate)
 
 
 class TlsSocket:

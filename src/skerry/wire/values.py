@@ -8,6 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from skerry.model.errors import PeerError, SkerryError, UserError, from_code, quoting
+from skerry.model.limits import WIRE_ERROR_CHARS
 from skerry.model.results import Value
 from skerry.wire.messages import Failure
 
@@ -38,8 +39,11 @@ def failure_of(error: BaseException, member: str = "") -> Failure:
 
 
 def error_of(failure: Failure) -> SkerryError:
-    """The error a peer reported."""
-    return from_code(failure.code, failure.message, member=failure.member, suggestion=failure.suggestion)
+    """The error a peer reported; it comes to logs and to memory, so a peer may not say more than so much."""
+    message, member, suggestion = (
+        text[:WIRE_ERROR_CHARS] for text in (failure.message, failure.member, failure.suggestion)
+    )
+    return from_code(failure.code, message, member=member, suggestion=suggestion)
 
 
 def _to_value(value: Any, parameter: str, depth: int) -> Value:

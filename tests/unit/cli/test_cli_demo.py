@@ -74,3 +74,12 @@ def test_data_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert (tmp_path / "runs").read_text() == "run\n"
     assert [path.name for path in (folder / "tpch-0.1").iterdir()] == ["made"]
     assert [path.name for path in folder.iterdir()] == ["tpch-0.1"]
+
+
+def test_a_folder_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    """They would decide what its members read and run."""
+    folder = tmp_path / "demo"
+    folder.mkdir()
+    folder.chmod(0o777)
+    with pytest.raises(ClickException, match=r"demo is not yours alone; name another with --dir"):
+        demo.make_data(folder, Console(quiet=True))

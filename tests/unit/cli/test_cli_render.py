@@ -129,3 +129,12 @@ def test_progress() -> None:
     assert progress_line(status, 2.04) == "2.0 s · fragments 1/2 · 1 234 rows · at bergen · bergen→oslo 1.5 MB"
     assert progress_line(QueryStatus("planning", 0.1), 0.3) == "0.3 s · planning"
     assert progress_line(None, 0.3) == progress_line(QueryStatus("unknown", 0.1), 0.3) == "0.3 s"
+
+
+def test_no_name_in_a_live_line_steers_the_terminal() -> None:
+    fragment = FragmentProgress(1, "a\x1b[2J", "running", 1, 1)
+    status = QueryStatus("running", 1.0, (fragment,), (LinkBytes("b\r", "c\u202e", 5, 1),))
+    line = progress_line(status, 1.0)
+    assert line.isprintable()
+    assert "a\\x1b[2J" in line
+    assert "b\\r→c\\u202e" in line

@@ -93,6 +93,34 @@ def test_nobody_there_is_an_error_without_a_traceback() -> None:
     assert "Traceback" not in result.output
 
 
+STEERING = "\x1b]0;mine\x07\x1b[2J\r\x9b1m\u2028\u202e\x08"
+SHOWN = "\\x1b]0;mine\\x07\\x1b[2J\\r\\x9b1m\\u2028\\u202e\\x08"
+
+
+def test_no_word_of_a_member_steers_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error quotes rows and statements, and the member may be anybody's; its lines and tabs stay."""
+    answers = {
+        "fails": Failure(101, f"no {STEERING}\n\tSELECT\n\t^", "oslo", f"ask {STEERING}"),
+        "rows": pa.table({STEERING: [STEERING]}),
+        "EXPLAIN SELECT 1": pa.table({"plan": [STEERING]}),
+    }
+    with member_with(Answers(answers, name=f"oslo{STEERING}")) as member:
+        failed = skerry("sql", member.url, "fails")
+        assert failed.stderr == f"error: no {SHOWN}\n\tSELECT\n\t^\nhint: ask {SHOWN}\n"
+        for statement in ("rows", "EXPLAIN SELECT 1"):
+            shown = skerry("sql", member.url, statement).output
+            assert SHOWN in shown
+            assert not set(shown) & set("\x1b\x07\r\x9b\u2028\u202e\x08")
+        runner = Runner(member.url, "table", None)
+        runner.connection()
+        assert runner.place() == f"oslo{SHOWN}"
+        with create_pipe_input() as typed, create_app_session(input=typed, output=DummyOutput()):
+            typed.send_text("quit\n")
+            Prompt(runner).run()
+        runner.close()
+    assert capsys.readouterr().out == f"Connected to oslo{SHOWN}. Type help for help.\n"
+
+
 def test_the_timeout_travels(member: ScriptedMember) -> None:
     skerry("sql", member.url, "--timeout", "2.5", "DELETE FROM cities")
     assert member.of(ClientExecute)[0].timeout_s == 2.5

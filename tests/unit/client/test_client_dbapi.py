@@ -69,6 +69,7 @@ def test_every_error_has_its_class() -> None:
         300: skerry.OperationalError,
         301: skerry.OperationalError,
         302: skerry.OperationalError,
+        303: skerry.OperationalError,
         400: skerry.OperationalError,
         401: skerry.OperationalError,
         500: skerry.InternalError,

@@ -158,3 +158,32 @@ def test_certificates_that_cannot_be_used_are_mistakes(file: Path) -> None:
     assert code == 1
     assert output.splitlines()[0].startswith(f"{file}:4:9: members.oslo.tls: {file.parent}/ca.pem: not usable as PEM")
     assert run(file, "--no-files")[0] == 0
+
+
+def test_a_state_file_that_others_may_write_is_a_mistake(file: Path) -> None:
+    file.write_text(TEXT + "state: state\n")
+    assert run(file)[0] == 0  # nothing is kept yet
+    folder = file.parent / "state"
+    folder.mkdir(mode=0o700)
+    kept = folder / "_nordic.oslo.kept"
+    kept.touch(mode=0o600)
+    assert run(file)[0] == 0
+    kept.chmod(0o666)
+    code, output = run(file)
+    assert code == 1
+    expected = "what oslo keeps in _nordic.oslo.kept would not be believed: it may be written by others (chmod go-w)\n"
+    assert output.endswith(expected)
+    kept.chmod(0o600)
+    folder.chmod(0o777)
+    assert "its directory may be written by others" in run(file)[1]
+
+
+def test_an_audit_that_could_not_be_written_is_a_mistake(file: Path) -> None:
+    file.write_text(TEXT + "audit: {path: audit}\n")
+    assert run(file)[0] == 0  # it is made when a member starts
+    (file.parent / "audit").mkdir(mode=0o700)
+    assert run(file)[0] == 0
+    (file.parent / "audit").chmod(0o777)
+    code, output = run(file)
+    assert code == 1
+    assert "its directory may be written by others (chmod go-w)" in output

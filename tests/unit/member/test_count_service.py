@@ -13,13 +13,14 @@ from skerry.member.initiator import Initiated
 from skerry.member.planning import Planned, Planner, Understood
 from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStatement, RunStatement
 from skerry.member.server import Member
+from skerry.member.service import Service
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.config import AccessConfig
-from skerry.model.errors import AccessDenied, Cancelled, SqlError, StaleSchema, UserError
+from skerry.model.errors import AccessDenied, Cancelled, PeerError, SqlError, StaleSchema, UserError
 from skerry.model.fragment import Count
 from skerry.model.ids import QueryId
-from skerry.model.limits import Limits
+from skerry.model.limits import REASON_CHARS, Limits
 from skerry.model.rights import Rights
 from skerry.wire.messages import Cancel, Failure, FragmentDone, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
@@ -177,6 +178,54 @@ def test_a_query_that_cannot_be_planned_again_is_told_of(monkeypatch: pytest.Mon
         assert world.service.status(BOB, QUERY).state == "failed"
 
     with_member(test)
+
+
+LONG = QueryId("oslo", "x" * 65)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda service: service.close(ANN, LONG),
+        lambda service: service.cancel(ANN, LONG),
+        lambda service: service.status(ANN, LONG),
+        lambda service: service.close(ANN, QueryId("oslo", "../a\n")),
+    ],
+)
+def test_an_id_that_no_query_can_have_is_not_remembered(ask: Callable[[Service], None]) -> None:
+    """A close that overtakes its execute leaves a mark, ten thousand of them at most: each must be small."""
+
+    async def test(world: World) -> None:
+        with pytest.raises(PeerError, match="1 to 64 letters"):
+            ask(world.service)
+        assert world.service._cursors.markers == 0
+
+    with_member(test)
+
+
+def test_an_error_about_an_id_is_short() -> None:
+    async def test(world: World) -> None:
+        with pytest.raises(UserError) as error:
+            world.service.close(ANN, QueryId("o" * 1_000_000, "1"))
+        assert len(error.value.message) < 1000
+
+    with_member(test)
+
+
+def test_what_is_remembered_of_a_query_is_bounded() -> None:
+    """A statement may be long, and so its plan and what is said of it: of many that are remembered."""
+
+    async def test(world: World) -> None:
+        world.understand = lambda _planned: too_long()
+        with pytest.raises(SqlError):
+            await (await world.begin())
+        assert len(world.service._history.why_ended(QUERY)) == REASON_CHARS
+
+    with_member(test)
+
+
+def too_long() -> Understood:
+    raise SqlError("x" * 1_000_000)
 
 
 # --- whose queries they are --------------------------------------------------------------------------

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
+import resource
 import stat
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from skerry.catalog.believed import believed
 from skerry.member import keeping, lull
 from skerry.member.kept import Kept, KeptSize, KeptTable, Unreadable, decode, encode
-from skerry.model.table import ColumnStats, PartStats
+from skerry.model.table import Bound, Column, ColumnStats, PartStats, TablePart
 from skerry.plan.observed import Size
 from tests.unit.member.table_world import ROWS, by_name, world
 
@@ -24,6 +28,7 @@ KEPT = Kept(
     "c.oslo", {"t": KeptTable(2**63 - 1, "as", 3, STATS), "u": KeptTable(1, "", None)}, "p", (KeptSize("x y", 1, 2),)
 )
 MIB = 1024 * 1024
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +39,17 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(test: Callable[[], Any]) -> None:
     asyncio.run(test())
+
+
+@contextlib.contextmanager
+def largest_file(size_bytes: int) -> Iterator[None]:
+    """What the disk has room for."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def file_of(folder: Path) -> Path:
@@ -296,22 +312,149 @@ def test_a_place_where_nothing_can_be_written(tmp_path: Path, caplog: pytest.Log
     ]
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no full disk to offer")
 def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A file of a few bytes is the largest that there is room for."""
+
     async def test() -> None:
         async with world(tmp_path, state="state") as w:
             await w.look()
             stats = await w.settle()
         before = file_of(tmp_path).read_bytes()
-        os.symlink("/dev/full", f"{file_of(tmp_path)}.new")
         async with world(tmp_path, state="state") as w:
             assert await w.look() == stats
             w.observed.restore([("a", Size(1, 2))])
             w.keeping.sizes_changed()
+            with largest_file(10):
+                await w.keeping.close()
         assert file_of(tmp_path).read_bytes() == before
         assert os.listdir(tmp_path / "state") == [file_of(tmp_path).name]
 
     run(test)
     assert [record.getMessage() for record in caplog.records] == [
-        "member oslo: statistics are not kept (check state): no space left on device"
+        "member oslo: statistics are not kept (check state): file too large"
     ]
+
+
+# --- files that somebody else may have written ---------------------------------------------------
+def by_a_link(file: Path) -> None:
+    file.rename(file.with_suffix(".mine"))
+    file.symlink_to(file.with_suffix(".mine"))
+
+
+def by_a_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+@pytest.mark.parametrize(
+    ("done", "why"),
+    [
+        (lambda file: file.chmod(0o620), "it may be written by others (chmod go-w)"),
+        (lambda file: file.chmod(0o602), "it may be written by others (chmod go-w)"),
+        (lambda file: file.parent.chmod(0o770), "its directory may be written by others (chmod go-w)"),
+        (by_a_link, "too many levels of symbolic links"),
+        (by_a_pipe, "it is no file"),
+        pytest.param(lambda file: os.chown(file, 65534, -1), "it belongs to another user", marks=AS_ROOT),
+        pytest.param(lambda file: os.chown(file.parent, 65534, -1), "its directory belongs to another", marks=AS_ROOT),
+    ],
+)
+def test_a_file_that_others_may_have_written_is_not_believed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, done: Callable[[Path], object], why: str
+) -> None:
+    """Its bounds would be taken for proof: rows outside of them are left out of answers."""
+
+    async def test() -> None:
+        async with world(tmp_path, state="state") as w:
+            await w.look()
+            stats = await w.settle()
+        done(file_of(tmp_path))
+        async with world(tmp_path, state="state") as w:
+            assert await w.look() is None
+            assert await w.settle() == stats
+
+    run(test)
+    assert (
+        caplog.records[0]
+        .getMessage()
+        .startswith(f"member oslo: kept statistics cannot be used, they are gathered anew: {why}")
+    )
+
+
+WRONG = [
+    KeptTable(1, "", -1, STATS),
+    *(
+        KeptTable(1, "", 3, PartStats((column,), "analyze"))
+        for column in (
+            ColumnStats("k", 4, 3, 0, is_exact=True),
+            ColumnStats("k", "1", "3", 0, is_exact=True),
+            ColumnStats("k", 1, 2**31, 0, is_exact=True),
+            ColumnStats("k", nulls=4),
+            ColumnStats("k", nulls=-1),
+            ColumnStats("k", ndv=float("nan")),
+            ColumnStats("k", width_bytes=-1.0),
+            ColumnStats("s", "b", "a"),
+            ColumnStats("s", "a", "b" * 33),
+            ColumnStats("s", 1, 2),
+            ColumnStats("no column", 1, 2),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_statistics_that_cannot_be_so_are_gathered_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, wrong: KeptTable
+) -> None:
+    async def test() -> None:
+        async with world(tmp_path, state="state") as w:
+            await w.look()
+            stats = await w.settle()
+        kept = decode(file_of(tmp_path).read_bytes(), "c.oslo")
+        own = kept.tables["t"]
+        lie = msgspec.structs.replace(wrong, files_version=own.files_version, read_as=own.read_as)
+        file_of(tmp_path).write_bytes(encode(msgspec.structs.replace(kept, tables={"t": lie}), MIB))
+        async with world(tmp_path, state="state") as w:
+            assert await w.look() is None
+            assert await w.settle() == stats
+
+    run(test)
+    assert [record.getMessage() for record in caplog.records] == [
+        "member oslo: kept statistics cannot be used, they are gathered anew: those of table t cannot be so"
+    ]
+
+
+def test_sizes_below_nothing() -> None:
+    with pytest.raises(Unreadable, match="sizes below 0"):
+        decode(encode(Kept("c.oslo", sizes=(KeptSize("a", -1, 2),)), MIB), "c.oslo")
+
+
+@pytest.mark.parametrize(
+    ("type_", "low", "high", "is_so"),
+    [
+        ("decimal(9,2)", "9", "10", True),
+        ("decimal(9,2)", "10", "9", False),
+        ("decimal(9,2)", "NaN", "NaN", False),
+        ("decimal(9,2)", "1e5 or 1", "2", False),
+        ("boolean", 0, 1, True),
+        ("boolean", -1, 1, False),
+        ("double", 1.5, 2.5, True),
+        ("double", 1, 2, False),
+        ("double", float("-inf"), 2.5, False),
+        ("date", -719162, 2932896, True),
+        ("date", 0, 2932897, False),
+        ("timestamp", 0, 10**17, True),
+        ("timestamp", 0, 10**18, False),
+        ("bigint", -(2**63), 2**63 - 1, True),
+        ("array<int>", 1, 2, False),
+        ("string", "a", None, True),
+    ],
+)
+def test_what_can_be_so(type_: str, low: Bound, high: Bound, is_so: bool) -> None:
+    stats = PartStats((ColumnStats("c", low, high, 0, is_exact=True),), "analyze")
+    part = TablePart("t", "oslo", (Column("c", type_),), 3, 10, 1, 1, stats)
+    assert believed(part) == (part if is_so else msgspec.structs.replace(part, stats=None))
+
+
+def test_a_part_with_less_than_nothing() -> None:
+    part = TablePart("t", "oslo", (), -1, -5, 1, 1)
+    assert believed(part) == TablePart("t", "oslo", (), None, 0, 1, 1)

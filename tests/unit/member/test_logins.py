@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
+import ssl
+import threading
 import time
 import traceback
 from collections.abc import Iterator
@@ -20,7 +23,7 @@ import skerry
 import skerry.aio
 from skerry.access.access import WRONG
 from skerry.config import parse
-from skerry.model.config import AccessConfig, TlsFiles
+from skerry.model.config import AccessConfig, AuditConfig, TlsFiles
 from skerry.model.ids import QueryId
 from skerry.model.limits import LOGIN_FAILURES
 from skerry.testing.cluster import LocalCluster
@@ -38,12 +41,13 @@ CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'localhost:1'}, bergen: {a
 
 
 @contextmanager
-def members(access: AccessConfig, tls: bool = False) -> Iterator[LocalCluster]:
+def members(access: AccessConfig, tls: bool = False, audit: AuditConfig | None = None) -> Iterator[LocalCluster]:
     each = {
         name: msgspec.structs.replace(member, tls=files_of(name) if tls else None)
         for name, member in CONFIG.members.items()
     }
-    with LocalCluster(msgspec.structs.replace(CONFIG, members=each, access=access), engine=Spark()) as cluster:
+    config = msgspec.structs.replace(CONFIG, members=each, access=access, audit=audit)
+    with LocalCluster(config, engine=Spark()) as cluster:
         yield cluster
 
 
@@ -262,13 +266,37 @@ def test_a_certificate_names_its_user(tmp_path: Path) -> None:
         return ca | {"certificate": files.certificate, "key": files.key}
 
     with members(access, tls=True) as cluster:
-        anna = cluster.connect(tls=of(files_of("anna")))
+        anna = cluster.connect(tls=of(files_of("anna", mark="")))
         anna.cursor().execute(SQL)
         assert [info.client.split(" at ")[0] for info in anna.queries()] == ["anna"]
-        bob = cluster.connect(tls=of(files_of("anna")), user="bob", password="bay")
+        bob = cluster.connect(tls=of(files_of("anna", mark="")), user="bob", password="bay")
         assert bob.queries() == ()
         with pytest.raises(skerry.OperationalError, match="nothing was shown"):
             cluster.connect(tls=ca)
+        with pytest.raises(skerry.OperationalError, match="nothing was shown"):
+            cluster.connect(tls=of(files_of("bergen")))
+
+
+@needs_openssl
+def test_a_password_is_told_to_members_alone(tmp_path: Path) -> None:
+    """Another client of the same authority listens where a member should."""
+    eve = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    files = files_of("oslo", mark="")
+    eve.load_cert_chain(files.certificate, files.key)
+    heard: list[bytes] = []
+
+    def listen() -> None:
+        with eve.wrap_socket(listener.accept()[0], server_side=True) as sock, suppress(OSError):
+            heard.append(sock.recv(65536))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=listen)
+        thread.start()
+        ca = {"authority": str(authority() / "ca.pem")}
+        with pytest.raises(skerry.OperationalError, match="no member's: the password was not sent"):
+            skerry.connect(f"skerry+tls://127.0.0.1:{listener.getsockname()[1]}", tls=ca, user="bob", password="bay")
+        thread.join()
+    assert heard in ([], [b""])
 
 
 def test_a_member_s_certificate_names_no_user() -> None:
@@ -276,6 +304,19 @@ def test_a_member_s_certificate_names_no_user() -> None:
     assert user_of({"subject": subject}) == "oslo"
     assert user_of({"subject": subject, "subjectAltName": (("URI", "skerry:member:oslo"),)}) == ""
     assert user_of(None) == ""
+
+
+def test_the_audit_knows_the_user_and_who_was_refused(tmp_path: Path) -> None:
+    access = AccessConfig(users=users_file(tmp_path, anna="fjord"), tokens=keys_file(tmp_path))
+    audit = AuditConfig(str(tmp_path / "audit"))
+    with members(access, audit=audit) as cluster:
+        cluster.connect(token=token(roles=["clerk"])).cursor().execute(SQL)
+        with pytest.raises(skerry.OperationalError):
+            cluster.connect(user="eve\n", password="sesame")
+    lines = [json.loads(line) for line in Path(audit.file_of("oslo")).read_text().splitlines()]
+    asked, refused = (next(line for line in lines if line["event"] == event) for event in ("statement", "refused"))
+    assert (asked["user"], asked["roles"]) == ("anna", ["clerk"])
+    assert (refused["user"], refused["code"]) == (r"eve\n", 104)
 
 
 def test_open_members_are_as_they_were() -> None:

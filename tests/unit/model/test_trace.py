@@ -107,9 +107,9 @@ def test_no_text_makes_a_line_of_its_own() -> None:
 
 
 def test_no_text_of_a_query_steers_a_terminal() -> None:
-    forged = trace.QueryFailed(QUERY, trace.Cause("a\x1b[2J\x07\x9b1m\u2028z", 300))
+    forged = trace.QueryFailed(QUERY, trace.Cause("a\x1b[2J\x07\x9b1m\u2028\u202e\u2066z", 300))
     text, line = written(TextLines(logs_sql=True), forged), written(JsonLines(logs_sql=True), forged)
-    assert text.endswith("a\\x1b[2J\\x07\\u009b1m\\u2028z\n")
+    assert text.endswith("a\\x1b[2J\\x07\\u009b1m\\u2028\\u202e\\u2066z\n")
     assert line[:-1].isprintable()
     assert json.loads(line)["error"] == forged.error.text
     assert "\\x1b[2J" in written(TextLines(logs_sql=True), trace.WorkFailed("tick"), raised("\x1b[2J"))

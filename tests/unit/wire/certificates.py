@@ -35,11 +35,19 @@ def _authority(name: str) -> Path:
 
 
 @cache
-def files_of(subject: str, signed_by: str = "fjords", names: str = "", usage: str = "") -> TlsFiles:
-    """A certificate with that common name, further DNS names, and its key; signed by that authority."""
+def files_of(
+    subject: str, signed_by: str = "fjords", names: str = "", usage: str = "", mark: str | None = None
+) -> TlsFiles:
+    """A certificate with that common name, further DNS names, and its key; signed by that authority.
+
+    `mark`: the member whose mark it has: the subject, unless said; "" for none, as of a client.
+    """
     folder = authority(signed_by)
-    stem = folder / f"{subject}-{names}-{usage}".strip("-").replace(",", "+")
-    extensions = [f"subjectAltName={','.join(f'DNS:{name}' for name in names.split(','))}"] if names else []
+    mark = subject if mark is None else mark
+    stem = folder / f"{subject}-{names}-{usage}-{mark}".strip("-").replace(",", "+")
+    alternatives = [f"DNS:{name}" for name in filter(None, names.split(","))]
+    alternatives += [f"URI:skerry:member:{mark}"] if mark else []
+    extensions = [f"subjectAltName={','.join(alternatives)}"] if alternatives else []
     extensions += [f"extendedKeyUsage={usage}"] if usage else []
     (folder / "extensions").write_text("\n".join(["[v]", "basicConstraints=CA:FALSE", *extensions]))
     _openssl(

@@ -13,6 +13,7 @@ import pytest
 
 from skerry.model.errors import BY_CODE, Overloaded, PeerError, SqlError, UserError
 from skerry.model.results import Value
+from skerry.wire.messages import Failure
 from skerry.wire.values import error_of, failure_of, from_value, to_value
 
 OSLO = dt.timezone(dt.timedelta(hours=2))
@@ -126,3 +127,10 @@ def test_what_is_not_our_error_tells_no_details() -> None:
     failure = failure_of(ValueError("/secret/path"), "oslo")
     assert (failure.code, failure.member) == (500, "oslo")
     assert "secret" not in failure.message
+
+
+def test_an_error_of_a_peer_is_no_longer_than_it_may_be() -> None:
+    """It comes to the log, and is remembered."""
+    long = "x" * 1_000_000
+    error = error_of(Failure(400, long, long, long))
+    assert max(map(len, (error.message, error.member, error.suggestion))) == 100_000

@@ -29,6 +29,31 @@ class MemberStopped(Event, frozen=True):
         return f"member {self.member}: stopped"
 
 
+class AuditUnwritten(Event, frozen=True):
+    """Told once, until a line can be written again."""
+
+    layer = "member"
+    level = logging.ERROR
+
+    member: str
+    reason: str
+
+    def line(self) -> str:
+        return f"member {self.member}: the audit cannot be written (check audit.path): {self.reason}"
+
+
+class AuditResumed(Event, frozen=True):
+    """`lost`: lines that found no room to wait in."""
+
+    layer = "member"
+
+    member: str
+    lost: int
+
+    def line(self) -> str:
+        return f"member {self.member}: the audit is written again; {self.lost} of its lines are lost"
+
+
 class MemberReady(Event, frozen=True):
     """Told by `skerry up`, which has started it."""
 
