@@ -29,6 +29,7 @@ from bench.receivers import (
     CLUSTER,
     LIMITS,
     RECEIVER,
+    SECRET,
     SENDER,
     Expect,
     Receiver,
@@ -100,7 +101,7 @@ class Channels:
                     spool.append(entry)
                 spool.finish()
                 channel = ChannelId(QueryId(SENDER, run.query), edge, SENDER, RECEIVER)
-                me, address = Identity(CLUSTER, SENDER, 1), self._receiver.address
+                me, address = Identity(CLUSTER, SENDER, 1, secret=SECRET), self._receiver.address
                 group.create_task(ChannelOut(me, channel, address, rows.schema, spool, LIMITS, Random(edge)).run())
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from skerry.catalog.topology import Topology
 from skerry.config import FaultPolicy, parse
 from skerry.exchange.entries import Feed, SpoolEntries
 from skerry.exchange.input import END, WAIT
-from skerry.member.boot import new_event_loop
+from skerry.member.boot import new_event_loop, new_nonce
 from skerry.member.faults import Patience
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.resources import Resources, Wakeup
@@ -29,9 +29,11 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import GIB, MIB, Limits
 from skerry.wire.channels import data_handler
 from skerry.wire.listener import Listener
+from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
 
 SENDER, RECEIVER, CLUSTER = "oslo", "bergen", "bench"
+SECRET = Secret([b"bench"], new_nonce)
 # The counter is to see everything: nothing goes to disk here.
 LIMITS = Limits(spool_memory_bytes=4 * GIB)
 START_S = 60.0
@@ -117,7 +119,7 @@ async def _serve_channels(pipe: Connection, scratch: str) -> None:
     resources = Resources(LIMITS, scratch)
     inputs = Inputs(RECEIVER, LIMITS, topology, resources, lambda query: None)
     handlers = {"data": data_handler(inputs.lookup, LIMITS)}
-    listener = await Listener.start("tcp:127.0.0.1:0", LIMITS, Identity(CLUSTER, RECEIVER, 1), handlers)
+    listener = await Listener.start("tcp:127.0.0.1:0", LIMITS, Identity(CLUSTER, RECEIVER, 1, secret=SECRET), handlers)
     pipe.send(listener.address)
     loop = asyncio.get_running_loop()
     try:

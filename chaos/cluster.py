@@ -19,7 +19,9 @@ import yaml
 import skerry
 from chaos.net import Net
 from chaos.shapes import ASKED_AT, Shape
+from skerry.cli.secret import ensure_secret
 from skerry.client.dbapi import Connection
+from skerry.config import load
 from skerry.testing.points import VARIABLE
 
 PORT = 7101
@@ -288,6 +290,7 @@ def _write_config(
     # Nobody but the members and the runner's clients is in these networks.
     text = {"cluster": "chaos", "insecure": True, "data_root": root, "members": members, "limits": dict(limits)}
     path.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
+    ensure_secret(load(path), all_start_here=True)
 
 
 class Asking:

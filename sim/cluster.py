@@ -26,6 +26,7 @@ from skerry.member.server import Member
 from skerry.model.errors import Cancelled, SiteError, SkerryError
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
+from skerry.wire.proof import NONCE_BYTES, Secret
 
 NAMES = ("oslo", "bergen", "tromso", "bodo", "molde")
 _PORT = 7100
@@ -92,7 +93,9 @@ class Cluster:
         async def start() -> None:
             engine = SimEngine(self, spark, self.temper, self.limits, f"{self.seed} {name} {epoch}")
             random = Random(f"{self.seed} {name} {epoch}")
-            member = Member(self.config, name, engine, random, epoch)
+            nonces = Random(f"{self.seed} {name} {epoch} nonces")
+            secret = Secret([b"simulated"], lambda: nonces.randbytes(NONCE_BYTES))
+            member = Member(self.config, name, engine, random, epoch, secret=secret)
             member.peers.on_peer_lost = functools.partial(self._lost, name, member.peers.on_peer_lost)
             site = self.sites[name] = Site(member, engine, process, epoch)
             await site.member.start()

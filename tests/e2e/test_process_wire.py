@@ -13,7 +13,17 @@ from skerry.model.errors import PeerError, VersionError
 from skerry.model.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, decode, encode_message
-from skerry.wire.messages import CONTROL_VERSIONS, PROTOCOL_VERSIONS, Hello, Message, Ping, Refused, Welcome
+from skerry.wire.messages import (
+    CONTROL_VERSIONS,
+    DATA_VERSIONS,
+    PROTOCOL_VERSIONS,
+    Challenge,
+    Hello,
+    Message,
+    Ping,
+    Proof,
+    Refused,
+)
 from tests.e2e.processes import Sites
 from tests.integration.member.member_sites import FEW
 
@@ -52,6 +62,11 @@ def hello(**fields: object) -> bytes:
     return b"".join(bytes(part) for part in encode_message(Hello(**given)))  # type: ignore[arg-type]
 
 
+def as_bergen(kind: str) -> bytes:
+    versions = CONTROL_VERSIONS if kind == "control" else DATA_VERSIONS
+    return hello(kind=kind, versions=versions, cluster="faults", member="bergen", epoch=1)
+
+
 def frame(message: Message) -> bytes:
     return b"".join(bytes(part) for part in encode_message(message))
 
@@ -68,11 +83,9 @@ def frame(message: Message) -> bytes:
         pytest.param(hello()[:9] + b"\xff" * (len(hello()) - 9), id="a damaged hello"),
         pytest.param(frame(Ping(0)), id="no hello"),
         pytest.param(hello(kind="friend"), id="an unknown kind"),
-        pytest.param(
-            hello(kind="control", versions=CONTROL_VERSIONS, cluster="faults", member="stranger", epoch=1),
-            id="an unknown member",
-        ),
-        pytest.param(hello(kind="data", cluster="faults", member="bergen", epoch=1) + frame(Ping(0)), id="no channel"),
+        pytest.param(as_bergen("control") + frame(Proof(b"\0" * 32, b"\0" * 32)), id="a forged control connection"),
+        pytest.param(as_bergen("data") + frame(Proof(b"\0" * 32, b"\0" * 32)), id="a forged data connection"),
+        pytest.param(as_bergen("data") + frame(Ping(0)), id="no proof"),
         pytest.param(hello(kind="task", cluster="faults"), id="a task on the members' port"),
     ],
 )
@@ -116,12 +129,14 @@ def test_a_frame_that_is_too_large_for_a_client(sites: Sites) -> None:
 
 
 def test_connections_that_fall_silent_are_dropped(sites: Sites) -> None:
-    with dialled(sites) as nothing, dialled(sites) as half, dialled(sites) as no_channel:
+    with dialled(sites) as nothing, dialled(sites) as half, dialled(sites) as no_proof:
         half.sendall(hello()[:20])
-        no_channel.sendall(hello(kind="data", cluster="faults", member="bergen", epoch=1))
+        no_proof.sendall(as_bergen("data"))
         for connection in (nothing, half):
             (refused,) = answers(connection)
             assert isinstance(refused, Refused)
             assert "no Hello within 5 s" in refused.error.message
-        (welcome,) = answers(no_channel)
-        assert isinstance(welcome, Welcome)
+        challenge, refused = answers(no_proof)
+        assert isinstance(challenge, Challenge)
+        assert isinstance(refused, Refused)
+        assert "no Proof within 5 s" in refused.error.message

@@ -15,6 +15,7 @@ from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
 from skerry.config.ownfiles import why_not_ours
+from skerry.config.private import all_run_here, read_secret, refuse_public
 from skerry.config.yaml_nodes import Notes
 from skerry.model.errors import ConfigError
 from skerry.wire.tls import Tls
@@ -48,6 +49,7 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
         columns = check_files(config, notes, local)
         _check_certificates(config, notes, local)
         _check_access(config, notes)
+        _check_secret(config, notes, is_here=local is not None)
         _check_kept(config, notes, local)
     notes.raise_if_any()
     if config.access.rules:
@@ -60,8 +62,22 @@ def _check_certificates(config: Config, notes: Notes, members: list[str] | None)
         if member.tls is not None and (members is None or member.name in members):
             try:
                 Tls(member.tls)
+                refuse_public(member.tls.key, "tls")
             except ConfigError as error:
-                notes.note(f"members.{member.name}.tls", error.message.removeprefix("tls: "))
+                notes.note(f"members.{member.name}.tls", _told(error, "tls"))
+
+
+def _check_secret(config: Config, notes: Notes, *, is_here: bool) -> None:
+    """One that is missing is made by `up`, unless another host has it; who looks at one host alone wants to know."""
+    if config.secret and (os.path.lexists(config.secret) or (is_here and not all_run_here(config))):
+        try:
+            read_secret(config.secret)
+        except ConfigError as error:
+            notes.note("secret", _told(error, "secret"))
+
+
+def _told(error: ConfigError, key: str) -> str:
+    return "; ".join(filter(None, (error.message.removeprefix(f"{key}: "), error.suggestion)))
 
 
 def _check_access(config: Config, notes: Notes) -> None:

@@ -25,6 +25,7 @@ from skerry.cli.processes import Members
 from skerry.cli.progress import LiveLine
 from skerry.cli.render import summary
 from skerry.cli.screen import Screen, member_lines
+from skerry.cli.secret import ensure_secret
 from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection, QueryStatus, connect
 from skerry.client.pep249 import Error
@@ -187,7 +188,9 @@ def claimed_ports(count: int) -> Iterator[list[int]]:
 def _run(file: Path, url: str, keep: bool, console: Console) -> None:
     console.print(f"starting {len(SITES)} members (logs: {file.parent}/<member>.log)", highlight=False)
     screen = Screen(tuple(SITES), out=console)
-    with Members(file, load(file), screen, log_dir=file.parent, keep=keep) as members:
+    config = load(file)
+    ensure_secret(config, all_start_here=True)
+    with Members(file, config, screen, log_dir=file.parent, keep=keep) as members:
         members.wait_ready()
         for line in member_lines(members.seen()):
             console.print(line, highlight=False, markup=False, soft_wrap=True)

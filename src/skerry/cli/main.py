@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "Start a small cluster on this machine, with tables to query.",
     "explain": "Show how a query would run, or did: text, JSON, or a drawing.",
     "ps": "List the queries that run, and those that ended lately.",
+    "secret": "Make the file by which members without TLS know each other.",
     "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",
     "submit": "Start a query that runs on by itself; prints its id.",
     "up": "Start the members of a configuration file.",
@@ -29,7 +30,7 @@ COMMANDS = {
 
 
 # These run members, or read their configuration; the others only talk to one (docs/client.md).
-NEEDING_MEMBER = ("check", "demo", "up", "user")
+NEEDING_MEMBER = ("check", "demo", "secret", "up", "user")
 MEMBER_PACKAGES = ("networkx", "numpy", "pandas", "pyspark", "sqlglot", "uvloop", "yaml")
 
 BROKEN_PIPE = 141  # the shell's exit code for SIGPIPE

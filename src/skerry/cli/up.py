@@ -13,6 +13,7 @@ import click
 from skerry.cli.logs import set_up_log
 from skerry.cli.processes import Members
 from skerry.cli.screen import Screen
+from skerry.cli.secret import ensure_secret
 from skerry.config import Config, load
 from skerry.member.loglines import JsonLines, record_of
 from skerry.model import trace
@@ -36,10 +37,11 @@ def up(file: Path, name: str | None, until_input_ends: bool, json_log: bool, deb
     config: Config | None = None
     try:
         config = load(str(file))
+        name = config.member(name).name if name is not None else None
+        ensure_secret(config, all_start_here=name is None)
         if name is None:
             _run_all(file, config, debug)
             return
-        name = config.member(name).name
         from skerry.member.boot import run_member  # Spark takes a while to load
 
         set_up_log(name, is_debug=debug, is_json=json_log or config.log_format == "json", logs_sql=config.log_sql)

@@ -14,7 +14,7 @@ from skerry.model.version import __version__
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import ConnectionLost, encode_message, size_of
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello, Welcome
-from skerry.wire.tls import TlsSocket, check_member, client_context, is_member
+from skerry.wire.tls import TlsSocket, check_member, client_context, members_in
 
 # Seconds until the first probe, between probes, and probes unanswered until the member counts as gone.
 KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3}
@@ -84,7 +84,7 @@ def _refuse_to_tell(target: Target, secure: TlsSocket | None, sock: socket.socke
                 suggestion=f"write {SCHEME_TLS}://{target}, or insecure=True in a network where nobody else listens",
             )
     # The cluster's authority signs clients too. Without one, the certificate has named the host.
-    elif target.tls is not None and target.tls.authority and not is_member(secure.certificate):
+    elif target.tls is not None and target.tls.authority and not members_in(secure.certificate):
         raise AccessDenied(
             f"{target} shows a certificate that is no member's: the {what} was not sent",
             suggestion="a member's certificate has the name URI:skerry:member:NAME (docs/configuration.md)",

@@ -33,7 +33,7 @@ from skerry.model.table import Column
 
 TOP = (
     *("cluster", "data_root", "members", "links", "fault_policy", "limits", "tls", "insecure", "state"),
-    *("log_format", "log_sql", "access", "audit"),
+    *("log_format", "log_sql", "access", "audit", "secret"),
 )
 MEMBER = ("address", "role", "spark", "capacity", "tables", "sinks", "tls", "insecure", "data_ports")
 TLS = ("certificate", "key", "authority", "client_certificates")
@@ -91,12 +91,12 @@ def read_file(path: str | os.PathLike[str]) -> tuple[Config, Notes]:
 def _read(text: str, name: str, base_dir: str | os.PathLike[str]) -> tuple[Config, Notes]:
     notes = Notes(name)
     root = compose(text, notes)
-    config = _config(root, base_dir)
+    config = _config(root, base_dir, f"{Path(name).stem}.secret")
     notes.raise_if_any()
     return config, notes
 
 
-def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
+def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> Config:
     top = root.fields(TOP, required=("cluster", "members"))
     written_root = top.text("data_root", rules.local_path, ".")
     data_root = os.path.realpath(os.path.join(base_dir, written_root))
@@ -108,6 +108,9 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
     }
     _check_members(members, root, top)
     state = top.text("state", rules.local_path, "")
+    # Where certificates prove who is a member, a secret is asked for only if one is named.
+    has_tls = all(member.tls is not None for member in members.values())
+    secret = top.text("secret", rules.local_path, "" if has_tls else usual_secret)
     links_item = top.get("links")
     links = _links(links_item.elements(), members) if links_item else ()
     return Config(
@@ -118,6 +121,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str]) -> Config:
         limits=_limits(top),
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
+        secret=os.path.abspath(os.path.join(base_dir, secret)) if secret else "",
         log_format=top.text("log_format", rules.log_format, "text"),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),

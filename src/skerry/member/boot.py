@@ -6,6 +6,7 @@ import asyncio
 import errno
 import gc
 import os
+import secrets
 import signal
 import socket
 import threading
@@ -15,6 +16,7 @@ import uvloop
 
 from skerry.config import Config, MemberConfig
 from skerry.config.exposed import refuse_exposed
+from skerry.config.private import read_secret, refuse_public
 from skerry.member.server import Member
 from skerry.model import trace
 from skerry.model.errors import ConfigError
@@ -23,6 +25,7 @@ from skerry.model.points import reach
 from skerry.spark import SparkSettings, make_engine
 from skerry.spark.engine import Engine
 from skerry.wire.address import TcpAddress, parse_address
+from skerry.wire.proof import NONCE_BYTES, Secret
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
@@ -42,6 +45,10 @@ def engine_for(member: MemberConfig, limits: Limits) -> Engine:
             limits=limits,
         )
     )
+
+
+def new_nonce() -> bytes:
+    return secrets.token_bytes(NONCE_BYTES)
 
 
 def _wait_for_end(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
@@ -72,6 +79,9 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
     """
     member_config = config.member(name)
     refuse_exposed(config, member_config)
+    if member_config.tls is not None:
+        refuse_public(member_config.tls.key, "tls")
+    secret = Secret(read_secret(config.secret), new_nonce) if config.secret else None
     _refuse_taken(config.addresses()[member_config.name])
     engine = engine_for(member_config, config.limits) if member_config.spark is not None else None
 
@@ -89,7 +99,7 @@ def run_member(config: Config, name: str, *, until_input_ends: bool = False) -> 
         if until_input_ends:
             watch = threading.Thread(target=_wait_for_end, args=(asyncio.get_running_loop(), stopping), daemon=True)
             watch.start()
-        member = Member(config, name, engine)
+        member = Member(config, name, engine, secret=secret)
         try:
             if engine is not None:
                 await member.workers.run(engine.start)

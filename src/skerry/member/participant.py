@@ -235,7 +235,8 @@ class Participant:
         running.intake = Intake(fragment.id, engine.retries_tasks)
         running.store = self._store(fragment, keeps_lanes=engine.retries_tasks or fragment.output.order != "any")
         around.taskport.register_sink(self.query, fragment.id, held.token, running.intake, running.store)
-        return SinkOutput(self.query, fragment.id, around.task_address, held.token, around.identity.cluster)
+        cluster, fingerprint = around.identity.cluster, around.taskport.fingerprint
+        return SinkOutput(self.query, fragment.id, around.task_address, held.token, cluster, fingerprint)
 
     def _spool(self, fragment: Fragment, what: str, *, gives_way: bool = False) -> Spool:
         """A spool that is closed with the query."""

@@ -155,6 +155,7 @@ def edge_inputs(
                 token,
                 partitions,
                 around.identity.cluster,
+                around.taskport.fingerprint,
             )
     return found
 

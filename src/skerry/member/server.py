@@ -18,6 +18,7 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
+from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
@@ -69,6 +70,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
+from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
 from skerry.wire.tls import Tls
 
@@ -91,14 +93,16 @@ class Member:
         random: Random | None = None,
         epoch: int | None = None,
         plan: PlanStatement = plan_statement,
+        secret: Secret | None = None,
     ) -> None:
+        """`secret`: without it, and without TLS, no other member is believed to be one, and none believes this one."""
         self.config = config
         self.name = config.member(name).name
         self.limits = config.limits
         self.engine = engine
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
-        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__)
+        self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__, secret)
         self.rulebook = Rulebook(config)
         self.is_stopping = False
         self._background = Background()
@@ -229,7 +233,7 @@ class Member:
             host = self.config.member(self.name).address.rpartition(":")[0]
             here = f"unix:{os.path.join(self._directory.path, 'tasks.sock')}"
             address = here if self.engine.tasks_are_here else f"tcp:{host}:0"
-            self._task_listener = await self.taskport.listen(address, self.identity)
+            self._task_listener = await self.taskport.listen(address, self.identity, self.tls)
         address = self.config.addresses()[self.name]
         self._listener = await Listener.start(
             address, self.limits, self.identity, handlers, self.tls, self.clients.identify
@@ -348,6 +352,7 @@ class Member:
 
     def _receive(self, sender: str, message: Message) -> None:
         try:
+            refuse_forged(sender, message, self.name)
             self._dispatch(sender, message)
         except SkerryError as error:
             trace.emit(trace.MessageRefused(sender, type(message).__name__, trace.cause_of(error)))

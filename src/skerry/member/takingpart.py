@@ -66,6 +66,8 @@ class TakingPart:
 
     def plan_arrived(self, sender: str, message: PlanReply) -> None:
         waiting = self._plan_asks.answered(sender, message.plan_id)
+        if not waiting:
+            return  # nobody asked for it, or has ended since: what others send unasked fills no cache
         participants = [self.participants[query] for query in waiting if query in self.participants]
         try:
             if message.plan is not None:

@@ -22,11 +22,13 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.points import reach
 from skerry.spark.inside import Delivery, Door, Handover, open_door
+from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import BATCH, ConnectionLost, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
 from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, receive_message
+from skerry.wire.tls import Tls
 
 
 class Store(Protocol):
@@ -88,14 +90,24 @@ class TaskPort:
     """Serves `Hello.kind == "task"`; only used in the loop's thread."""
 
     def __init__(self, limits: Limits) -> None:
+        self.fingerprint = ""  # of the certificate that tasks must find; "" where they come without TLS
         self._limits = limits
         self._queries: dict[QueryId, _Query] = {}
         self._door: Door | None = None
 
-    async def listen(self, address: str, identity: Identity) -> Listener:
-        """A listener of its own, for the Unix socket: a task may rightly not read for as long as a query lasts."""
-        patient = msgspec.structs.replace(self._limits, wait_s=self._limits.query_timeout_s)
-        listener = await Listener.start(address, patient, identity, {"task": self.serve})
+    async def listen(self, address: str, identity: Identity, tls: Tls | None = None) -> Listener:
+        """A listener of its own: a task may rightly not read for as long as a query lasts. `tls`: at a TCP port."""
+        limits = self._limits
+        # All tasks of a site may run on one machine, and begin at once: one that is dropped may end its query.
+        patient = msgspec.structs.replace(
+            limits,
+            wait_s=limits.query_timeout_s,
+            connections_per_address=limits.connections,
+            connections_before_login=limits.connections,
+        )
+        is_tcp = isinstance(parse_address(address), TcpAddress)
+        self.fingerprint = tls.fingerprint if tls is not None and is_tcp else ""
+        listener = await Listener.start(address, patient, identity, {"task": self.serve}, tls if is_tcp else None)
         self._door = Door(self.serve_inside)
         open_door(listener.address, self._door)
         return listener

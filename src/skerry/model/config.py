@@ -191,6 +191,7 @@ class Config(msgspec.Struct, frozen=True):
 
     `state`: the directory for what members keep over their restarts, absolute; "" for none.
     `access`: how clients of all members say who they are.
+    `secret`: the file by which members prove themselves, absolute; "" where TLS alone does that.
     `log_format`: "text" or "json" lines; `log_sql`: whether they may hold statements, with the values in them.
     `audit`: None where nobody asks for one.
     """
@@ -202,6 +203,7 @@ class Config(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     fault_policy: FaultPolicy = FaultPolicy.WAIT
     state: str = ""
+    secret: str = ""
     log_format: str = "text"
     log_sql: bool = False
     access: AccessConfig = AccessConfig()

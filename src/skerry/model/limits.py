@@ -78,6 +78,9 @@ TOKEN_LEEWAY_S = 60
 TOKEN_ROLES = 64
 TOKEN_KEYS = 100
 ACCESS_FILE_BYTES = 4 * MIB  # of users or keys
+# The secret by which members know each other: the file, and each key in it
+SECRET_FILE_BYTES = 64 * KIB
+SECRET_LEAST_BYTES = 32
 
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 # Rules: bytes of the file, brackets in one expression, expressions whose trees are kept, views that nobody uses now
@@ -116,7 +119,12 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     login_s: float = 5.0
     heartbeat_s: float = 1.0
     heartbeats_missed: int = 3
+    # clients and tasks that are logged in; members have as many of their own
     connections: int = 2000
+    connections_per_address: int = 1000
+    # when so many have not logged in yet, the next one takes the place of the oldest; more than the 512 that the system
+    # hands over at once, so that each has its turn
+    connections_before_login: int = 600
     client_requests: int = 100
 
     # queries

@@ -52,6 +52,7 @@ class EdgeInput(msgspec.Struct, frozen=True):
     token: str
     partitions: int
     cluster: str = ""  # of the member at `address`: its listener asks for it
+    fingerprint: str = ""  # of the certificate that the member shows there; "" without TLS
 
 
 class SinkOutput(msgspec.Struct, frozen=True):
@@ -62,6 +63,7 @@ class SinkOutput(msgspec.Struct, frozen=True):
     address: str
     token: str
     cluster: str = ""
+    fingerprint: str = ""
 
 
 class Job(msgspec.Struct, frozen=True):

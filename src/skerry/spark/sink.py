@@ -88,7 +88,7 @@ def _way(spec: SinkSpec, opening: SinkOpen) -> Handover | Outbox:
         door = find_door(output.address)
         if door is not None:
             return door.enter(opening, output.token)
-    line = TaskLine(output.address, output.cluster, output.token, spec.limits)
+    line = TaskLine(output.address, output.cluster, output.token, spec.limits, output.fingerprint)
     line.send(opening)
     return Outbox(line)
 

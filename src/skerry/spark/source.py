@@ -38,7 +38,7 @@ def read_share(spec: SourceSpec, partition: int) -> Batches:
     edge = spec.edge
     schema = decode_schema(spec.schema)
     batches = rows = 0
-    with TaskLine(edge.address, edge.cluster, edge.token, spec.limits) as line:
+    with TaskLine(edge.address, edge.cluster, edge.token, spec.limits, edge.fingerprint) as line:
         line.send(SourceOpen(edge.query, edge.edge, partition, edge.partitions))
         while (frame := line.receive_frame()).kind == BATCH:
             header, body = split_batch(frame)

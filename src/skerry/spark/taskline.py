@@ -25,10 +25,11 @@ _AHEAD = 2
 class TaskLine:
     """Logged in with the query's token. A task waits as long as its member lets it: the member ends the wait."""
 
-    def __init__(self, address: str, cluster: str, token: str, limits: Limits) -> None:
+    def __init__(self, address: str, cluster: str, token: str, limits: Limits, fingerprint: str = "") -> None:
+        """`fingerprint`: of the certificate that the member must show before it is told the token."""
         self._limits = limits
         # The same time bounds writes, and a member may stop reading for as long as a query may last.
-        self._connection = BlockingConnection.connect(address, limits.query_timeout_s, limits)
+        self._connection = BlockingConnection.connect(address, limits.query_timeout_s, limits, fingerprint)
         try:
             hello = Hello("task", PROTOCOL_VERSIONS, cluster, "", 0, credentials=token)
             self._connection.login(hello, limits.wait_s)

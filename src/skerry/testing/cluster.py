@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import threading
 from collections.abc import Coroutine
 from types import TracebackType
@@ -20,13 +21,14 @@ import msgspec
 import skerry
 from skerry.client.dbapi import Connection
 from skerry.config import Config, Role, load
-from skerry.member.boot import engine_for, new_event_loop
+from skerry.member.boot import engine_for, new_event_loop, new_nonce
 from skerry.member.planning import plan_statement
 from skerry.member.runs import PlanStatement
 from skerry.member.server import Member
 from skerry.model.limits import Limits
 from skerry.spark.engine import Engine
 from skerry.testing.ports import free_ports
+from skerry.wire.proof import Secret
 
 T = TypeVar("T")
 _START_S = 120.0
@@ -54,6 +56,8 @@ class LocalCluster:
         self._given_engine = engine
         self.engine = engine
         self._plan = plan
+        has_tls = all(member.tls is not None for member in members.values())
+        self._secret = None if has_tls else Secret([secrets.token_bytes(32)], new_nonce)
         self.members: dict[str, Member] = {}
         self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="skerry-cluster", daemon=True)
@@ -86,7 +90,7 @@ class LocalCluster:
         engine = self.engine if self.config.member(name).role is Role.DATA else None
 
         async def start() -> Member:
-            member = Member(self.config, name, engine, plan=self._plan)
+            member = Member(self.config, name, engine, plan=self._plan, secret=self._secret)
             await member.start()
             return member
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hmac
 import select
 import socket
 import threading
@@ -15,7 +16,7 @@ from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
 from skerry.wire.messages import Hello, Message, Refused, Welcome
-from skerry.wire.tls import TlsSocket
+from skerry.wire.tls import TlsSocket, task_context
 from skerry.wire.values import error_of
 
 _DEFAULTS = Limits()
@@ -36,8 +37,13 @@ class BlockingConnection:
         self._send_lock = threading.Lock()  # a frame's buffers stay together
 
     @classmethod
-    def connect(cls, address: str, timeout_s: float, limits: Limits = _DEFAULTS) -> BlockingConnection:
-        """Raises OSError (TimeoutError among them); `timeout_s` also bounds each later write."""
+    def connect(
+        cls, address: str, timeout_s: float, limits: Limits = _DEFAULTS, fingerprint: str = ""
+    ) -> BlockingConnection:
+        """Raises OSError (TimeoutError among them); `timeout_s` also bounds each later write.
+
+        With `fingerprint` over TLS; PeerError unless the other side shows the certificate that has it.
+        """
         target = parse_address(address)
         if isinstance(target, TcpAddress):
             sock = socket.create_connection((target.host, target.port), timeout_s)
@@ -51,7 +57,9 @@ class BlockingConnection:
             except BaseException:
                 sock.close()
                 raise
-        return cls(sock, target.where, limits)
+        if not fingerprint or not isinstance(target, TcpAddress):
+            return cls(sock, target.where, limits)
+        return cls(_pinned(sock, target, fingerprint, timeout_s, limits), target.where, limits)
 
     def login(self, hello: Hello, timeout_s: float) -> Welcome:
         """Say Hello and wait for the answer; raises the error that the member refused with."""
@@ -135,6 +143,19 @@ class BlockingConnection:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _pinned(sock: socket.socket, target: TcpAddress, fingerprint: str, timeout_s: float, limits: Limits) -> TlsSocket:
+    secured = None
+    try:
+        secured = TlsSocket(sock, task_context(), target.host, limits.login_s)
+        if not hmac.compare_digest(secured.fingerprint, fingerprint):
+            raise PeerError(f"{target.where}: another certificate is shown there than this member's")
+    except BaseException:
+        (secured or sock).close()
+        raise
+    secured.settimeout(timeout_s)
+    return secured
 
 
 def _wait_readable(sock: socket.socket, timeout_s: float | None) -> bool:

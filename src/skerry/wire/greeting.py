@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skerry.model.errors import PeerError, VersionError
-from skerry.wire.messages import CONTROL_VERSIONS, PROTOCOL_VERSIONS, Hello
+from skerry.wire.messages import CONTROL_VERSIONS, DATA_VERSIONS, PROTOCOL_VERSIONS, Hello
 from skerry.wire.session import Identity
 
 
@@ -33,7 +33,7 @@ def choose_version(hello: Hello, identity: Identity) -> int:
 
 
 def _spoken(kind: str) -> tuple[int, ...]:
-    return CONTROL_VERSIONS if kind == "control" else PROTOCOL_VERSIONS
+    return {"control": CONTROL_VERSIONS, "data": DATA_VERSIONS}.get(kind, PROTOCOL_VERSIONS)
 
 
 def _listed(versions: Sequence[int]) -> str:

@@ -8,24 +8,28 @@ import os
 import socket
 import stat
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
 
 from skerry.model import trace
 from skerry.model.caller import User
-from skerry.model.errors import ConfigError, InternalError, Overloaded, PeerError, SkerryError, TimedOut
+from skerry.model.errors import ConfigError, InternalError, PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
+from skerry.wire.admission import Admission
 from skerry.wire.frames import ConnectionLost, decode
 from skerry.wire.greeting import choose_version
-from skerry.wire.messages import Hello, Welcome
+from skerry.wire.messages import MEMBER_KINDS, Challenge, Hello, Message, Proof, Welcome
+from skerry.wire.proof import Secret, admit
 from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection
-from skerry.wire.tls import MEMBER_KINDS, Tls, check_member
+from skerry.wire.tls import Tls, check_member
 
 # The connection is closed when its handler returns, and refused with the error it raises.
 Handler = Callable[[Connection, Hello], Awaitable[None]]
 # Who asks, by what the Hello of a client shows; raises what to refuse it with.
 Identify = Callable[[Connection, Hello], Awaitable[User]]
+
+_BACKLOG = 512
+_PAUSE_S = 0.1  # when the system has no room for another connection
 
 
 class Listener:
@@ -50,8 +54,10 @@ class Listener:
         self._tls = tls
         self._identify = identify
         self._server: asyncio.Server | None = None
+        self._accepting: dict[asyncio.Task[None], socket.socket] = {}  # with TLS, instead of a server
         self._unix_path = ""
-        self._tasks: dict[asyncio.Task[None], Connection] = {}
+        self._admission: Admission[asyncio.Task[None]] = Admission(identity.member, limits)
+        self._tasks: dict[asyncio.Task[None], Connection | socket.socket] = {}  # a socket until its task has begun
         self._open: set[Connection] = set()  # a refused one lingers when its task has ended
         self._stopping = False
 
@@ -80,21 +86,55 @@ class Listener:
 
     async def _listen(self, target: Address) -> None:
         loop = asyncio.get_running_loop()
-        if isinstance(target, TcpAddress):
-            secured: dict[str, Any] = {}
-            if self._tls is not None:
-                timeout_s = self._limits.login_s
-                secured = {"ssl_handshake_timeout": timeout_s, "ssl_shutdown_timeout": timeout_s}
-                secured["ssl"] = self._tls.server
+        if isinstance(target, UnixAddress):
+            _remove_stale(target)
+            server = await loop.create_unix_server(self._make, sock=_bind_private(target.path), backlog=_BACKLOG)
+            self.address, self._unix_path = str(target), target.path
+            self._server = server
+        elif self._tls is None:
             server = await loop.create_server(
-                self._make, target.host, target.port, reuse_address=True, backlog=512, **secured
+                self._make, target.host, target.port, reuse_address=True, backlog=_BACKLOG
             )
             self.address = str(TcpAddress(target.host, server.sockets[0].getsockname()[1]))
+            self._server = server
         else:
-            _remove_stale(target)
-            server = await loop.create_unix_server(self._make, sock=_bind_private(target.path), backlog=512)
-            self.address, self._unix_path = str(target), target.path
-        self._server = server
+            sockets = await _bind(target)
+            self.address = str(TcpAddress(target.host, sockets[0].getsockname()[1]))
+            self._accepting = {
+                loop.create_task(self._accept_secured(sock, self._tls), name=f"accept at {self.address}"): sock
+                for sock in sockets
+            }
+
+    async def _accept_secured(self, listening: socket.socket, tls: Tls) -> None:
+        """A server would hand connections over after the handshake: those that never begin one would be uncounted."""
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, name = await loop.sock_accept(listening)
+            except OSError as error:
+                trace.emit(trace.ConnectionBroken(f"{self.address}: {error}"))
+                await asyncio.sleep(_PAUSE_S)
+                continue
+            task = loop.create_task(self._secure(sock, tls), name=f"serve {name[0]}:{name[1]}")
+            self._admit(task, sock, name[0])
+
+    async def _secure(self, sock: socket.socket, tls: Tls) -> None:
+        loop, timeout_s = asyncio.get_running_loop(), self._limits.login_s
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks[task] = connection = self._make(self._open.add)
+        try:
+            await loop.connect_accepted_socket(
+                lambda: connection,
+                sock,
+                ssl=tls.server,
+                ssl_handshake_timeout=timeout_s,
+                ssl_shutdown_timeout=timeout_s,
+            )
+        except OSError as error:  # no TLS, no certificate of ours, or silence
+            trace.emit(trace.ConnectionBroken(f"{self.address}: TLS: {error}"))
+            return
+        await self._serve(connection)
 
     @property
     def connections(self) -> int:
@@ -103,8 +143,7 @@ class Listener:
 
     async def drain(self) -> None:
         """Accept nothing more, let the connections come to their ends for `limits.login_s`, then stop."""
-        if self._server is not None:
-            self._server.close()
+        await self._close_door()
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=self._limits.login_s)
         await self.stop()
@@ -112,8 +151,7 @@ class Listener:
     async def stop(self) -> None:
         """Accept nothing more, cancel every handler and wait for their ends."""
         self._stopping = True
-        if self._server is not None:
-            self._server.close()
+        await self._close_door()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -129,10 +167,20 @@ class Listener:
             with contextlib.suppress(OSError):
                 os.unlink(self._unix_path)
 
-    def _make(self) -> Connection:
-        return Connection(
-            self._limits, self._limits.frame_bytes_before_login, on_made=self._accept, on_lost=self._open.discard
-        )
+    async def _close_door(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        accepting, self._accepting = self._accepting, {}
+        for task in accepting:
+            task.cancel()
+        if accepting:
+            await asyncio.wait(accepting)
+        for sock in accepting.values():
+            sock.close()
+
+    def _make(self, on_made: Callable[[Connection], None] | None = None) -> Connection:
+        bytes_max = self._limits.frame_bytes_before_login
+        return Connection(self._limits, bytes_max, on_made=on_made or self._accept, on_lost=self._open.discard)
 
     def _accept(self, connection: Connection) -> None:
         if not connection.peer_name:
@@ -141,24 +189,24 @@ class Listener:
         if self._stopping:
             connection.abort()
             return
-        if len(self._tasks) >= self._limits.connections:
-            connection.refuse(
-                Overloaded(
-                    f"{self._identity.member} has {len(self._tasks)} connections already",
-                    suggestion="close some, or raise limits.connections",
-                ),
-                self._identity.member,
-            )
-            return
         task = asyncio.get_running_loop().create_task(self._serve(connection), name=f"serve {connection.peer_name}")
-        self._tasks[task] = connection
+        self._admit(task, connection, connection.host)
+
+    def _admit(self, task: asyncio.Task[None], line: Connection | socket.socket, host: str) -> None:
+        self._tasks[task] = line
         task.add_done_callback(self._forget)
+        gone = self._admission.arrived(task, host)
+        if gone is not None:
+            gone.cancel()
 
     def _forget(self, task: asyncio.Task[None]) -> None:
         # Here and not in the task: one that is cancelled before its first step never runs.
-        connection = self._tasks.pop(task)
-        if task.cancelled():
-            connection.abort()
+        self._admission.left(task)
+        line = self._tasks.pop(task)
+        if isinstance(line, socket.socket):
+            line.close()
+        elif task.cancelled():
+            line.abort()
 
     async def _serve(self, connection: Connection) -> None:
         try:
@@ -179,38 +227,84 @@ class Listener:
 
     async def _log_in(self, connection: Connection) -> Hello | None:
         """None when the peer went without a word, or said nothing for too long."""
-        try:
-            frame = await connection.receive(self._limits.login_s)
-        except TimeoutError:
-            # Not its mistake, perhaps: on a slow link a Hello may be late, and a dialler may try again.
-            raise TimedOut(f"{connection.peer_name}: no Hello within {self._limits.login_s:g} s") from None
-        if frame is None:
+        hello = await self._read(connection, "Hello")
+        if hello is None:
             return None
-        hello = decode(frame)
         if not isinstance(hello, Hello):
             raise PeerError(f"the first frame must be Hello, not {type(hello).__name__}")
         connection.version = choose_version(hello, self._identity)
         if hello.kind not in self._handlers:
             raise PeerError(f"no connections of kind {hello.kind[:100]!r} here")
-        if self._tls is not None:
-            self._check_certificate(self._tls, connection, hello)
+        is_member = hello.kind in MEMBER_KINDS
+        if is_member:
+            await self._check_member(connection, hello)
+        elif hello.kind == "client" and self._tls is not None:
+            self._check_client(self._tls, connection)
         is_client = hello.kind == "client"
         if is_client and self._identify is not None:
             connection.user = await self._identify(connection, hello)
+        task = asyncio.current_task()
+        assert task is not None
+        self._admission.logged_in(task, is_member=is_member)
         connection.raise_limit(self._limits.frame_bytes_from_client if is_client else self._limits.frame_bytes)
         if hello.kind != "control":
             me = self._identity
             connection.send(Welcome(connection.version, me.cluster, me.member, me.epoch, release=me.release))
         return hello
 
-    def _check_certificate(self, tls: Tls, connection: Connection, hello: Hello) -> None:
-        if hello.kind in MEMBER_KINDS:
+    async def _read(self, connection: Connection, what: str) -> Message | None:
+        try:
+            frame = await connection.receive(self._limits.login_s)
+        except TimeoutError:
+            # Not its mistake, perhaps: on a slow link a Hello may be late, and a dialler may try again.
+            raise TimedOut(f"{connection.peer_name}: no {what} within {self._limits.login_s:g} s") from None
+        return decode(frame) if frame is not None else None
+
+    async def _check_member(self, connection: Connection, hello: Hello) -> None:
+        """By its certificate, by the secret, or by both; never by its word."""
+        if self._tls is not None:
             check_member(connection.certificate, hello.member, connection.peer_name)
-        elif tls.client_certificates and not connection.certificate:
+        if self._identity.secret is not None:
+            await self._challenge(connection, hello, self._identity.secret)
+        elif self._tls is None:
+            raise PeerError(
+                f"{self._identity.member} takes nobody for a member: it has neither TLS nor a secret",
+                suggestion="give all members of the cluster the same file (secret: in skerry.yaml)",
+            )
+
+    async def _challenge(self, connection: Connection, hello: Hello, secret: Secret) -> None:
+        challenge = Challenge(self._identity.member, self._identity.epoch, secret.new_nonce())
+        connection.send(challenge)
+        shown = await self._read(connection, "Proof")
+        if shown is None:
+            raise ConnectionLost(f"{connection.peer_name}: the connection ended before the proof")
+        if not isinstance(shown, Proof):
+            raise PeerError(f"a Challenge is answered by Proof, not {type(shown).__name__}")
+        connection.send(admit(shown, hello, challenge, secret))
+
+    def _check_client(self, tls: Tls, connection: Connection) -> None:
+        if tls.client_certificates and not connection.certificate:
             raise PeerError(
                 f"{self._identity.member} wants to see a certificate",
                 suggestion="connect with a certificate and its key, signed by the cluster's authority",
             )
+
+
+async def _bind(target: TcpAddress) -> list[socket.socket]:
+    """Listening sockets at all that the host's name means."""
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(target.host or None, target.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    sockets: list[socket.socket] = []
+    try:
+        for family, _, _, _, address in dict.fromkeys(found):
+            sock = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+            sock.setblocking(False)
+            sockets.append(sock)
+    except BaseException:
+        for sock in sockets:
+            sock.close()
+        raise
+    return sockets
 
 
 def _bind_private(path: str) -> socket.socket:

@@ -15,8 +15,11 @@ from skerry.model.progress import FragmentProgress, LinkBytes, Memory
 from skerry.model.results import Schema, Value
 from skerry.model.table import TablePart
 
-# The versions that are spoken: on control connections, which carry plans, and on all others.
-CONTROL_VERSIONS = (2,)
+# A connection of these kinds is a member's, and is opened to nobody who has not proven to be one.
+MEMBER_KINDS = ("control", "data")
+# The versions that are spoken: on control connections, which carry plans, on data connections, and on all others.
+CONTROL_VERSIONS = (3,)
+DATA_VERSIONS = (2,)
 PROTOCOL_VERSIONS = (1,)
 
 
@@ -77,6 +80,21 @@ class Refused(Message, frozen=True):
 
 class Goodbye(Message, frozen=True):
     """A clean end of the connection."""
+
+
+class Challenge(Message, frozen=True):
+    """The answer to a member's Hello where there is a secret: who asks, and what the proof must be made for."""
+
+    member: str
+    epoch: int
+    nonce: bytes
+
+
+class Proof(Message, frozen=True):
+    """Knowledge of the secret (see proof.py): the dialler's, then the listener's. `nonce` is the sender's own."""
+
+    nonce: bytes
+    proof: bytes
 
 
 # --- 2. control connections ----------------------------------------------------------------------

@@ -297,7 +297,7 @@ class _Pair:
     async def _greet(self, session: Session, connection: Connection) -> None:
         self._greeting = connection
         try:
-            welcome = await login(connection, session.hello())
+            welcome = await login(connection, session.hello(), self.owner.identity.secret, self.peer)
             if session is not self.session or session.is_linked:
                 raise ConnectionLost(f"{connection.peer_name}: another link was quicker")
         except BaseException:

@@ -29,7 +29,7 @@ class DataPorts:
         self.first, self.last = ports
         self._host = host
         # Whoever knocks here besides the sender and its connections before is not let in.
-        self._limits = msgspec.structs.replace(limits, connections=_CONNECTIONS)
+        self._limits = msgspec.structs.replace(limits, connections=_CONNECTIONS, connections_before_login=_CONNECTIONS)
         self._identity = identity
         self._tls = tls
         self._listeners: dict[ChannelId, Listener] = {}

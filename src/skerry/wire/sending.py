@@ -212,7 +212,7 @@ class ChannelOut:
 
     async def _open(self, connection: Connection, *, at_main: bool) -> int | None:
         """None when the channel is open, or ended; else the port where it is to be opened."""
-        welcome = await login(connection, make_hello(self._identity, "data"))
+        welcome = await login(connection, make_hello(self._identity, "data"), self._identity.secret, self.to)
         if welcome.member != self.to:
             raise self._down(f"its address answers as {welcome.member[:100]!r}")
         if self._peer_epoch not in (0, welcome.epoch):

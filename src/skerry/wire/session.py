@@ -27,6 +27,7 @@ from skerry.wire.frames import (
     size_of,
 )
 from skerry.wire.messages import CONTROL_VERSIONS, Goodbye, Hello, Message, Ping, Pong, Refused, Welcome
+from skerry.wire.proof import Secret
 from skerry.wire.values import error_of
 
 # A receiver acks at the latest after so many messages, long before the sender's bound is reached.
@@ -75,12 +76,13 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Who a member is: `epoch` is new at each start of the process."""
+    """Who a member is, and by what it proves that: `epoch` is new at each start of the process."""
 
     cluster: str
     member: str
     epoch: int
     release: str = ""
+    secret: Secret | None = None  # None: only TLS can prove it
 
 
 class LinkState(msgspec.Struct, frozen=True):

@@ -15,7 +15,8 @@ from skerry.model.errors import AccessDenied, PeerError, SkerryError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, FrameReader, decode, encode_message
-from skerry.wire.messages import Hello, Message, Refused, Welcome
+from skerry.wire.messages import MEMBER_KINDS, Challenge, Hello, Message, Proof, Refused, Welcome
+from skerry.wire.proof import Secret, answer_to, confirm
 from skerry.wire.tls import Tls, check_member, tls_error
 from skerry.wire.values import error_of, failure_of
 
@@ -37,6 +38,7 @@ class Connection(asyncio.BufferedProtocol):
     ) -> None:
         self.limits = limits
         self.peer_name = peer_name
+        self.host = ""  # of the peer, over TCP
         self.version = 0  # chosen at login
         self.certificate: dict[str, Any] | None = None  # of the peer, with TLS
         self.user = User()  # a client's, chosen at login
@@ -197,6 +199,7 @@ class Connection(asyncio.BufferedProtocol):
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             _keep_alive(sock, self.limits.wait_s)
             name = transport.get_extra_info("peername")
+            self.host = name[0]
             self.peer_name = self.peer_name or f"{name[0]}:{name[1]}"
         if self._on_made is not None:
             self._on_made(self)
@@ -306,17 +309,57 @@ async def connect(address: str, limits: Limits, tls: Tls | None = None, member: 
     return connection
 
 
-async def login(connection: Connection, hello: Hello) -> Welcome:
-    """Say Hello and wait for the answer; raises the error that the peer refused with."""
+async def login(connection: Connection, hello: Hello, secret: Secret | None = None, peer: str = "") -> Welcome:
+    """Say Hello and wait for the answer; raises the error that the peer refused with.
+
+    A member names the `peer` that it means: both prove themselves, by `secret` or, without one, by TLS (`connect`).
+    """
+    is_member = hello.kind in MEMBER_KINDS
+    if is_member and secret is None and not connection.certificate:
+        raise PeerError(
+            f"{hello.member} cannot prove to {peer} that it is a member: it has neither TLS nor a secret",
+            suggestion="give all members of the cluster the same file (secret: in skerry.yaml)",
+        )
     connection.send(hello)
+    answer = await _answer(connection)
+    if isinstance(answer, Challenge) and is_member:
+        return await _prove(connection, hello, answer, secret, peer)
+    if is_member and secret is not None and isinstance(answer, Welcome):
+        raise PeerError(f"{connection.peer_name}: whoever answers as {peer} does not ask for a proof, and gives none")
+    return _welcomed(connection, hello, answer)
+
+
+async def _prove(
+    connection: Connection, hello: Hello, challenge: Challenge, secret: Secret | None, peer: str
+) -> Welcome:
+    nonce = secret.new_nonce() if secret is not None else b""
+    proof = answer_to(challenge, hello, peer, secret, nonce)
+    assert secret is not None
+    connection.send(proof)
+    shown = await _answer(connection)
+    if not isinstance(shown, Proof):
+        raise PeerError(f"{connection.peer_name}: {type(shown).__name__} is no answer to Proof")
+    confirm(shown, proof, hello, challenge, secret)
+    welcome = _welcomed(connection, hello, await _answer(connection))
+    if (welcome.member, welcome.epoch) != (challenge.member, challenge.epoch):
+        raise PeerError(f"{connection.peer_name}: it proved to be {peer}, and says that it is another")
+    return welcome
+
+
+def _welcomed(connection: Connection, hello: Hello, answer: Message) -> Welcome:
+    if not isinstance(answer, Welcome) or answer.version not in hello.versions:
+        raise PeerError(f"{connection.peer_name}: {type(answer).__name__} is no answer to Hello")
+    connection.version = answer.version
+    return answer
+
+
+async def _answer(connection: Connection) -> Message:
+    """What comes next; raises the error that the peer refused with."""
     try:
         frame = await connection.receive(connection.limits.login_s)
     except TimeoutError:
         raise ConnectionLost(f"{connection.peer_name}: no answer to Hello") from None
     match decode(frame) if frame is not None else None:
-        case Welcome() as welcome if welcome.version in hello.versions:
-            connection.version = welcome.version
-            return welcome
         case Refused(failure):
             error = error_of(failure)
             if isinstance(error, TimedOut):
@@ -324,8 +367,8 @@ async def login(connection: Connection, hello: Hello) -> Welcome:
             raise error
         case None:
             raise ConnectionLost(f"{connection.peer_name}: the connection ended before the answer to Hello")
-        case other:
-            raise PeerError(f"{connection.peer_name}: {type(other).__name__} is no answer to Hello")
+        case answer:
+            return answer
 
 
 async def receive_message(connection: Connection, timeout_s: float) -> Message:

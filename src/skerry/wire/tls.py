@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import select
 import socket
 import ssl
@@ -14,8 +15,8 @@ from skerry.model.config import TlsFiles
 from skerry.model.errors import ConfigError, PeerError
 from skerry.wire.frames import ConnectionLost
 
-# A connection of these kinds is a member's, and shows a certificate that names it.
-MEMBER_KINDS = ("control", "data")
+# A name of this form in a certificate makes a member; no client's certificate may have one.
+MARK = "skerry:member:"
 _WRITE_BYTES = 256 * 1024  # a piece for each turn with the lock, so that reading is not kept waiting
 
 
@@ -31,6 +32,7 @@ class Tls:
         # Who has to show a certificate depends on the Hello, and there the reason can be told: see Listener.
         self.server.verify_mode = ssl.CERT_OPTIONAL
         self.client_certificates = files.client_certificates
+        self.fingerprint = _fingerprint(files.certificate) if files.certificate else ""
         for context in (self.server, self.client):
             context.minimum_version = ssl.TLSVersion.TLSv1_2
 
@@ -42,6 +44,24 @@ def client_context(files: TlsFiles) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     _load(context, files)
     return context
+
+
+def task_context() -> ssl.SSLContext:
+    """For a task, which knows its member's one certificate by its fingerprint and needs no authority for that."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def _fingerprint(path: str) -> str:
+    """Of the first certificate in the file, which is the one that a listener shows."""
+    with open(path) as file:
+        text = file.read()
+    begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
+    pem = begin + text.partition(begin)[2].partition(end)[0] + end
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
 
 
 def _load(context: ssl.SSLContext, files: TlsFiles) -> None:
@@ -81,15 +101,28 @@ def subject_of(certificate: Mapping[str, Any] | None) -> str:
     return next(iter(names_in(certificate)), "")
 
 
+def members_in(certificate: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """The members whose mark the certificate has. Its common name and its DNS names make no member."""
+    uris = [value for kind, value in (certificate or {}).get("subjectAltName", ()) if kind == "URI"]
+    return tuple(uri[len(MARK) :] for uri in uris if uri.lower().startswith(MARK))
+
+
 def check_member(certificate: Mapping[str, Any] | None, member: str, where: str) -> None:
     """PeerError unless the certificate is that member's own."""
-    names = names_in(certificate)
-    if member.lower() in (name.lower() for name in names):
+    marked = members_in(certificate)
+    if member.lower() in (name.lower() for name in marked):
         return
-    shown = ", ".join(names)[:200] if names else "nobody: there is none"
+    mark = f"URI:{MARK}{member[:100]}"
+    if not certificate:
+        how = f"no certificate was shown, and {member[:100]} is a member by its certificate alone"
+    elif marked:
+        how = f"the certificate is that of member {', '.join(marked)[:200]}, not {member[:100]}"
+    else:
+        named = ", ".join(names_in(certificate))[:200] or "nobody"
+        how = f"the certificate, of {named}, is no member's: it lacks the name {mark}"
     raise PeerError(
-        f"{where}: the certificate names {shown}, not {member[:100]}",
-        suggestion=f"a member's certificate has its name in the subject: CN={member[:100]}",
+        f"{where}: {how}",
+        suggestion=f"sign the member's certificate with subjectAltName = {mark} (docs/two-hosts.md, 3)",
     )
 
 
@@ -109,15 +142,9 @@ def tls_error(error: OSError, where: str) -> PeerError:
     return PeerError(f"{where}: TLS: {tls_reason(error)}")
 
 
-def is_member(certificate: Mapping[str, Any] | None) -> bool:
-    """Whether a certificate has the mark that members have, and no client."""
-    alternatives = (certificate or {}).get("subjectAltName", ())
-    return any(kind == "URI" and value.lower().startswith("skerry:member:") for kind, value in alternatives)
-
-
 def user_of(certificate: Mapping[str, Any] | None) -> str:
     """The user whom a client's certificate names; "" without one, and for a member's."""
-    return "" if is_member(certificate) else subject_of(certificate)
+    return "" if members_in(certificate) else subject_of(certificate)
 
 
 class TlsSocket:
@@ -142,6 +169,11 @@ class TlsSocket:
     @property
     def certificate(self) -> dict[str, Any] | None:
         return self._socket.getpeercert()
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the certificate that the other side has shown, whoever has signed it."""
+        return hashlib.sha256(self._socket.getpeercert(binary_form=True) or b"").hexdigest()
 
     def settimeout(self, timeout_s: float | None) -> None:
         """Bounds each later write that makes no progress."""

@@ -187,7 +187,9 @@ def test_help_and_version_load_no_command() -> None:
     help_text = skerry("sql", "--help").stdout
     assert "skerry://host:port" in help_text
     assert f"The port may be left out if it is {DEFAULT_PORT}" in help_text
-    assert set(COMMANDS) == {"attach", "cancel", "check", "demo", "explain", "ps", "sql", "submit", "up", "user"}
+    assert set(COMMANDS) == {
+        *("attach", "cancel", "check", "demo", "explain", "ps", "secret", "sql", "submit", "up", "user")
+    }
 
 
 def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) -> None:

@@ -81,3 +81,26 @@ def test_a_second_signal_tells_the_members_again(
     file.write_text("cluster: c\nmembers: {oslo: {address: 'localhost'}}")
     assert up(str(file)).exit_code == 0
     assert member.told == ["stop", "stop"]
+
+
+def test_a_secret_that_another_host_has_is_not_made_here(tmp_path: Path) -> None:
+    file, secret = tmp_path / "skerry.yaml", tmp_path / "skerry.secret"
+    members = "{oslo: {address: '10.0.0.1:7101', role: lite}, bergen: {address: '10.0.0.2:7101'}}"
+    file.write_text(f"cluster: c\ninsecure: true\nmembers: {members}")
+    result = up(str(file), "--member", "oslo")
+    assert result.exit_code == 1
+    assert f"error: secret: {secret} cannot be read: no such file" in result.stderr
+    assert "copy the file from a host" in result.stderr
+    assert not secret.exists()
+    made = CliRunner().invoke(main, ["secret", str(file)])
+    assert made.output == f"{secret}: made; copy it to every host of the cluster\n"
+    text = secret.read_text()
+    again = CliRunner().invoke(main, ["secret", str(file)])
+    assert (again.exit_code, secret.read_text()) == (0, text)
+    secret.chmod(0o644)
+    refused = up(str(file), "--member", "oslo").stderr
+    assert f"{secret} is open to others (mode 644)\nhint: chmod 600 {secret}" in refused
+    checked = CliRunner().invoke(main, ["check", str(file), "--no-files"])
+    assert checked.exit_code == 0, checked.output
+    checked = CliRunner().invoke(main, ["check", str(file), "--member", "oslo"])
+    assert f"secret: {secret} is open to others (mode 644); chmod 600 {secret}" in checked.output

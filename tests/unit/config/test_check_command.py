@@ -10,6 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from skerry.cli.check import check
+from skerry.config import load
+from skerry.member.boot import run_member
+from skerry.model.errors import ConfigError
+from tests.unit.wire.certificates import files_of, needs_openssl
 
 TEXT = """\
 cluster: nordic
@@ -158,6 +162,23 @@ def test_certificates_that_cannot_be_used_are_mistakes(file: Path) -> None:
     assert code == 1
     assert output.splitlines()[0].startswith(f"{file}:4:9: members.oslo.tls: {file.parent}/ca.pem: not usable as PEM")
     assert run(file, "--no-files")[0] == 0
+
+
+@needs_openssl
+def test_a_key_that_others_may_read_is_no_key(file: Path) -> None:
+    files = files_of("oslo")
+    key = file.parent / "oslo.key"
+    key.write_bytes(Path(files.key).read_bytes())
+    key.chmod(0o644)
+    text = TEXT + f"tls: {{certificate: {files.certificate}, key: {key}, authority: {files.authority}}}\n"
+    file.write_text(text)
+    code, output = run(file)
+    assert code == 1
+    assert f"members.oslo.tls: {key} is open to others (mode 644); chmod 600 {key}" in output
+    with pytest.raises(ConfigError, match=r"oslo\.key is open to others"):
+        run_member(load(file), "oslo")
+    key.chmod(0o600)
+    assert "open to others" not in run(file)[1]
 
 
 def test_a_state_file_that_others_may_write_is_a_mistake(file: Path) -> None:

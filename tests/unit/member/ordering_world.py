@@ -55,6 +55,7 @@ from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from tests.unit.member.member_samples import ARROW, PATIENCE, SCHEMA, entry_of, execute_of, plan_of, rows_of, sealed
 from tests.unit.member.ordering_table import TABLE, Event, Row, State
+from tests.unit.wire.looping import SECRET
 
 SIZE_BYTES = len(entry_of([(0, "x")]).body)
 # Every batch is a quarter of the first credit, so every one is granted; four fit before the Execute.
@@ -237,7 +238,7 @@ class Bergen:
 
     async def _open(self) -> list[str]:
         self._connection = connection = await connect(f"tcp:{self._address.removeprefix('tcp:')}", LIMITS)
-        await login(connection, make_hello(Identity("c", "bergen", 1), "data"))
+        await login(connection, make_hello(Identity("c", "bergen", 1), "data"), SECRET, "tromso")
         connection.send(OpenChannel(self._channel, SCHEMA.arrow, 0))
         answer = await receive_message(connection, LIMITS.login_s)
         assert isinstance(answer, ChannelOk | ChannelPending | ChannelGone)
@@ -302,7 +303,7 @@ class World:
     def __init__(self, pipelined: bool, **changed: float) -> None:
         self.pipelined = pipelined
         self.engine = Thread(pipelined=pipelined)
-        self.member = Member(_config(**changed), "tromso", self.engine)
+        self.member = Member(_config(**changed), "tromso", self.engine, secret=SECRET)
         self.sent: list[Message] = []  # to oslo
         self.oslo = Inputs("oslo", LIMITS, Topology(self.member.config), Resources(LIMITS, "."), lambda query: None)
         plan = _through_driver(plan_of("tromso", "bergen"))
@@ -315,7 +316,7 @@ class World:
         await self.member.start()
         handlers = {"data": data_handler(self.oslo.lookup, LIMITS)}
         address = self.member.config.addresses()["oslo"]
-        self.listener = await Listener.start(address, LIMITS, Identity("c", "oslo", 1), handlers)
+        self.listener = await Listener.start(address, LIMITS, Identity("c", "oslo", 1, secret=SECRET), handlers)
 
     async def stop(self) -> None:
         self.member.peers.send = self.deliver  # type: ignore[method-assign]

@@ -15,6 +15,7 @@ from skerry.wire.session import Identity
 from tests.unit.member.member_samples import plan_of, rows_of
 from tests.unit.member.ordering_table import TABLE, B, C, E, Event, K, L, State
 from tests.unit.member.ordering_world import GIVE_UP_S, LIMITS, Walk, World, entries_of, spelled, until
+from tests.unit.wire.looping import SECRET
 
 # Thousands of steps: ten seconds on an idle machine, minutes on a busy one.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
@@ -88,7 +89,7 @@ def test_rows_leave_as_soon_as_their_receiver_is_back() -> None:
                 dialled, _ = await asyncio.get_running_loop().sock_accept(void)
             dialled.close()
             handlers = {"data": data_handler(world.oslo.lookup, LIMITS)}
-            world.listener = await Listener.start(address, LIMITS, Identity("c", "oslo", 1), handlers)
+            world.listener = await Listener.start(address, LIMITS, Identity("c", "oslo", 1, secret=SECRET), handlers)
             (sending,) = world.member.participants[walk.query]._channels
             await until(lambda: sending._failures == 1)
             world.member.peers.on_peer_back("bergen", 0.0)

@@ -17,6 +17,7 @@ from skerry.model.table import Column
 from skerry.spark.engine import TableFiles
 from skerry.testing.ports import free_ports
 from tests.unit.member.table_world import COLUMNS, Spark
+from tests.unit.wire.looping import SECRET
 
 DEADLINE_S = 60.0
 
@@ -53,7 +54,7 @@ def test_a_site_that_is_linked_may_take_longer_than_a_login(tmp_path: Path) -> N
             f"  bergen: {{address: '127.0.0.1:{ports[1]}', tables: {{t: {{format: csv, path: '*.csv'}}}}}}"
         )
         spark = SlowSpark()
-        bergen, oslo = Member(config, "bergen", spark), Member(config, "oslo", None)
+        bergen, oslo = Member(config, "bergen", spark, secret=SECRET), Member(config, "oslo", None, secret=SECRET)
         try:
             await bergen.start()
             await oslo.start()
@@ -88,7 +89,7 @@ def test_a_site_without_a_link_is_not_waited_for(tmp_path: Path) -> None:
                 f"  oslo: {{address: '127.0.0.1:{free_ports(1)[0]}', role: lite}}\n"
                 f"  bergen: {{address: '127.0.0.1:{port}', tables: {{t: {{format: csv, path: '*.csv'}}}}}}"
             )
-            oslo = Member(config, "oslo", None)
+            oslo = Member(config, "oslo", None, secret=SECRET)
             try:
                 await asyncio.wait_for(oslo.peer_tables.refresh(("bergen",)), DEADLINE_S)
                 assert oslo.peers.state("bergen") == "unknown"
@@ -110,7 +111,7 @@ def test_who_stops_waiting_leaves_nothing_behind(tmp_path: Path) -> None:
             )
             spark = SlowSpark()
             spark.gate.clear()
-            oslo = Member(config, "oslo", spark)
+            oslo = Member(config, "oslo", spark, secret=SECRET)
             try:
                 asking = asyncio.ensure_future(oslo.peer_tables.refresh())
                 await asyncio.to_thread(spark.is_asked.wait, DEADLINE_S)

@@ -29,7 +29,7 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Execute, PlanRequest, Receipt
 from skerry.wire.session import Identity
 from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, TIMEOUT_S, entry_of, execute_of, plan_of, rows_of
-from tests.unit.wire.looping import QUICK, Cutter, run, until
+from tests.unit.wire.looping import QUICK, SECRET, Cutter, run, until
 
 CONFIG = parse("""\
 cluster: fjords
@@ -49,7 +49,7 @@ class Node:
 
     def __init__(self, name: str, epoch: int, addresses: dict[str, str], folder: Path) -> None:
         self.name = name
-        self.identity = Identity("fjords", name, epoch)
+        self.identity = Identity("fjords", name, epoch, secret=SECRET)
         self.resources = Resources(LIMITS, str(folder))
         self.inputs = Inputs(name, LIMITS, TOPOLOGY, self.resources, lambda _query: None)
         self.outgoing = Outgoing(self.identity, addresses, TOPOLOGY, LIMITS, Random(epoch))

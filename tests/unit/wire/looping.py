@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -12,14 +13,16 @@ import uvloop
 
 from skerry.model.limits import Limits
 from skerry.wire.address import TcpAddress, parse_address
+from skerry.wire.proof import NONCE_BYTES, Secret
 from skerry.wire.session import Identity
 
 GIVE_UP_S = 60.0  # nothing takes long, but the machine may be busy
 # Quick to notice silence and to dial again, but patient: a busy machine may keep a process waiting for seconds. Tests
 # that wait for the end of a wait have a shorter one.
 QUICK = Limits(heartbeat_s=0.1, login_s=30.0, wait_s=30.0, reconnect_first_s=0.01, reconnect_max_s=0.1, stop_s=30.0)
-OSLO = Identity("fjords", "oslo", 11)
-BERGEN = Identity("fjords", "bergen", 22)
+SECRET = Secret([b"the secret of the fjords"], lambda: secrets.token_bytes(NONCE_BYTES))
+OSLO = Identity("fjords", "oslo", 11, secret=SECRET)
+BERGEN = Identity("fjords", "bergen", 22, secret=SECRET)
 
 
 def run(

@@ -18,7 +18,7 @@ from skerry.wire.messages import Batch, ChannelOk, Grant, OpenChannel, Ping, Ref
 from skerry.wire.tcp import Connection, connect, login
 from tests.unit.wire.channel_ends import CHANNEL, SMALL, Receiver, Sender
 from tests.unit.wire.control_members import lasting_address
-from tests.unit.wire.looping import BERGEN, OSLO, Cutter, run, until
+from tests.unit.wire.looping import BERGEN, OSLO, SECRET, Cutter, run, until
 
 
 def test_a_refused_connection_is_a_site_error_at_once(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_batch_over_the_frame_limit_is_a_clear_error(tmp_path: Path) -> None:
 
 async def open_raw(address: str, opening: OpenChannel) -> Connection:
     connection = await connect(address, SMALL)
-    await login(connection, make_hello(BERGEN, "data"))
+    await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
     connection.send(opening)
     return connection
 

@@ -22,7 +22,7 @@ from skerry.wire.greeting import make_hello
 from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, OpenChannel
 from skerry.wire.tcp import connect, login
-from tests.unit.wire.looping import BERGEN, OSLO, QUICK, Cutter, run, until
+from tests.unit.wire.looping import BERGEN, OSLO, QUICK, SECRET, Cutter, run, until
 
 CHANNEL = ChannelId(QueryId("oslo", "0" * 32), 1, "bergen", "oslo")
 LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=256 * KIB)
@@ -129,7 +129,7 @@ def test_a_codec_that_nobody_knows_is_refused() -> None:
         receiver = Receiver()
         listener = await receiver.start()
         connection = await connect(listener.address, LIMITS)
-        await login(connection, make_hello(BERGEN, "data"))
+        await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
         connection.send(OpenChannel(CHANNEL, encode_schema(SCHEMA), 0, "brotli"))
         frame = await connection.receive()
         assert frame is not None

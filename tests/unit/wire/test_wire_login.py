@@ -7,7 +7,7 @@ import asyncio
 import msgspec
 import pytest
 
-from skerry.model.errors import PeerError, TimedOut, VersionError
+from skerry.model.errors import Overloaded, PeerError, TimedOut, VersionError
 from skerry.wire.frames import (
     BATCH,
     HEADER,
@@ -20,14 +20,14 @@ from skerry.wire.messages import Hello, Ping, Refused, Welcome
 from skerry.wire.tcp import connect, login
 from skerry.wire.values import failure_of
 from tests.unit.wire.echoing import refusal, start
-from tests.unit.wire.looping import BERGEN, QUICK, run, until
+from tests.unit.wire.looping import BERGEN, QUICK, SECRET, run, until
 
 
 @pytest.mark.parametrize(
     ("hello", "kind", "reason"),
     [
         (make_hello(msgspec.structs.replace(BERGEN, cluster="lakes"), "data"), PeerError, "cluster 'fjords'"),
-        (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=(99,)), VersionError, "versions 99 and oslo 1"),
+        (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=(99,)), VersionError, "versions 99 and oslo 2"),
         (msgspec.structs.replace(make_hello(BERGEN, "data"), versions=()), VersionError, "versions none"),
         (make_hello(BERGEN, "dance"), PeerError, "no connections of kind 'dance'"),
     ],
@@ -37,7 +37,7 @@ def test_a_wrong_hello_is_refused_with_the_reason(hello: Hello, kind: type[PeerE
         listener = await start()
         connection = await connect(listener.address, QUICK)
         with pytest.raises(kind, match=reason):
-            await login(connection, hello)
+            await login(connection, hello, SECRET, "oslo")
         connection.abort()
         await listener.stop()
 
@@ -61,7 +61,7 @@ def test_garbage_is_refused_and_the_listener_lives(data: bytes, reason: str) -> 
         connection.send_parts([data])
         assert reason in (await refusal(connection)).message
         healthy = await connect(listener.address, QUICK)
-        await login(healthy, make_hello(BERGEN, "data"))
+        await login(healthy, make_hello(BERGEN, "data"), SECRET, "oslo")
         healthy.close()
         await healthy.wait_closed()
         await listener.stop()
@@ -76,7 +76,7 @@ def test_frames_may_be_larger_after_login_but_a_client_s_not_as_large() -> None:
         listener = await start(limits=limits)
         for kind, size in (("data", 100_000), ("client", 10_000)):
             connection = await connect(listener.address, limits)
-            await login(connection, make_hello(BERGEN, kind))
+            await login(connection, make_hello(BERGEN, kind), SECRET, "oslo")
             connection.send_parts(encode_frame(BATCH, bytes(size)))
             frame = await connection.receive()
             assert frame is not None
@@ -100,7 +100,7 @@ def test_a_hello_that_came_too_late_is_tried_again_like_a_reset() -> None:
         port = server.sockets[0].getsockname()[1]
         connection = await connect(f"tcp:127.0.0.1:{port}", QUICK)
         with pytest.raises(ConnectionLost, match="no Hello within 5 s"):
-            await login(connection, make_hello(BERGEN, "data"))
+            await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
         connection.abort()
         await connection.wait_closed()
         server.close()
@@ -130,12 +130,19 @@ def test_connections_over_the_bound_are_refused() -> None:
     async def main() -> None:
         listener = await start(limits=limits)
         first, second, third = [await connect(listener.address, QUICK) for _ in range(3)]
-        assert "has 2 connections already" in (await refusal(third)).message
+        await login(first, make_hello(BERGEN, "client"))
+        await login(second, make_hello(BERGEN, "client"))
+        with pytest.raises(Overloaded, match="has 2 connections already"):
+            await login(third, make_hello(BERGEN, "client"))
+        third.abort()
+        # A member has a place all the same.
+        member = await connect(listener.address, QUICK)
+        await login(member, make_hello(BERGEN, "data"), SECRET, "oslo")
         first.close()
-        await until(lambda: listener.connections == 1)
+        await until(lambda: listener.connections == 2)
         fourth = await connect(listener.address, QUICK)
-        await login(fourth, make_hello(BERGEN, "data"))
-        for connection in (second, fourth):
+        await login(fourth, make_hello(BERGEN, "client"))
+        for connection in (second, fourth, member):
             connection.close()
             await connection.wait_closed()
         await listener.stop()
@@ -148,7 +155,7 @@ def test_login_says_what_went_wrong() -> None:
         for answer, kind, reason in (
             (b"", ConnectionLost, "ended before the answer"),
             (b"".join(map(bytes, encode_message(Ping(1)))), PeerError, "Ping is no answer to Hello"),
-            (b"".join(map(bytes, encode_message(Welcome(5, "fjords", "oslo", 1)))), PeerError, "no answer to Hello"),
+            (b"".join(map(bytes, encode_message(Welcome(5, "fjords", "oslo", 1)))), PeerError, "gives none"),
             (b"HTTP/1.1 400 Bad Request\r\n\r\n", PeerError, "unknown kind"),
         ):
 
@@ -162,7 +169,7 @@ def test_login_says_what_went_wrong() -> None:
             server = await asyncio.start_server(reply, "127.0.0.1", 0)
             connection = await connect(f"tcp:127.0.0.1:{server.sockets[0].getsockname()[1]}", QUICK)
             with pytest.raises(kind, match=reason):
-                await login(connection, make_hello(BERGEN, "data"))
+                await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
             connection.abort()
             await connection.wait_closed()
             server.close()

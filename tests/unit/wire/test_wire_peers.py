@@ -13,7 +13,7 @@ from skerry.wire.messages import Message
 from skerry.wire.session import Identity
 from skerry.wire.tcp import connect, login
 from tests.unit.wire.control_members import Member, behind_cutter, check, two
-from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
+from tests.unit.wire.looping import BERGEN, OSLO, QUICK, SECRET, run, until
 
 
 def test_messages_go_both_ways_over_one_connection_dialled_on_need() -> None:
@@ -110,7 +110,7 @@ def test_garbage_on_a_control_connection_loses_only_that_peer() -> None:
         oslo = await Member(OSLO, {"bergen": bergen.listener.address}).start()
         oslo.send("bergen", 1)
         tromso = await connect(bergen.listener.address, QUICK)
-        await login(tromso, make_hello(Identity("fjords", "tromso", 33), "control"))
+        await login(tromso, make_hello(Identity("fjords", "tromso", 33), "control"), SECRET, "bergen")
         await until(lambda: len(bergen.ups) == 2)
         tromso.send_parts(encode_frame(12, b"\x00" * 8 + b"\xc1"))
         await until(lambda: bergen.losses)
@@ -134,7 +134,7 @@ def test_strangers_and_oneself_are_no_peers() -> None:
                 oslo.peers.send(name, check(1))
             connection = await connect(oslo.listener.address, QUICK)
             with pytest.raises(PeerError, match="is no other member"):
-                await login(connection, make_hello(Identity("fjords", name, 5), "control"))
+                await login(connection, make_hello(Identity("fjords", name, 5), "control"), SECRET, "oslo")
             connection.abort()
         await oslo.stop()
         await bergen.stop()

@@ -23,7 +23,7 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, ChannelGone, ChannelPort, OpenChannel
 from skerry.wire.ports import DataPorts
 from skerry.wire.tcp import Connection, connect, login
-from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
+from tests.unit.wire.looping import BERGEN, OSLO, QUICK, SECRET, run, until
 
 LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=64 * KIB)
 
@@ -191,7 +191,7 @@ def test_a_port_serves_its_own_channel_only() -> None:
 
         async def ask(address: str, number: int) -> object:
             connection = await connect(address, LIMITS)
-            await login(connection, make_hello(BERGEN, "data"))
+            await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
             connection.send(OpenChannel(channel_id(number), b"", 0))
             frame = await connection.receive()
             connection.abort()

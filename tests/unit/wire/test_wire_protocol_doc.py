@@ -11,6 +11,8 @@ import pytest
 from skerry.model.errors import BY_CODE
 from skerry.model.limits import Limits
 from skerry.wire.kinds import KINDS
+from skerry.wire.proof import Side
+from tests.unit.wire.test_wire_proof import GOLDEN
 
 TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 
@@ -41,3 +43,8 @@ def test_the_defaults_are_those_of_the_code() -> None:
             assert getattr(Limits(), name) == float(number.replace(",", "")) * units[unit], name
             checked.add(name)
     assert {"frame_bytes", "login_s", "reconnect_max_s", "control_unacked_messages"} <= checked
+
+
+@pytest.mark.parametrize("side", list(GOLDEN))
+def test_proofs_are_those_of_the_tests(side: Side) -> None:
+    assert f"| {side.value} | `{GOLDEN[side]}` |" in TEXT

@@ -258,12 +258,12 @@ def test_acks_of_what_was_never_sent_lose_the_peer() -> None:
 
 def test_versions_and_clusters_must_match() -> None:
     hello = make_hello(BERGEN, "data")
-    assert choose_version(hello, OSLO) == 1
-    assert choose_version(msgspec.structs.replace(hello, versions=(9, 1, 2)), OSLO) == 1
-    with pytest.raises(VersionError, match="bergen speaks protocol versions 7, 9 and oslo 1"):
+    assert choose_version(hello, OSLO) == 2
+    assert choose_version(msgspec.structs.replace(hello, versions=(9, 1, 2)), OSLO) == 2
+    with pytest.raises(VersionError, match="bergen speaks protocol versions 7, 9 and oslo 2"):
         choose_version(msgspec.structs.replace(hello, versions=(7, 9)), OSLO)
     nameless = msgspec.structs.replace(hello, cluster="")
-    assert choose_version(msgspec.structs.replace(nameless, kind="client"), OSLO) == 1
+    assert choose_version(msgspec.structs.replace(nameless, kind="client", versions=(1,)), OSLO) == 1
     with pytest.raises(PeerError, match="cluster 'fjords', not of ''"):
         choose_version(nameless, OSLO)
     with pytest.raises(PeerError, match="cluster 'fjords', not of 'lakes'"):
@@ -272,8 +272,8 @@ def test_versions_and_clusters_must_match() -> None:
 
 def test_members_whose_plans_have_another_form_are_told_so() -> None:
     hello = Session(BERGEN, "oslo", 1, LIMITS, 0).hello()
-    assert choose_version(hello, OSLO) == 2
-    with pytest.raises(VersionError, match="bergen speaks protocol versions 1 and oslo 2"):
+    assert choose_version(hello, OSLO) == 3
+    with pytest.raises(VersionError, match="bergen speaks protocol versions 1 and oslo 3"):
         choose_version(msgspec.structs.replace(hello, versions=(1,)), OSLO)
 
 

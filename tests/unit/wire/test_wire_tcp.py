@@ -27,7 +27,7 @@ from skerry.wire.listener import Listener
 from skerry.wire.messages import Batch, Hello, Ping, Refused, Welcome
 from skerry.wire.tcp import Connection, connect, login
 from tests.unit.wire.echoing import start
-from tests.unit.wire.looping import BERGEN, OSLO, QUICK, run, until
+from tests.unit.wire.looping import BERGEN, OSLO, QUICK, SECRET, run, until
 
 LOOPS = [uvloop.new_event_loop, asyncio.new_event_loop]
 
@@ -40,9 +40,9 @@ def test_frames_of_every_size_travel_both_ways(
     async def main() -> None:
         listener = await start("tcp:127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/s")
         connection = await connect(listener.address, QUICK)
-        welcome = await login(connection, make_hello(BERGEN, "data"))
-        assert welcome == Welcome(1, "fjords", "oslo", 11)
-        assert connection.version == 1
+        welcome = await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
+        assert welcome == Welcome(2, "fjords", "oslo", 11)
+        assert connection.version == 2
         bodies = [os.urandom(size) for size in (1, 100, 16_384, 40_000, 3_000_000, 5)]
         for seq, body in enumerate(bodies):
             connection.send_parts(encode_batch_frame(Batch(seq, 0, False, 1, len(body), 0), body))
@@ -98,7 +98,7 @@ def test_a_failing_handler_costs_only_its_connection() -> None:
         listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": fail, "task": fail})
         for kind, reason in (("data", "spark is away"), ("task", "internal error: ZeroDivisionError")):
             connection = await connect(listener.address, QUICK)
-            await login(connection, make_hello(BERGEN, kind))
+            await login(connection, make_hello(BERGEN, kind), SECRET, "oslo")
             frame = await connection.receive()
             assert frame is not None
             message = decode(frame)
@@ -124,7 +124,7 @@ def test_stop_cancels_handlers_and_closes_connections() -> None:
         listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": wait})
         connections = [await connect(listener.address, QUICK) for _ in range(3)]
         for connection in connections[:2]:
-            await login(connection, make_hello(BERGEN, "data"))
+            await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
         await listener.stop()
         for connection in connections:
             assert await receive_end(connection)
@@ -157,7 +157,7 @@ def test_a_stream_that_ends_inside_a_frame_is_lost_and_not_ended() -> None:
         listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": record})
         for cut in (0, 5):
             connection = await connect(listener.address, QUICK)
-            await login(connection, make_hello(BERGEN, "data"))
+            await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
             frame = b"".join(map(bytes, encode_frame(BATCH, bytes(100))))
             connection.send_parts([frame + frame[:cut]])
             connection.close()
@@ -184,7 +184,7 @@ def test_a_slow_reader_bounds_what_is_buffered_and_the_sender_waits(tmp_path: Pa
         # Not over TCP: there the system has the same bound (TCP_USER_TIMEOUT), and may be first.
         listener = await Listener.start(f"unix:{tmp_path}/s", limits, OSLO, {"data": slow})
         connection = await connect(listener.address, limits)
-        await login(connection, make_hello(BERGEN, "data"))
+        await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
 
         async def send_much() -> None:
             for _ in range(10_000):
@@ -214,7 +214,7 @@ def test_floods_of_empty_frames_are_bounded_too() -> None:
     async def main() -> None:
         listener = await Listener.start("tcp:127.0.0.1:0", limits, OSLO, {"data": never})
         connection = await connect(listener.address, limits)
-        await login(connection, make_hello(BERGEN, "data"))
+        await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
         empty = b"".join(map(bytes, encode_frame(4, b"\x90")))
         connection.send_parts([empty * 100_000])
         await until(lambda: accepted and accepted[0].queued_bytes >= limits.receive_bytes)
@@ -246,7 +246,7 @@ def test_receive_times_out_and_can_be_called_again() -> None:
     async def main() -> None:
         listener = await start()
         connection = await connect(listener.address, QUICK)
-        await login(connection, make_hello(BERGEN, "data"))
+        await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
         with pytest.raises(TimeoutError):
             await connection.receive(0.01)
         connection.send(Ping(7))
@@ -271,7 +271,7 @@ def test_an_aborted_connection_holds_no_frames() -> None:
 
         listener = await Listener.start("tcp:127.0.0.1:0", QUICK, OSLO, {"data": keep})
         connection = await connect(listener.address, QUICK)
-        await login(connection, make_hello(BERGEN, "data"))
+        await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
         connection.send_parts(encode_batch_frame(Batch(0, 0, False, 1, 1000, 0), os.urandom(1000)))
         await until(lambda: bool(arrived) and arrived[0].queued_bytes > 1000)
         arrived[0].abort()

@@ -34,11 +34,15 @@ from skerry.wire.messages import Batch, Check, Hello, Message
 from skerry.wire.peers import Peers
 from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, connect, login
-from skerry.wire.tls import Tls, TlsSocket, client_context, names_in, subject_of
+from skerry.wire.tls import Tls, TlsSocket, client_context, members_in, names_in, subject_of
+from tests.unit.wire import looping
 from tests.unit.wire.certificates import authority, files_of, needs_openssl
-from tests.unit.wire.looping import BERGEN, GIVE_UP_S, OSLO, QUICK, Cutter, run, until
+from tests.unit.wire.looping import GIVE_UP_S, QUICK, SECRET, Cutter, run, until
 
 pytestmark = needs_openssl
+
+# The mark in its certificate is all that makes a member here.
+OSLO, BERGEN = (msgspec.structs.replace(each, secret=None) for each in (looping.OSLO, looping.BERGEN))
 
 CHANNEL = ChannelId(QueryId("oslo", "0" * 32), 1, "bergen", "oslo")
 LIMITS = msgspec.structs.replace(QUICK, first_credits_bytes=256 * KIB)
@@ -117,7 +121,7 @@ def test_control_connections_over_tls() -> None:
         tromso = peers(Identity("fjords", "tromso", 33), {"oslo": listener.address}, files_of("bergen"))
         tromso.send("oslo", Check(()))
         await until(lambda: lost)
-        assert "names bergen, not tromso" in lost[0].message
+        assert "that of member bergen, not tromso" in lost[0].message
         assert len(heard) == 1
         for each in (tromso, there, here):
             await each.stop()
@@ -130,10 +134,11 @@ def test_control_connections_over_tls() -> None:
     ("files", "reason"),
     [
         (lambda: files_of("oslo", signed_by="strangers"), "certificate verify failed"),
-        (lambda: files_of("tromso"), "names tromso, not oslo"),
+        (lambda: files_of("tromso"), "that of member tromso, not oslo"),
         (lambda: files_of("oslo", usage="clientAuth"), "certificate verify failed"),
+        (lambda: files_of("oslo", names="oslo", mark=""), "lacks the name URI:skerry:member:oslo"),
     ],
-    ids=["another authority", "another member", "a client's certificate"],
+    ids=["another authority", "another member", "a client's usage", "a client's certificate"],
 )
 def test_a_member_that_is_not_the_one_dialled_is_found_out(files: Callable[[], TlsFiles], reason: str) -> None:
     async def main() -> None:
@@ -146,12 +151,33 @@ def test_a_member_that_is_not_the_one_dialled_is_found_out(files: Callable[[], T
     run(main())
 
 
-def test_a_name_may_stand_among_the_dns_names_in_any_case() -> None:
+def test_the_mark_counts_in_any_case() -> None:
     async def main() -> None:
-        listener = await oslo(files_of("some host", names="Oslo,db.example"))
+        listener = await oslo(files_of("some host", names="db.example", mark="Oslo"))
         connection = await connect(listener.address, LIMITS, Tls(files_of("bergen")), "oslo")
-        assert names_in(connection.certificate) == ("Oslo", "db.example", "some host")
+        assert names_in(connection.certificate) == ("db.example", "some host")
+        assert members_in(connection.certificate) == ("Oslo",)
         assert subject_of(connection.certificate) == "some host"
+        connection.abort()
+        await connection.wait_closed()
+        await listener.stop()
+
+    run(main())
+
+
+@pytest.mark.parametrize("kind", ["data", "control"])
+def test_a_client_named_like_a_member_is_none(kind: str) -> None:
+    async def main() -> None:
+        listener = await oslo()
+        # Common name and DNS name are the member's, and a client may have chosen both.
+        posing = Tls(files_of("bergen", names="bergen", mark=""))
+        connection = await connect(listener.address, LIMITS, posing, "oslo")
+        with pytest.raises(PeerError, match="is no member's: it lacks the name URI:skerry:member:bergen") as caught:
+            await login(connection, make_hello(BERGEN, kind))
+        assert "subjectAltName = URI:skerry:member:bergen" in caught.value.suggestion
+        connection.abort()
+        connection = await connect(listener.address, LIMITS, posing, "oslo")
+        assert (await login(connection, make_hello(BERGEN, "client"))).member == "oslo"
         connection.abort()
         await connection.wait_closed()
         await listener.stop()
@@ -165,7 +191,7 @@ def test_members_need_a_certificate_and_clients_only_where_so_configured() -> No
         listener = await oslo()
         for kind in ("data", "control"):
             connection = await connect(listener.address, LIMITS, nobody, "oslo")
-            with pytest.raises(PeerError, match="names nobody: there is none, not bergen"):
+            with pytest.raises(PeerError, match="no certificate was shown, and bergen is a member by its"):
                 await login(connection, make_hello(BERGEN, kind))
             connection.abort()
         connection = await connect(listener.address, LIMITS, nobody, "oslo")
@@ -176,7 +202,7 @@ def test_members_need_a_certificate_and_clients_only_where_so_configured() -> No
         strict = await oslo(msgspec.structs.replace(files_of("oslo"), client_certificates=True))
         with pytest.raises(PeerError, match="oslo wants to see a certificate"):
             await login(await connect(strict.address, LIMITS, nobody, "oslo"), make_hello(BERGEN, "client"))
-        someone = Tls(files_of("alice", usage="clientAuth"))
+        someone = Tls(files_of("alice", usage="clientAuth", mark=""))
         connection = await connect(strict.address, LIMITS, someone, "oslo")
         assert (await login(connection, make_hello(BERGEN, "client"))).member == "oslo"
         connection.abort()
@@ -212,11 +238,11 @@ def test_whoever_speaks_no_tls_is_dropped_and_the_member_goes_on(caplog: pytest.
 
 def test_tls_at_a_plain_port_is_told_at_once() -> None:
     async def main() -> None:
-        listener = await Listener.start("tcp:127.0.0.1:0", LIMITS, OSLO, {"data": echo})
+        listener = await Listener.start("tcp:127.0.0.1:0", LIMITS, looping.OSLO, {"data": echo})
         with pytest.raises(PeerError, match="what answers speaks no TLS"):
             await connect(listener.address, LIMITS, Tls(files_of("bergen")), "oslo")
         plain = await connect(listener.address, LIMITS)
-        await login(plain, make_hello(BERGEN, "data"))
+        await login(plain, make_hello(BERGEN, "data"), SECRET, "oslo")
         plain.abort()
         await plain.wait_closed()
         await listener.stop()
@@ -279,7 +305,7 @@ def test_a_client_connects_by_its_url() -> None:
 
 def test_a_client_is_told_when_another_than_the_member_answers() -> None:
     def work(port: int) -> None:
-        with pytest.raises(PeerError, match="names tromso, not oslo"):
+        with pytest.raises(PeerError, match="that of member tromso, not oslo"):
             MemberLink.open(parse_url(f"skerry+tls://127.0.0.1:{port}?authority={authority() / 'ca.pem'}"))
 
     blocking(work, files_of("tromso"))
