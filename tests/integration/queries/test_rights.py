@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+import skerry
+from skerry.access.passwords import hash_password
+from skerry.access.users import UsersFile
 from skerry.config import load
 from skerry.member.requests import PrepareStatement
 from skerry.model.caller import Caller
@@ -244,3 +248,32 @@ def test_an_execute_in_the_name_of_a_user_gets_that_users_rows_at_most(ruled: Lo
             ask(ruled, "oslo", "x", "ANALYZE TABLE bergen.orders")
     finally:
         oslo.rulebook.rights_of = kept  # type: ignore[method-assign]
+
+
+def test_a_client_logs_in_and_gets_its_own_rows(sail_engine: Engine, tmp_path: Path) -> None:
+    """From the password to the rows; new rules hold for the next statement of a connection that is there."""
+    users = UsersFile(str(tmp_path / "users"))
+    for salt, name in enumerate(("ann", "bob")):
+        users.put(name, hash_password("fjord", bytes([salt]) * 16))
+    (tmp_path / "o").mkdir()
+    pq.write_table(orders(NORTH + SOUTH), tmp_path / "o" / "o.parquet")
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "roles: {own: [{on: orders, select: [id], where: owner = session_user()}]}\nusers: {ann: [own], bob: [own]}"
+    )
+    oslo = {
+        "address": "127.0.0.1:7101",
+        "spark": {"sail": True},
+        "tables": {"orders": {"format": "parquet", "path": "o"}},
+    }
+    access = {"users": "users", "rules": "rules.yaml"}
+    text = {"cluster": "ruled", "data_root": ".", "members": {"oslo": oslo}, "access": access}
+    (tmp_path / "skerry.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
+    with LocalCluster(str(tmp_path / "skerry.yaml"), engine=sail_engine) as cluster:
+        asked = [cluster.connect(user=name, password="fjord").cursor() for name in ("ann", "bob")]
+        found = [sorted(cursor.execute("SELECT * FROM orders").fetchall()) for cursor in asked]
+        assert found == [[(1,), (3,)], [(4,), (6,)]]
+        rules.write_text("roles: {own: []}\nusers: {ann: [own]}")
+        for cursor in asked:
+            with pytest.raises(skerry.ProgrammingError, match="unknown table orders"):
+                cursor.execute("SELECT * FROM orders")
