@@ -15,9 +15,11 @@ from skerry.catalog.catalog import Catalog
 from skerry.catalog.statistics import gather
 from skerry.catalog.topology import Topology
 from skerry.config import Config, Role, load
+from skerry.model.errors import SkerryError
 from skerry.model.fragment import EdgeLeaf, Plan
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
+from skerry.plan.admission import admit, home_of, own_tables
 from skerry.plan.cut import Site, make_plan
 from skerry.plan.rules import NAMES, STRATEGIES, Rules
 from skerry.sql.statement import Query, analyse
@@ -81,6 +83,23 @@ class Planner:
             made.add(fragment.output.edge)
         if set(read) != set(senders):
             found.append(f"edges {sorted(senders)} are sent, {sorted(set(read))} are read")
+        return [*found, *self._not_admitted(plan, at)]
+
+    def _not_admitted(self, plan: Plan, at: str) -> list[str]:
+        """Every member runs the plan, and runs it as it was written."""
+        found = []
+        for member in {fragment.member for fragment in plan.fragments}:
+            refs = (self.catalog.lookup((member, table)) for table in own_tables(plan, member))
+            parts = {part.table.lower(): part for ref in refs if ref is not None for part in self.catalog.parts(ref)}
+            try:
+                admitted = admit(plan.to_run(), at, home_of(member, self.config), parts)
+            except SkerryError as error:
+                found.append(f"{member} does not admit it: {error.message}")
+            else:
+                changed = [
+                    ours for ours, theirs in zip(plan.jobs, admitted.jobs, strict=True) if ours.sql != theirs.sql
+                ]
+                found += [f"{member} would write fragment {each.id} otherwise: {each.sql}" for each in changed]
         return found
 
 

@@ -1,7 +1,7 @@
 """A Spark in memory: jobs are coroutines whose tasks speak the task protocol to their member (docs/protocol.md, 6).
 
-Its SQL is three statements: `make lanes=2 batches=3 rows=5` (a scan), `pass` (the rows of all edges), `limit=4` (some
-of them) and `count`. Words like `fail=0:1` plant a failure.
+Its SQL is `SELECT '…'`, with words in the string: `make lanes=2 batches=3 rows=5` (a scan), `pass` (the rows of all
+edges), `limit=4` (some of them) and `count`. Words like `fail=0:1` plant a failure.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class SimEngine:
             del self.jobs[job.tag]
 
     async def _job(self, job: Job, announce: Callable[[], None], random: Random) -> JobResult:
-        words = dict(word.partition("=")[::2] for word in job.sql.split())
+        words = dict(word.partition("=")[::2] for word in job.sql.split("'")[1].split())
         await asyncio.sleep(random.random() * self.temper.pause_s * 4)  # planning
         if "refuse" in words:
             raise SiteError("this statement cannot be planned")

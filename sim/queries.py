@@ -118,8 +118,8 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
         else:
             if shape == "pass" and number % 3 == 0:
                 leaves += (maker.ahead(leaves, root, scanning[0]),)
-            sql = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
-            maker.add(root, sql, leaves, Output(9, initiator, "any", (), through_driver))
+            words = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
+            maker.add(root, words, leaves, Output(9, initiator, "any", (), through_driver))
         ends_in = Rows(9, (root,))
     else:
         order = {"gather": "any", "limit": "any", "driver": "any"}.get(shape, shape)
@@ -148,14 +148,19 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
     return query
 
 
+def statement(words: str) -> str:
+    """What the invented Spark is to do, as SQL: members look at each other's fragments before they run them."""
+    return f"SELECT '{words}'"
+
+
 class _Maker:
     def __init__(self, random: Random, initiator: str) -> None:
         self.random = random
         self.fragments: list[Fragment] = []
         self.lanes: dict[int, int] = {}
 
-    def add(self, member: str, sql: str, leaves: tuple[EdgeLeaf, ...], output: Output) -> None:
-        self.fragments.append(SparkFragment(len(self.fragments) + 1, member, sql, leaves, output))
+    def add(self, member: str, words: str, leaves: tuple[EdgeLeaf, ...], output: Output) -> None:
+        self.fragments.append(SparkFragment(len(self.fragments) + 1, member, statement(words), leaves, output))
 
     def operate(self, member: str, operator: Finish, leaves: tuple[EdgeLeaf, ...], output: Output) -> None:
         leaves = tuple(msgspec.structs.replace(leaf, placeholder="") for leaf in leaves)
@@ -191,7 +196,7 @@ def _broken(plan: Plan, random: Random) -> Plan:
     # An operator has no text to break: one that feeds it breaks, and those are the first.
     at = random.randrange(len(fragments)) % len(plan.jobs)
     word = random.choice(["refuse", f"fail={random.randrange(3)}:{random.randrange(4)}"])
-    fragments[at] = msgspec.structs.replace(plan.jobs[at], sql=f"{plan.jobs[at].sql} {word}")
+    fragments[at] = msgspec.structs.replace(plan.jobs[at], sql=f"{plan.jobs[at].sql[:-1]} {word}'")
     return msgspec.structs.replace(plan, fragments=tuple(fragments))
 
 

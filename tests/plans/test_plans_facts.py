@@ -8,7 +8,8 @@ import pytest
 from metamorphic.reading import parse_fragment
 from skerry.catalog.topology import Topology
 from skerry.model.config import Leaves
-from skerry.model.fragment import Fragment
+from skerry.model.fragment import Fragment, Plan
+from skerry.plan.admission import admit, home_of, own_tables
 from skerry.plan.cut import make_plan
 from skerry.plan.egress import EgressRules
 from skerry.plan.maker import make_fragment
@@ -38,9 +39,22 @@ def test_facts_are_those_of_the_text(case: Case) -> None:
         assert own == read, fragment.sql
         assert fragment.operator_depth == again.operator_depth, fragment.sql
         assert fragment.sql == again.sql or "/*+" in fragment.sql
+    for plan in plans:
+        for member in {fragment.member for fragment in plan.fragments}:
+            check_admitted(plan, case.at, member)
 
 
 def read_again(fragment: Fragment) -> Fragment:
     tree = parse_fragment(fragment.sql)
     assert tree is not None, fragment.sql
     return make_fragment(fragment.id, fragment.member, tree, fragment.leaves, fragment.output, egress=EGRESS)
+
+
+def check_admitted(plan: Plan, at: str, member: str) -> None:
+    """The member that runs them finds in the texts what their makers said of them."""
+    refs = [CATALOG.lookup((member, table)) for table in own_tables(plan, member)]
+    parts = {part.table.lower(): part for ref in refs if ref is not None for part in CATALOG.parts(ref)}
+    admitted = admit(plan.to_run(), at, home_of(member, CONFIG), parts)
+    for made, read in zip(plan.jobs, admitted.jobs, strict=True):
+        assert (made.sql, made.operator_depth) == (read.sql, read.operator_depth)
+        assert made.output == read.output

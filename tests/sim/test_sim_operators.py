@@ -36,7 +36,7 @@ def asked(operator: Finish, shape: str, batches: int = 4, ends_in: Ending = RESU
     temper = Temper(retries_tasks=False, pipelined=True, slots=64, pause_s=0.001, deaf_share=0.0)
     cluster = Cluster(1, 3, [], limits, Weather(slow_share=0.0), temper)
     scans = [
-        SparkFragment(number, site, f"make={number} lanes=2 batches={batches} rows=4", (), Output(1, "tromso"))
+        SparkFragment(number, site, f"SELECT 'make={number} lanes=2 batches={batches} rows=4'", (), Output(1, "tromso"))
         for number, site in enumerate(SITES, 1)
     ]
     if operator.keys:

@@ -111,6 +111,10 @@ class Inputs:
             return Gone.GONE  # the query runs here, and has no such edge
         return self._find(channel, False, False).channel
 
+    def is_between(self, channel: ChannelId) -> bool:
+        """Whether rows of this channel only pass here."""
+        return self._passes(channel) and channel.receiver != self._member
+
     def _passes(self, channel: ChannelId) -> bool:
         """Whether rows of this channel come here, to stay or on their way."""
         if channel.receiver == self._member:

@@ -39,11 +39,12 @@ from skerry.member.running import (
 from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
-from skerry.model.errors import InternalError, SkerryError
+from skerry.model.errors import InternalError, PeerError, SkerryError
 from skerry.model.fragment import EdgeLeaf, Fragment, OperatorFragment, SparkFragment
 from skerry.model.ids import ChannelId
 from skerry.model.points import reach
 from skerry.model.results import Schema
+from skerry.plan.admission import check_keys
 from skerry.spark.engine import Engine, JobResult, SinkOutput
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut
@@ -157,7 +158,9 @@ class Participant:
         around = self._around
         assert around.engine is not None
         reach("fragment starting")
-        tables, rows, size_bytes = await snapshots(fragment, self.core.execute, around)
+        assert self.core.plan is not None
+        rights = around.rights_of(self.core.execute.user, self.core.execute.roles)
+        tables, rows, size_bytes = await snapshots(fragment, self.core.plan.schema_info, rights, around)
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
@@ -262,6 +265,11 @@ class Participant:
     def _schema_known(self, running: Running, schema: Schema) -> None:
         """Rows that may leave as they come can leave from now on."""
         if self.core.phase is not TaskPhase.RUNNING:
+            return
+        try:
+            check_keys(running.fragment, len(schema.columns))
+        except PeerError as error:
+            self.fail(error, running.fragment.id)
             return
         running.schema = schema
         trace.emit(trace.FragmentStarted(self.query, self._around.identity.member, running.fragment.id))

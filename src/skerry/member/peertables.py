@@ -12,7 +12,7 @@ from skerry.catalog.catalog import Catalog
 from skerry.config import Config
 from skerry.member import clock
 from skerry.member.tables import LocalTables
-from skerry.model.errors import SiteError
+from skerry.model.errors import PeerError, SiteError
 from skerry.wire.messages import Describe, Message, Tables
 from skerry.wire.peers import Peers
 
@@ -91,6 +91,8 @@ class PeerTables:
         member, answer = self._asked.get(message.request_id, ("", None))
         if answer is not None and member == sender and not answer.done():
             answer.set_result(message)
+        if any(part.member != sender for part in message.parts):
+            raise PeerError(f"{sender} tells of tables of another member")
         if not message.asked:
             # Bounds that cannot be would fail every plan with this table, or leave out rows.
             self._catalog.learn(sender, map(believed, message.parts), message.broken)

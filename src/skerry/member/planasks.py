@@ -13,6 +13,7 @@ class PlanAsks:
 
     def __init__(self) -> None:
         self._waiting: dict[tuple[str, str], list[QueryId]] = {}
+        self._read: set[tuple[str, str]] = set()  # the plan is here, and is being looked at
 
     def wait(self, query: QueryId, plan_id: str) -> bool:
         """The query waits from now on; True when another one has asked already."""
@@ -20,8 +21,16 @@ class PlanAsks:
         waiting.append(query)
         return len(waiting) > 1
 
+    def arrived(self, initiator: str, plan_id: str) -> bool:
+        """False for a plan that nobody waits for, or that has come before."""
+        key = (initiator, plan_id)
+        is_new = key in self._waiting and key not in self._read
+        self._read |= {key} if is_new else set()
+        return is_new
+
     def answered(self, initiator: str, plan_id: str) -> list[QueryId]:
         """Everyone who waited, in the order they came."""
+        self._read.discard((initiator, plan_id))
         return self._waiting.pop((initiator, plan_id), [])
 
     def lost(self, initiator: str) -> None:

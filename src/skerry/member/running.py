@@ -23,13 +23,14 @@ from skerry.member.stores import DirectStore, RowStore
 from skerry.member.tables import LocalTables, no_table
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
-from skerry.model.errors import Overloaded, SkerryError, StaleSchema, UserError, from_code
+from skerry.model.errors import Overloaded, SkerryError, UserError, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
 from skerry.model.rights import Rights, everything
+from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
 from skerry.wire.channels import ChannelOut
@@ -44,6 +45,7 @@ class Surroundings(msgspec.Struct):
     """What a participant needs of its member."""
 
     identity: Identity
+    home: Home
     limits: Limits
     outgoing: Outgoing
     engine: Engine | None
@@ -79,14 +81,13 @@ class Running:
 
 
 async def snapshots(
-    fragment: SparkFragment, execute: Execute, around: Surroundings
+    fragment: SparkFragment, schema_info: Mapping[str, int], rights: Rights, around: Surroundings
 ) -> tuple[dict[str, TableFiles], float, int]:
     """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes.
 
-    Tables are as the asking user sees them by this member's own rules: whatever the initiator planned, no fragment
-    reads more.
+    Tables are as `rights` show them, which are the asking user's by this member's own rules: whatever the initiator
+    planned, no fragment reads more.
     """
-    rights = around.rights_of(execute.user, execute.roles)
     tables: dict[str, TableFiles] = {}
     counts: list[float] = []
     size_bytes = 0
@@ -100,10 +101,9 @@ async def snapshots(
         snapshot = await around.tables.snapshot(leaf.table)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
-        planned = execute.schema_info.get(f"{me}.{snapshot.part.table}")
-        if planned != snapshot.part.schema_version:
-            raise StaleSchema(f"site {me}: the columns of {leaf.table} have changed since the query was planned")
-        view = view_of(seen, snapshot.part.columns, execute.user)
+        if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
+            raise stale(me, leaf.table)
+        view = view_of(seen, snapshot.part.columns, rights.user)
         if view is not None and fragment.analyzes:
             raise UserError(f"site {me}: ANALYZE TABLE needs the right to read all of {leaf.table}")
         tables[leaf.placeholder] = msgspec.structs.replace(snapshot.files, seen=view)

@@ -42,11 +42,12 @@ from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
 from skerry.model.caller import Caller
-from skerry.model.errors import SiteError, SiteStopping, SkerryError
+from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.rights import Rights
 from skerry.model.version import __version__
+from skerry.plan.admission import home_of
 from skerry.plan.cache import PlanCache
 from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
@@ -169,9 +170,10 @@ class Member:
     def _prepare_peers(self, orphans: Orphans) -> None:
         """Queries that began here, those that the member takes part in, and with whom."""
         self.plans = PlanCache(self.limits)
+        self._home = home_of(self.name, self.config)
         self.initiated: dict[QueryId, Initiated] = {}
         self.taking_part = TakingPart(
-            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part
+            self.inputs, self.plans, orphans, self._lull, self._surroundings, self._refusal_of_part, self.own
         )
         self.participants = self.taking_part.participants
         self.peers = Peers(
@@ -296,6 +298,7 @@ class Member:
     def _surroundings(self) -> Surroundings:
         return Surroundings(
             identity=self.identity,
+            home=self._home,
             limits=self.limits,
             outgoing=self.outgoing,
             engine=self.engine,
@@ -332,7 +335,7 @@ class Member:
 
     # --- queries of clients ------------------------------------------------------------------------
     def initiate(self, initiated: Initiated) -> None:
-        self.plans.put(initiated.plan)
+        self.plans.put(initiated.plan, self.name)
         self.initiated[initiated.query] = initiated
         initiated.start()
 
@@ -360,8 +363,8 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
+                self.taking_part.execute(sender, message)
                 self._audit.took_part(message)
-                self.taking_part.execute(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
             case Cancel():
@@ -386,7 +389,8 @@ class Member:
     def _plan(self, message: PlanRequest) -> Plan | None:
         """A plan for whoever waits for it together with a query that is over."""
         running = (initiated.plan for initiated in self.initiated.values())
-        known = next((p for p in running if p.plan_id == message.plan_id), None) or self.plans.get(message.plan_id)
+        known = next((p for p in running if p.plan_id == message.plan_id), None)
+        known = known or self.plans.get(message.plan_id, self.name)
         return known.to_run() if known is not None else None
 
     def _cancel(self, sender: str, message: Cancel) -> None:
@@ -398,6 +402,8 @@ class Member:
             if initiated is not None:
                 initiated.receive(sender, message)
             return
+        if sender != message.query.initiator:
+            raise PeerError(f"Cancel of query {message.query}, which {sender} did not begin")
         participant = self.participants.get(message.query)
         if participant is not None:
             participant.do(participant.core.cancelled(message.error.message))

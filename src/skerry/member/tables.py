@@ -76,6 +76,11 @@ class LocalTables:
                 return table
         raise no_table(self._member.name, name)
 
+    def known(self, name: str) -> TablePart | None:
+        """The table as it was when somebody last looked."""
+        known = self._known.get(self.find(name).name)
+        return known.part if known is not None else None
+
     async def snapshot(self, name: str) -> Snapshot:
         """The table as its files are now."""
         table = self.find(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from skerry.member import clock
 from skerry.member.inputs import Inputs
@@ -13,14 +13,20 @@ from skerry.member.planasks import PlanAsks
 from skerry.member.running import Surroundings
 from skerry.model import trace
 from skerry.model.errors import PeerError, SiteError
+from skerry.model.fragment import Plan
 from skerry.model.ids import QueryId
 from skerry.model.points import reach
+from skerry.model.table import TablePart
+from skerry.plan.admission import admit, own_tables
 from skerry.plan.cache import PlanCache
 from skerry.wire.messages import Execute, PlanReply, Receipt
 
 
 class TakingPart:
-    """`refusal`: why a query may not begin here now; `around`: what a participant needs, once the member has begun."""
+    """`refusal`: why a query may not begin here now; `around`: what a participant needs, once the member has begun.
+
+    The member's own plans are in `plans` as its planner made them; those of others when they have been admitted.
+    """
 
     def __init__(
         self,
@@ -30,6 +36,7 @@ class TakingPart:
         lull: Lull,
         around: Callable[[], Surroundings],
         refusal: Callable[[Execute], SiteError | None],
+        own: Callable[[Awaitable[None], str], None],
     ) -> None:
         self.participants: dict[QueryId, Participant] = {}
         self._inputs = inputs
@@ -38,10 +45,15 @@ class TakingPart:
         self._lull = lull
         self._around = around
         self._refusal = refusal
+        self._own = own
         self._plan_asks = PlanAsks()
 
-    def execute(self, message: Execute) -> None:
+    def execute(self, sender: str, message: Execute) -> None:
         reach("execute received")
+        if not sender == message.sender == message.query.initiator:
+            raise PeerError(f"Execute of query {message.query}, which {sender} did not begin")
+        if not all(each.query == message.query and self._inputs.is_between(each) for each in message.relays):
+            raise PeerError(f"Execute of query {message.query}: rows that do not pass here are to be passed on")
         if message.query in self.participants:
             return
         around = self._around()
@@ -57,7 +69,7 @@ class TakingPart:
         if (refusal := self._refusal(message)) is not None:
             participant.fail(refusal)
             return
-        plan = self._plans.get(message.plan_id)
+        plan = self._plans.get(message.plan_id, message.query.initiator)
         # A member that only passes rows on needs no plan.
         is_asked = plan is None and bool(message.fragments) and self._plan_asks.wait(message.query, message.plan_id)
         participant.do(participant.core.begin(plan, is_asked=is_asked))
@@ -65,20 +77,42 @@ class TakingPart:
             reach("plan requested")
 
     def plan_arrived(self, sender: str, message: PlanReply) -> None:
-        waiting = self._plan_asks.answered(sender, message.plan_id)
-        if not waiting:
-            return  # nobody asked for it, or has ended since: what others send unasked fills no cache
-        participants = [self.participants[query] for query in waiting if query in self.participants]
+        if message.plan is None:
+            self._answer(sender, message.plan_id, lambda each: each.do(each.core.plan_arrived(None)))
+        elif self._plan_asks.arrived(sender, message.plan_id):
+            self._own(self._admit(sender, message.plan_id, message.plan), "a plan that arrived")
+
+    async def _admit(self, initiator: str, plan_id: str, plan: Plan) -> None:
+        """Queries that wait for the plan run by it, or end: no other will come."""
         try:
-            if message.plan is not None:
-                self._plans.put(message.plan)
-        except PeerError as error:
-            # They wait for their plan, and no other will come.
-            for participant in participants:
-                participant.fail(error)
-            return
-        for participant in participants:
-            participant.do(participant.core.plan_arrived(message.plan))
+            admitted = await self._admitted(initiator, plan_id, plan)
+        except Exception as error:  # whatever a plan may do to the code that reads it
+            reason = error
+            trace.emit(trace.PlanRefused(initiator, plan_id, trace.cause_of(reason)))
+            self._answer(initiator, plan_id, lambda each: each.fail(reason))
+        else:
+            self._plans.put(admitted, initiator)
+            self._answer(initiator, plan_id, lambda each: each.do(each.core.plan_arrived(admitted)))
+
+    async def _admitted(self, initiator: str, plan_id: str, plan: Plan) -> Plan:
+        if plan.plan_id != plan_id:
+            raise PeerError(f"member {initiator} sent another plan than the one asked for")
+        around = self._around()
+        parts = {table: await self._part(table, plan) for table in own_tables(plan, around.home.member)}
+        return await around.workers.run(admit, plan, initiator, around.home, parts)
+
+    async def _part(self, table: str, plan: Plan) -> TablePart:
+        """The table with the columns that it was planned with, if it has them: its files are listed when it is read."""
+        around = self._around()
+        known = around.tables.known(table)
+        if known is not None and plan.schema_info.get(f"{known.member}.{known.table}") == known.schema_version:
+            return known
+        return (await around.tables.snapshot(table)).part
+
+    def _answer(self, initiator: str, plan_id: str, tell: Callable[[Participant], None]) -> None:
+        for query in self._plan_asks.answered(initiator, plan_id):
+            if query in self.participants:
+                tell(self.participants[query])
 
     def peer_back(self, peer: str, heard_at: float) -> None:
         for participant in list(self.participants.values()):

@@ -8,7 +8,7 @@ from typing import assert_never
 import msgspec
 
 from skerry.member.query import Send
-from skerry.model.errors import InternalError, SkerryError, TimedOut
+from skerry.model.errors import PeerError, SkerryError, TimedOut
 from skerry.model.fragment import Count, Ending, Fragment, Plan, Rows, Written
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.results import Schema
@@ -122,7 +122,7 @@ class TaskCore:
 
     def plan_arrived(self, plan: Plan | None) -> list[TaskInstruction]:
         if self.phase is TaskPhase.PLANNING and (wrong := self._mistake_in(plan)):
-            return self.failed(InternalError(f"query {self.query}: {wrong}"))
+            return self.failed(PeerError(f"query {self.query}: {wrong}"))
         if plan is None or not self._life.move(TaskEvent.PLANNED):
             return []
         self.plan = plan
@@ -200,7 +200,15 @@ class TaskCore:
             return "another plan arrived than the one asked for"
         mine = {fragment.id for fragment in plan.fragments if fragment.member == self._member}
         unknown = [fragment for fragment in self.execute.fragments if fragment not in mine]
+        if len(self._running) != len(self.execute.fragments):
+            return "it is to run a fragment twice"
+        told = self.execute.schema_info
+        if any(told.get(name) != version for name, version in plan.schema_info.items() if self._is_own(name)):
+            return "its tables are others than those of its plan"
         return f"fragments {unknown} are not in its plan" if unknown else self._unwritten(plan.ends_in)
+
+    def _is_own(self, table: str) -> bool:
+        return table.startswith(f"{self._member}.")
 
     def _unwritten(self, ends_in: Ending) -> str:
         """Members have no sinks yet: rows are not said to be written that nobody would write."""

@@ -73,6 +73,14 @@ class Facts(msgspec.Struct, frozen=True, array_like=True):
     done: tuple[Leaves, ...] = ()
 
 
+# The kinds of merges, and how many columns each is made from.
+MERGED_FROM = {
+    **dict.fromkeys(("any", "sum", "count", "min", "max", "bit_and", "bit_or", "bit_xor"), 1),
+    **dict.fromkeys(("avg", "mean"), 2),
+    **dict.fromkeys(("var_pop", "var_samp", "stddev_pop", "stddev_samp"), 3),
+}
+
+
 class MergeStep(msgspec.Struct, frozen=True, array_like=True):
     """How the column at `index` of the partial rows becomes one of the result (kinds: `exchange/kernels.py`).
 
@@ -102,9 +110,9 @@ class SparkFragment(msgspec.Struct, frozen=True, array_like=True, tag="spark"):
     is_narrow: its rows are copies of what its tables hold, and those have been seen to be short.
     reason: why it runs at that member, for EXPLAIN.
     analyzes: the table whose statistics its one row holds, for the member to keep (see analyze.py); else "".
-    operator_depth: of the statement's tree. An engine whose stack is small refuses a statement by it: it believes its
-    peers, and one that said too little could end the process that runs the statement.
-    facts: None at other members than the initiator, and wherever the maker told none.
+    operator_depth: of the statement's tree. An engine whose stack is small refuses a statement by it: whoever runs the
+    fragment has counted it (admission.py).
+    facts: those of its maker, at the initiator; what a participant found out itself; else None.
     """
 
     id: int

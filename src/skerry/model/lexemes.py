@@ -31,7 +31,10 @@ _SIZES = sorted({len(each) for each in OPERATORS}, reverse=True)
 
 
 # A name is what stands in backticks; a word may be a name as well.
-Kind = Literal["word", "name", "string", "hex", "number", "operator"]
+Kind = Literal["word", "name", "string", "hex", "number", "operator", "hint"]
+
+# The one hint that plans have, and how it is written. Clients write none.
+_HINT = re.compile(r"/\*\+ BROADCAST\(((?:`\w+`|\w+)(?:, (?:`\w+`|\w+))*)\) \*/")
 
 
 class Lexeme(NamedTuple):
@@ -43,11 +46,17 @@ class Lexeme(NamedTuple):
     upto: int
 
 
-def lexemes(text: str) -> Iterator[Lexeme]:
-    """All of `text` in order; SqlError at what Spark's lexer would not take either, and at hints and pipes."""
+def lexemes(text: str, *, has_hints: bool = False) -> Iterator[Lexeme]:
+    """All of `text` in order; SqlError at what Spark's lexer would not take either, and at hints and pipes.
+
+    has_hints: it is a fragment's text, which may have the hints that planners make.
+    """
     at = 0
     while at < len(text):
         if match := _SKIPPED.match(text, at):
+            at = match.end()
+        elif has_hints and (match := _HINT.match(text, at)):
+            yield Lexeme("hint", match[1], at, match.end())
             at = match.end()
         elif text.startswith("/*", at):
             at = _comment_end(text, at)
@@ -157,5 +166,5 @@ def _unescaped(match: re.Match[str]) -> str:
 def escape(value: str) -> str:
     """A string literal that Spark reads as `value`. `${` never stands in it: no substitution can see it."""
     body = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\r", "\\r")
-    body = body.replace("\0", "\\0").replace("${", "\\u0024{")
+    body = body.replace("\0", "\\u0000").replace("${", "\\u0024{")
     return f"'{body}'"

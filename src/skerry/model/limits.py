@@ -46,6 +46,12 @@ DEFAULT_PORT = 7100  # of a member whose URL or address names none
 # Costs, or bytes, that differ by no more than this are the same: sizes are estimates, and so is what a job takes.
 SAME_SHARE = 0.05
 
+# Of a plan that came from another member: fragments, how deeply a text is nested (rules wrap what the client wrote in
+# few brackets of their own), and rows that a bound may name.
+PLAN_FRAGMENTS = 10_000
+FRAGMENT_DEPTH = 200
+ROWS_MAX = 2**63 - 1
+
 WARNINGS_MAX = 10  # of one statement: a list of a thousand strings in the wrong quotes is one mistake
 
 # Sail's parser and planner recurse: at somewhat less than 500 their stack is full, and that ends the member's process.
@@ -162,6 +168,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plans_bytes: int = 64 * MIB
     sql_bytes: int = 1 * MIB
     sql_depth: int = 50
+    # of the fragments that one plan of another member has here
+    plan_sql_bytes: int = 16 * MIB
     driver_rows: int = 4096
     driver_bytes: int = 1 * MIB
     broadcast_bytes: int = 10 * MIB

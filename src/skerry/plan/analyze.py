@@ -62,6 +62,18 @@ def analysis_of(part: TablePart, columns: Sequence[Column]) -> str:
     return render(_analysis(part, columns))
 
 
+def is_analysis(tree: exp.Expr, part: TablePart) -> bool:
+    """Is it what `analyze_plan` makes of some columns of the part, whatever size its initiator knew?"""
+    try:
+        _, _, size, found = tree.expressions
+        names = {name.name for name in found.this.expressions[0].expressions[::2]}
+        size_bytes = int(size.this.this.name)
+    except (AttributeError, IndexError, ValueError):
+        return False
+    columns = [column for column in part.columns if column.name in names]
+    return analysis_of(msgspec.structs.replace(part, size_bytes=size_bytes), columns) == render(tree)
+
+
 def _analysis(part: TablePart, columns: Sequence[Column]) -> exp.Select:
     found: list[exp.Expr] = []
     for column in columns:

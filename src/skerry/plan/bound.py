@@ -9,6 +9,7 @@ from typing import TypeVar
 from sqlglot import exp
 
 from skerry.sql.functions import is_generator
+from skerry.sql.shape import is_global_aggregate
 from skerry.sql.walk import contains, nodes_of
 
 Count = TypeVar("Count", int, float)
@@ -36,6 +37,16 @@ def reads_tables_only(tree: exp.Expr, mentions: Mapping[str, object]) -> bool:
     from_ = tree.args.get("from_")
     tables = [from_.this, *(join.this for join in tree.args.get("joins") or [])] if from_ is not None else []
     return bool(tables) and all(_is_table(table, mentions) for table in tables)
+
+
+def is_bounded(tree: exp.Expr, rows: int) -> bool:
+    """Does the text itself bound its rows to so many?"""
+    limit = tree.args.get("limit")
+    if limit is not None and isinstance(limit.expression, exp.Literal) and limit.expression.is_int:
+        return int(limit.expression.name) <= rows
+    if isinstance(tree, exp.Select) and tree.args.get("from_") is None:
+        return not any(is_generator(node) for node in nodes_of(tree))
+    return is_global_aggregate(tree)
 
 
 def _is_table(node: exp.Expr, mentions: Mapping[str, object]) -> bool:

@@ -30,33 +30,41 @@ def _run(fragment: Fragment) -> tuple[object, ...]:
             assert_never(never)
 
 
+def check_fingerprint(plan: Plan) -> None:
+    """PeerError for a plan whose content is not what its id says."""
+    if fingerprint(plan) != plan.plan_id:
+        raise PeerError(f"plan {plan.plan_id[:100]} does not match its fingerprint")
+
+
 class PlanCache:
-    """Eviction never breaks a running query: a query holds on to its own plan."""
+    """Eviction never breaks a running query: a query holds on to its own plan.
+
+    By initiator: none can put its plan in the place of another's, whatever it does to have the same id.
+    """
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._plans: OrderedDict[str, tuple[Plan, int]] = OrderedDict()
+        self._plans: OrderedDict[tuple[str, str], tuple[Plan, int]] = OrderedDict()
         self.size_bytes = 0
 
     def __len__(self) -> int:
         return len(self._plans)
 
-    def get(self, plan_id: str) -> Plan | None:
-        found = self._plans.get(plan_id)
+    def get(self, plan_id: str, initiator: str) -> Plan | None:
+        found = self._plans.get((initiator, plan_id))
         if found is None:
             return None
-        self._plans.move_to_end(plan_id)
+        self._plans.move_to_end((initiator, plan_id))
         return found[0]
 
-    def put(self, plan: Plan) -> None:
-        """Refuses a plan whose content is not what its id says."""
-        if fingerprint(plan) != plan.plan_id:
-            raise PeerError(f"plan {plan.plan_id[:100]} does not match its fingerprint")
-        if plan.plan_id in self._plans:
-            self._plans.move_to_end(plan.plan_id)
+    def put(self, plan: Plan, initiator: str) -> None:
+        """A plan of one's own, or one that was admitted here (`admission.py`)."""
+        key = (initiator, plan.plan_id)
+        if key in self._plans:
+            self._plans.move_to_end(key)
             return
         size = len(msgspec.msgpack.encode(plan))
-        self._plans[plan.plan_id] = (plan, size)
+        self._plans[key] = (plan, size)
         self.size_bytes += size
         while len(self._plans) > self._limits.plans or self.size_bytes > self._limits.plans_bytes:
             _, (_, gone_bytes) = self._plans.popitem(last=False)

@@ -6,13 +6,13 @@ its rows, and a filter that keeps everything is a filter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.model.config import Config, Leaves
+from skerry.model.config import Config, Leaves, MemberConfig
 from skerry.model.errors import UserError
 from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Plan, TableLeaf
 from skerry.model.table import Column
@@ -67,22 +67,29 @@ class EgressRules(msgspec.Struct, frozen=True):
 
 def egress_rules(config: Config, topology: Topology, columns_of: ColumnsOf = _unknown) -> EgressRules:
     """The rules that a configuration has."""
-    tables = (table for member in config.members.values() for table in member.tables.values())
-    marks = {(t.member.lower(), t.name.lower()): t.leaves for t in tables if t.leaves is not Leaves.FREELY}
-    return EgressRules(marks, topology, columns_of)
+    return EgressRules(marks_of(config.members.values()), topology, columns_of)
+
+
+def marks_of(members: Iterable[MemberConfig]) -> dict[tuple[str, str], Leaves]:
+    """Of the tables of these members that are not free (see EgressRules)."""
+    tables = (table for member in members for table in member.tables.values())
+    return {(t.member.lower(), t.name.lower()): t.leaves for t in tables if t.leaves is not Leaves.FREELY}
 
 
 def check_egress(plan: Plan, rules: EgressRules) -> None:
     """UserError, naming the edge, for a plan that would break a rule."""
     if rules.marks:
-        _check_tables(plan, rules.marks)
+        check_marks(plan, rules.marks)
     if rules.topology.budgets:
         _check_budgets(plan, rules.topology)
 
 
 # --- tables --------------------------------------------------------------------------------------
-def _check_tables(plan: Plan, marks: Mapping[tuple[str, str], Leaves]) -> None:
-    """Rows are looked at where they leave first: what has been allowed out is no longer the site's alone."""
+def check_marks(plan: Plan, marks: Mapping[tuple[str, str], Leaves]) -> None:
+    """UserError, naming the edge, for rows that may not leave as they are.
+
+    Rows are looked at where they leave first: what has been allowed out is no longer the site's alone.
+    """
     held: dict[int, dict[str, Leaves]] = {}  # by edge: what the rows of own tables are in it, before they leave
     for fragment in _in_order(plan):
         inside = _inside(fragment, marks, held)

@@ -95,6 +95,11 @@ def make_fragment(
     )
 
 
+def operator_depth(tree: exp.Expr) -> int:
+    """How many operators are above each other in it, at most."""
+    return _Seen(tree).depth
+
+
 class _Seen:
     """One walk over a tree. `kinds` are those of what the query does itself."""
 

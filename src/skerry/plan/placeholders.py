@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -9,6 +10,9 @@ from sqlglot import exp
 
 from skerry.model.table import Column
 from skerry.sql.walk import find_all
+
+# A hint is read as a comment by whoever does not know it: a name with `*/` in it would end that comment.
+_HINTED = re.compile(r"\w+")
 
 
 def replace_tables(
@@ -46,7 +50,10 @@ def hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
         named = [
             exp.to_identifier(relation.alias, quoted=True)
             for relation in relations
-            if isinstance(relation, exp.Table) and relation.name in small and counts[relation.alias.lower()] == 1
+            if isinstance(relation, exp.Table)
+            and relation.name in small
+            and counts[relation.alias.lower()] == 1
+            and _HINTED.fullmatch(relation.alias)
         ]
         if named:
             select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=named)]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlglot import exp
@@ -34,8 +35,17 @@ def treatment(tree: exp.Expr, leaves: Sequence[Leaf], columns: Mapping[str, tupl
     """
     whole = tree.copy()  # whose nodes surely know what is around them
     conditions = Conditions(whole, columns)
-    # Rows that are not found are somewhere all the same.
-    return tuple(_Reading(leaf.placeholder, conditions).state(whole) or Leaves.FREELY for leaf in leaves)
+    return tuple(_Reading(leaf.placeholder, conditions).of(whole) for leaf in leaves)
+
+
+class _Cte:
+    """A WITH query; `ctes` are those that it sees, which are those before it."""
+
+    def __init__(self, query: exp.Expr, ctes: Mapping[str, _Cte]) -> None:
+        self.query = query
+        self.ctes = ctes
+        self.is_read = False
+        self.state: Leaves | None = None
 
 
 class _Reading:
@@ -44,17 +54,34 @@ class _Reading:
     def __init__(self, name: str, conditions: Conditions) -> None:
         self._name = name
         self._conditions = conditions
-        self._ctes: dict[str, exp.Expr] = {}
+        self._ctes: Mapping[str, _Cte] = {}  # that the place which is read can see
+        self._seen: set[int] = set()
+
+    def of(self, whole: exp.Expr) -> Leaves:
+        """Rows that are not found are somewhere all the same, and so are those of a mention that nobody came by."""
+        state = self.state(whole)
+        mentions = (table for table in whole.find_all(exp.Table) if table.name == self._name)
+        if state is None or any(id(table) not in self._seen for table in mentions):
+            return Leaves.FREELY
+        return state
 
     def state(self, node: exp.Expr | None) -> Leaves | None:
         """FREELY for the rows as they are, FILTERED, AGGREGATED; None when they are not in it."""
         if node is None:
             return None
+        around = self._ctes
         for cte in node.args["with_"].expressions if node.args.get("with_") else ():
-            self._ctes[cte.alias.lower()] = cte.this
+            self._ctes = {**self._ctes, cte.alias.lower(): _Cte(cte.this, self._ctes)}
+        try:
+            return self._inside(node)
+        finally:
+            self._ctes = around
+
+    def _inside(self, node: exp.Expr) -> Leaves | None:
         match node:
             case exp.Subquery() | exp.Paren():
-                return self.state(node.this)
+                joined = [join.this for join in node.args.get("joins") or ()]
+                return functools.reduce(_least, map(self.state, joined), self.state(node.this))
             case exp.SetOperation():
                 return _least(self.state(node.this), self.state(node.args["expression"]))
             case exp.Select():
@@ -65,9 +92,16 @@ class _Reading:
 
     def _table(self, node: exp.Table) -> Leaves | None:
         if node.name == self._name:
+            self._seen.add(id(node))
             return Leaves.FREELY
-        query = self._ctes.get(node.name.lower())
-        return self.state(query) if query is not None else None
+        cte = self._ctes.get(node.name.lower())
+        if cte is None:
+            return None
+        if not cte.is_read:
+            around, self._ctes = self._ctes, cte.ctes
+            cte.is_read, cte.state = True, self.state(cte.query)
+            self._ctes = around
+        return cte.state
 
     def _select(self, select: exp.Select) -> Leaves | None:
         from_ = select.args.get("from_")

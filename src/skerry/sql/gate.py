@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from skerry.model.nearest import did_you_mean
@@ -17,6 +19,8 @@ _TIME_CALLS = frozenset({"date", "timestamp", "to_date", "to_timestamp", "timest
 # Their options may name a file of the site (an XSD, a descriptor): admitted without options only.
 _WITHOUT_OPTIONS = {"from_xml": 2, "schema_of_xml": 1}
 _HIDDEN = frozenset({"_metadata"})
+# What Spark knows tables and edges by while a query runs.
+_VIEWS = re.compile(r"skerry_(table|edge)_\d+", re.IGNORECASE)
 
 
 def check_gate(tree: exp.Expr, text: str) -> None:
@@ -27,6 +31,8 @@ def check_gate(tree: exp.Expr, text: str) -> None:
             (_check_table_function if _is_relation(node) else _check_function)(node, text)
         elif isinstance(node, exp.Identifier) and node.name.lower() in _HIDDEN:
             raise error_at(f"{node.name} shows the files of a site: not admitted", text, node)
+        elif isinstance(node, exp.CTE) and _VIEWS.fullmatch(node.alias):
+            raise error_at(f"{node.alias} is a name that Skerry gives to tables: choose another", text, node)
         elif isinstance(node, TypedLiteral | exp.Cast | ColonCast):
             _check_special_time(node, text)
 

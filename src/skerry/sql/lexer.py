@@ -54,21 +54,22 @@ _KINDS: dict[Kind, TokenType] = {
     "string": TokenType.STRING,
     "hex": TokenType.HEX_STRING,
     "number": TokenType.NUMBER,
+    "hint": TokenType.HINT,
 }
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 
 
-def tokens_of(text: str, depth: int) -> list[Token]:
+def tokens_of(text: str, depth: int, *, has_hints: bool = False) -> list[Token]:
     """All tokens of `text`; nesting deeper than `depth` is refused before the parser meets it."""
-    return _checked(_tokens(text), text, depth)
+    return _checked(_tokens(text, has_hints), text, depth)
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokens(text: str, has_hints: bool) -> list[Token]:
     """Two-word keywords become one token, adjacent strings one string, as Spark has it."""
     made: list[Token] = []
     before = ""  # the word that the last token is, in capitals
-    for kind, value, start, upto in lexemes(text):
+    for kind, value, start, upto in lexemes(text, has_hints=has_hints):
         if kind == "word":
             word = value.upper()
             pair = PAIRS.get((before, word))

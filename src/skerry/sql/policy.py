@@ -8,6 +8,7 @@ _WHO = "it names the account that Skerry runs under"
 _WHERE = "Skerry has no current catalog or schema in Spark"
 _LAYOUT = "its value depends on how a site splits the table"
 _PATHS = "it reads files of the site"
+_FETCHES = "it fetches what its XML names, files of the site and addresses on the network; use from_xml"
 
 REFUSED_FUNCTIONS: dict[str, str] = {
     "reflect": _CODE,
@@ -30,6 +31,16 @@ REFUSED_FUNCTIONS: dict[str, str] = {
     "schema_of_avro": "it needs a Spark package that a site may lack",
     "from_protobuf": _PATHS,
     "to_protobuf": _PATHS,
+    # Java's XML parser as it comes: a DOCTYPE makes it fetch. Those of from_xml and schema_of_xml take none.
+    "xpath": _FETCHES,
+    "xpath_boolean": _FETCHES,
+    "xpath_double": _FETCHES,
+    "xpath_float": _FETCHES,
+    "xpath_int": _FETCHES,
+    "xpath_long": _FETCHES,
+    "xpath_number": _FETCHES,
+    "xpath_short": _FETCHES,
+    "xpath_string": _FETCHES,
     "current_time": "the time of a query is fixed by its initiator, and TIME is not among the types it can fix",
 }
 

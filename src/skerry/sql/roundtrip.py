@@ -9,14 +9,16 @@ from skerry.model.position import sql_error
 from skerry.sql.dialect import render
 from skerry.sql.lexer import tokens_of
 
-_VALUES = {TokenType.STRING, TokenType.HEX_STRING, TokenType.IDENTIFIER, TokenType.NUMBER}
+_VALUES = {TokenType.STRING, TokenType.HEX_STRING, TokenType.IDENTIFIER, TokenType.NUMBER, TokenType.HINT}
 _FOREVER = 1 << 30
 
 
 def check_roundtrip(tree: exp.Expr, tokens: list[Token], text: str) -> None:
     """Refuse a statement whose tree does not say the same; AS is optional, synonyms share a token type."""
     said = [token for token in tokens if token.token_type != TokenType.ALIAS]
-    again = [token for token in tokens_of(render(tree), _FOREVER) if token.token_type != TokenType.ALIAS]
+    again = [
+        token for token in tokens_of(render(tree), _FOREVER, has_hints=True) if token.token_type != TokenType.ALIAS
+    ]
     for ours, theirs in zip(again, said, strict=False):
         if _word(ours) != _word(theirs):
             raise sql_error(

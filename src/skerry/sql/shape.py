@@ -50,7 +50,7 @@ def result_shape(query: Query) -> Shape:
     order = root.args.get("order")
     outputs = _outputs(root, query)
     return Shape(
-        is_global_aggregate=_is_global_aggregate(root),
+        is_global_aggregate=is_global_aggregate(root),
         is_plain_scan=_is_plain_scan(root, query),
         limit=limit,
         offset=offset or 0,
@@ -121,7 +121,8 @@ def _own(root: exp.Expr) -> Iterator[exp.Expr]:
             stack.extend(node.iter_expressions())
 
 
-def _is_global_aggregate(root: exp.Expr) -> bool:
+def is_global_aggregate(root: exp.Expr) -> bool:
+    """Does it have one row, of aggregates?"""
     if not isinstance(root, exp.Select) or root.args.get("group") is not None:
         return False
     nodes = list(_own(root))

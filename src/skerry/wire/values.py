@@ -128,6 +128,15 @@ def _expect(kind: type, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return read
 
 
+def _exact(text: str) -> Decimal:
+    """A few letters may say a number of a billion digits, which nobody writes out."""
+    value = Decimal(text)
+    _, digits, exponent = value.as_tuple()
+    if not isinstance(exponent, int) or max(len(digits), len(digits) + exponent, -exponent) > _PRECISION_MAX:
+        raise ValueError(f"it has more than {_PRECISION_MAX} digits, or none")
+    return value
+
+
 _READERS: dict[str, Callable[[Any], Any]] = {
     "boolean": _expect(bool, bool),
     "int": _expect(int, int),
@@ -138,7 +147,7 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "date": _expect(int, lambda days: _EPOCH_DATE + dt.timedelta(days=days)),
     "timestamp_ntz": _expect(int, lambda micros: _EPOCH + dt.timedelta(microseconds=micros)),
     "timestamp": _expect(int, lambda micros: _EPOCH_UTC + dt.timedelta(microseconds=micros)),
-    "decimal": _expect(str, Decimal),
+    "decimal": _expect(str, _exact),
 }
 
 

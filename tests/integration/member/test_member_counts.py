@@ -14,7 +14,7 @@ import skerry
 import skerry.aio
 from skerry.cli.main import main
 from skerry.member.requests import CountAnswer, GivePage, RunStatement
-from skerry.model.errors import Cancelled, InternalError, SiteError, SkerryError, SqlError, StaleSchema, UserError
+from skerry.model.errors import Cancelled, PeerError, SiteError, SkerryError, SqlError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import KIB
 from skerry.spark.engine import Engine
@@ -189,7 +189,7 @@ def test_a_count_is_explained(door: Door) -> None:
 
 
 def test_nothing_is_said_to_be_written_where_there_is_no_sink(door: Door) -> None:
-    with pytest.raises(InternalError, match=r"site \w+ has no sink lake"):
+    with pytest.raises(PeerError, match=r"site \w+ has no sink lake"):
         door.execute(f"{WRITE}SELECT id FROM few")
     nothing_left(door.cluster)
 

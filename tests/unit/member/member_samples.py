@@ -51,7 +51,17 @@ def execute_of(plan: Plan, member: str) -> Execute:
     fragments = tuple(fragment.id for fragment in plan.fragments if fragment.member == member)
     participants = tuple(sorted({fragment.member for fragment in plan.fragments}))
     return Execute(
-        QUERY, QUERY.local, plan.plan_id, QUERY.initiator, fragments, {}, {}, {}, {}, participants, TIMEOUT_S
+        QUERY,
+        QUERY.local,
+        plan.plan_id,
+        QUERY.initiator,
+        fragments,
+        {},
+        {},
+        plan.schema_info,
+        {},
+        participants,
+        TIMEOUT_S,
     )
 
 

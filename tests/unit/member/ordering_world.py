@@ -307,7 +307,7 @@ class World:
         self.sent: list[Message] = []  # to oslo
         self.oslo = Inputs("oslo", LIMITS, Topology(self.member.config), Resources(LIMITS, "."), lambda query: None)
         plan = _through_driver(plan_of("tromso", "bergen"))
-        self.member.plans.put(plan)
+        self.member.plans.put(plan, "oslo")
         self.execute = msgspec.structs.replace(execute_of(plan, "tromso"), timeout_s=1e6)
 
     async def start(self) -> None:

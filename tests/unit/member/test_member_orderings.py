@@ -57,8 +57,8 @@ def test_a_plan_that_leaves_the_cache_stays_with_its_running_query() -> None:
             walk = Walk(world, 0, ())
             (result,) = world.expect(walk.query)
             await walk._do(Event.EXECUTE)
-            world.member.plans.put(plan_of("bergen", "tromso"))
-            assert world.member.plans.get(world.execute.plan_id) is None
+            world.member.plans.put(plan_of("bergen", "tromso"), "oslo")
+            assert world.member.plans.get(world.execute.plan_id, "oslo") is None
             for event in (Event.BATCH, Event.LAST):
                 await walk._do(event)
             await until(lambda: result.spool.finished)

@@ -130,7 +130,7 @@ def test_a_plan_is_given_for_a_query_that_is_over() -> None:
     async def act(member: Member, sent: list[Message]) -> None:
         request = PlanRequest(QUERY, "r", PLAN.plan_id)
         member._receive("oslo", request)
-        member.plans.put(PLAN)
+        member.plans.put(PLAN, "tromso")
         member._receive("oslo", request)
         assert sent == [PlanReply(QUERY, "r", PLAN.plan_id, plan) for plan in (None, PLAN)]
 

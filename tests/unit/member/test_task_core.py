@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
 
 from skerry.member.query import Send
 from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
-from skerry.model.errors import Overloaded, SiteError, TimedOut
+from skerry.model.errors import Overloaded, PeerError, SiteError, TimedOut
 from skerry.model.fragment import Plan
 from skerry.wire.messages import Cancel, FragmentDone, PlanRequest, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, execute_of, plan_of
@@ -85,6 +86,21 @@ def test_a_wrong_plan_ends_the_query(plan: Plan | None) -> None:
     assert isinstance(release, Release)
     assert core.released() == [RECEIPT]
     core.validate()
+
+
+@pytest.mark.parametrize(
+    ("changed", "wrong"),
+    [({"fragments": (1, 1)}, "twice"), ({"schema_info": {}}, "its tables are others")],
+    ids=["a fragment twice", "without its tables"],
+)
+def test_an_execute_that_does_not_fit_its_plan_ends_the_query(changed: dict[str, Any], wrong: str) -> None:
+    plan = plan_of("bergen", "tromso")
+    core = TaskCore(msgspec.structs.replace(execute_of(plan, "tromso"), **changed), "tromso", 0.0)
+    cancel, _ = core.begin(plan)
+    assert isinstance(cancel, Send)
+    assert isinstance(cancel.message, Cancel)
+    assert cancel.message.error.code == PeerError.code
+    assert wrong in cancel.message.error.message
 
 
 @pytest.mark.parametrize("order", list(itertools.permutations([ran(1), ran(2), taken(1), taken(2)])))

@@ -37,6 +37,8 @@ SELECT _metadata.file_path FROM t;
 SELECT from_xml(a, 'b INT', map('rowValidationXSDPath', '/etc/passwd')) FROM t;
 -- protobuf descriptor
 SELECT from_protobuf(a, 'M', '/etc/passwd') FROM t;
+-- an external DTD
+SELECT xpath_string(b, 'a/b') FROM t;
 -- worker logs
 SELECT * FROM python_worker_logs();
 

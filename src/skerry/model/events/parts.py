@@ -18,6 +18,19 @@ class QueryBegun(Event, frozen=True):
         return f"query {self.query}: begun here, fragments {', '.join(map(str, self.fragments))}"
 
 
+class PlanRefused(Event, frozen=True):
+    """The initiator wants something of this member that its gate or its own rules forbid."""
+
+    level = logging.WARNING
+
+    initiator: str
+    plan_id: str
+    error: Cause
+
+    def line(self) -> str:
+        return f"a plan of {self.initiator} is not admitted here: {self.error}"
+
+
 class FragmentStarted(Event, frozen=True):
     """Its columns are known: the site's Spark runs it."""
 

@@ -101,6 +101,8 @@ class QueryGrammar(RelationGrammar):
     def _select(self) -> exp.Select:
         start = self.expect(TokenType.SELECT, "SELECT")
         select = exp.Select()
+        if token := self.take(TokenType.HINT):
+            select.set("hint", _hint(token))
         if token := self.take(TokenType.DISTINCT):
             select.set("distinct", placed(exp.Distinct(), token))
         elif self.sees(TokenType.ALL) and not self.sees(TokenType.COMMA, TokenType.FROM, TokenType.DOT, ahead=1):
@@ -190,3 +192,9 @@ class QueryGrammar(RelationGrammar):
             node.set("limit", exp.Limit(expression=exp.var("ALL") if self.take(TokenType.ALL) else self.expression()))
         if self.take(TokenType.OFFSET):
             node.set("offset", exp.Offset(expression=self.expression()))
+
+
+def _hint(token: Token) -> exp.Hint:
+    """The lexer has read the names; there is no other hint than this one."""
+    names = [exp.Identifier(this=name.strip("`"), quoted="`" in name) for name in token.text.split(", ")]
+    return exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=names)])

@@ -1,0 +1,267 @@
+"""Whether a member runs what another one planned: its own gate, tables and rules decide. Pure.
+
+An initiator is believed in nothing that could harm this site. One that was taken over gets here what a client of this
+member would get, and no more (docs/protocol.md, 3; ADR 21).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import assert_never
+
+import msgspec
+from sqlglot import exp
+
+from skerry.model.config import Config, Leaves
+from skerry.model.errors import PeerError, SqlError, StaleSchema, quoting
+from skerry.model.fragment import (
+    MERGED_FROM,
+    Count,
+    EdgeLeaf,
+    Facts,
+    Finish,
+    Fragment,
+    OperatorFragment,
+    Output,
+    Plan,
+    Rows,
+    SortKey,
+    SparkFragment,
+    TableLeaf,
+    Written,
+)
+from skerry.model.limits import FRAGMENT_DEPTH, PLAN_FRAGMENTS, ROWS_MAX, Limits
+from skerry.model.table import Column, TablePart
+from skerry.plan.analyze import is_analysis
+from skerry.plan.bound import is_bounded, reads_tables_only
+from skerry.plan.cache import check_fingerprint
+from skerry.plan.egress import check_marks, marks_of
+from skerry.plan.maker import operator_depth
+from skerry.plan.treatment import treatment
+from skerry.sql.fragment import read_fragment
+
+_ORDERS = ("any", "lanes", "merge")
+
+
+class Home(msgspec.Struct, frozen=True):
+    """What a member knows by itself. `marks`: of its own tables that are not free, as in `EgressRules`."""
+
+    member: str
+    members: frozenset[str]
+    marks: Mapping[tuple[str, str], Leaves]
+    limits: Limits
+
+
+# A member's own tables as they are now, by name in lower case.
+OwnParts = Mapping[str, TablePart]
+
+
+def home_of(member: str, config: Config) -> Home:
+    return Home(member, frozenset(config.members), marks_of([config.member(member)]), config.limits)
+
+
+def own_tables(plan: Plan, member: str) -> tuple[str, ...]:
+    """The tables that the plan reads at a member, in lower case."""
+    leaves = (leaf for fragment in plan.fragments if fragment.member == member for leaf in fragment.leaves)
+    return tuple(sorted({leaf.table.lower() for leaf in leaves if isinstance(leaf, TableLeaf)}))
+
+
+def admit(plan: Plan, initiator: str, home: Home, parts: OwnParts) -> Plan:
+    """The plan as it is run here: texts as this member writes them, and what it found out about them itself.
+
+    parts: at least those of `own_tables`.
+
+    PeerError for a plan that no honest planner makes; UserError for one that breaks this member's own rules;
+    StaleSchema if a table has other columns by now.
+    """
+    try:
+        check_fingerprint(plan)
+        _check_names(plan, initiator, home)
+        _check_size(plan, home)
+        fragments = tuple(_admitted(fragment, plan, home, parts) for fragment in plan.fragments)
+        admitted = msgspec.structs.replace(plan, fragments=fragments)
+        check_marks(admitted, home.marks)
+    except SqlError as error:
+        raise quoting(PeerError(f"the plan of member {initiator} is not admitted here: {error.message}")) from None
+    except PeerError as error:
+        raise PeerError(f"the plan of member {initiator} is not admitted here: {error.message}") from None
+    except RecursionError:
+        raise PeerError(f"the plan of member {initiator} is not admitted here: it is nested too deeply") from None
+    return admitted
+
+
+# --- the plan as a whole ---------------------------------------------------------------------------
+def _check_names(plan: Plan, initiator: str, home: Home) -> None:
+    """Members, edges and numbers fit together."""
+    if len(plan.fragments) > PLAN_FRAGMENTS:
+        raise PeerError(f"it has {len(plan.fragments)} fragments, and at most {PLAN_FRAGMENTS} are admitted")
+    by_id = {fragment.id: fragment for fragment in plan.fragments}
+    if len(by_id) != len(plan.fragments):
+        raise PeerError("two of its fragments have the same number")
+    senders: dict[int, set[str]] = {}
+    receivers: dict[int, set[str]] = {}
+    for fragment in plan.fragments:
+        senders.setdefault(fragment.output.edge, set()).add(fragment.member)
+        receivers.setdefault(fragment.output.edge, set()).add(fragment.output.receiver)
+    _check_members((initiator, *(name for names in (*senders.values(), *receivers.values()) for name in names)), home)
+    match plan.ends_in:
+        case Rows(edge, whose):
+            _check_members(whose, home)
+            if receivers.get(edge, {initiator}) != {initiator}:
+                raise PeerError("its result goes to another member than its initiator")
+        case Count(counted) | Written(_, counted):
+            if not by_id.keys() >= {*counted}:
+                raise PeerError("it counts a fragment that it does not have")
+        case never:
+            assert_never(never)
+    for fragment in plan.fragments:
+        for leaf in fragment.leaves if fragment.member == home.member else ():
+            if isinstance(leaf, EdgeLeaf) and not (
+                senders.get(leaf.edge) == {*leaf.senders} and receivers[leaf.edge] == {home.member}
+            ):
+                raise PeerError(f"fragment {fragment.id} reads edge {leaf.edge}, whose senders are others")
+    _check_order(plan)
+
+
+def _check_members(names: Iterable[str], home: Home) -> None:
+    for name in names:
+        if name not in home.members:
+            raise PeerError(f"it names {name[:100]!r}, which is no member")
+
+
+def _check_order(plan: Plan) -> None:
+    feeding: dict[int, list[int]] = {}
+    for fragment in plan.fragments:
+        feeding.setdefault(fragment.output.edge, []).append(fragment.id)
+    order = TopologicalSorter[int]()
+    for fragment in plan.fragments:
+        edges = (leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf))
+        order.add(fragment.id, *(each for edge in edges for each in feeding.get(edge, ())))
+    try:
+        order.prepare()
+    except CycleError:
+        raise PeerError("its fragments wait for each other") from None
+
+
+def _check_size(plan: Plan, home: Home) -> None:
+    size = sum(len(fragment.sql) for fragment in plan.jobs if fragment.member == home.member)
+    if size > home.limits.plan_sql_bytes:
+        most = home.limits.plan_sql_bytes
+        raise PeerError(f"its SQL has {size} characters, and at most {most} are admitted (limits.plan_sql_bytes)")
+
+
+# --- one fragment ----------------------------------------------------------------------------------
+def _admitted(fragment: Fragment, plan: Plan, home: Home, parts: OwnParts) -> Fragment:
+    if fragment.member != home.member:
+        return fragment
+    _check_output(fragment.output, fragment.id)
+    match fragment:
+        case SparkFragment():
+            return _job(fragment, plan, home, parts)
+        case OperatorFragment():
+            _check_operator(fragment)
+            return fragment
+        case never:
+            assert_never(never)
+
+
+def _check_output(output: Output, number: int) -> None:
+    if output.order not in _ORDERS:
+        raise PeerError(f"fragment {number} has an unknown order {output.order[:100]!r}")
+    _check_keys(output.keys, number)
+    if not 0 <= output.rows_max <= ROWS_MAX:
+        raise PeerError(f"fragment {number} bounds its rows to {output.rows_max}")
+
+
+def _check_keys(keys: Iterable[SortKey], number: int, width: int | None = None) -> None:
+    if any(key.index < 0 or (width is not None and key.index >= width) for key in keys):
+        raise PeerError(f"fragment {number} is ordered by a column that it does not have")
+
+
+def check_keys(fragment: Fragment, columns: int) -> None:
+    """PeerError for a fragment that is ordered by a column which it turns out not to have."""
+    _check_keys(fragment.output.keys, fragment.id, columns)
+
+
+def _check_operator(fragment: OperatorFragment) -> None:
+    """Its edges are alike; its numbers are those of their columns."""
+    columns = {leaf.columns for leaf in fragment.leaves}
+    edges = [leaf.edge for leaf in fragment.leaves]
+    if len(columns) != 1 or len({*edges}) != len(edges):
+        raise PeerError(f"fragment {fragment.id} reads edges that are not alike")
+    match fragment.operator:
+        case Finish() as finish:
+            _check_finish(finish, len(columns.pop()), fragment.id)
+        case never:
+            assert_never(never)
+
+
+def _check_finish(finish: Finish, width: int, number: int) -> None:
+    _check_keys(finish.keys, number, width)
+    if not all(0 <= bound <= ROWS_MAX for bound in (finish.offset, finish.limit or 0)):
+        raise PeerError(f"fragment {number} skips {finish.offset} rows and gives {finish.limit}")
+    for step in finish.aggregate:
+        inputs = step.inputs or (step.index,)
+        if MERGED_FROM.get(step.kind) != len(inputs) or not all(0 <= index < width for index in (step.index, *inputs)):
+            raise PeerError(f"fragment {number} merges a column in a way that is not known ({step.kind[:100]!r})")
+
+
+def _job(fragment: SparkFragment, plan: Plan, home: Home, parts: OwnParts) -> SparkFragment:
+    """The fragment with the text that Spark gets, and what only this member may say of it."""
+    columns = _columns(fragment, plan, home.member, parts)
+    if len(columns) != len(fragment.leaves):
+        raise PeerError(f"two leaves of fragment {fragment.id} have the same name")
+    tree, written = read_fragment(fragment.sql, columns, FRAGMENT_DEPTH)
+    if fragment.analyzes:
+        _check_analysis(fragment, tree, parts)
+    done = treatment(tree, fragment.leaves, columns) if home.marks else ()
+    return msgspec.structs.replace(
+        fragment,
+        sql=written,
+        output=_bounded(fragment, tree, home.limits),
+        operator_depth=operator_depth(tree),
+        facts=Facts(done=done) if done else None,
+    )
+
+
+def _bounded(fragment: SparkFragment, tree: exp.Expr, limits: Limits) -> Output:
+    """Rows return through Spark's driver, and are held there, only where their number is surely small."""
+    output = fragment.output
+    if output.rows_max:  # the participant compares it with the rows of the tables
+        tables = {leaf.placeholder: leaf for leaf in fragment.leaves if isinstance(leaf, TableLeaf)}
+        fits = output.rows_max <= limits.driver_rows and reads_tables_only(tree, tables)
+    else:
+        fits = is_bounded(tree, limits.driver_rows)
+    return output if fits or not output.through_driver else msgspec.structs.replace(output, through_driver=False)
+
+
+def _check_analysis(fragment: SparkFragment, tree: exp.Expr, parts: OwnParts) -> None:
+    """What it finds is kept as statistics of the table, which plans believe: it reads that table, and nothing else."""
+    table = fragment.analyzes.lower()
+    match fragment.leaves:
+        case (TableLeaf(_, read),) if read.lower() == table:
+            if is_analysis(tree, parts[table]):
+                return
+    raise PeerError(f"fragment {fragment.id} does not do what ANALYZE TABLE does")
+
+
+def _columns(fragment: SparkFragment, plan: Plan, member: str, parts: OwnParts) -> dict[str, tuple[Column, ...]]:
+    """Of the leaves, by placeholder: those of own tables as they are, those of edges as they will be."""
+    found: dict[str, tuple[Column, ...]] = {}
+    for leaf in fragment.leaves:
+        match leaf:
+            case EdgeLeaf(placeholder, _, columns):
+                found[placeholder] = columns
+            case TableLeaf(placeholder, table):
+                part = parts[table.lower()]
+                if plan.schema_info.get(f"{member}.{part.table}") != part.schema_version:
+                    raise stale(member, table)
+                found[placeholder] = part.columns
+            case never:
+                assert_never(never)
+    return found
+
+
+def stale(member: str, table: str) -> StaleSchema:
+    return StaleSchema(f"site {member}: the columns of {table} have changed since the query was planned")
