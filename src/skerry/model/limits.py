@@ -90,7 +90,7 @@ SECRET_LEAST_BYTES = 32
 
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
 # Rules: bytes of the file, brackets in one expression, expressions whose trees are kept, views that nobody uses now
-RULES_BYTES = 512 * KIB
+RULES_BYTES = 256 * KIB
 RULE_DEPTH = 50
 RULES_KEPT = 1000
 SEEN_VIEWS = 100
