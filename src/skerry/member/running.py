@@ -29,7 +29,7 @@ from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
-from skerry.model.rights import Rights, everything
+from skerry.model.rights import Rights
 from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -58,7 +58,7 @@ class Surroundings(msgspec.Struct):
     resources: Resources
     send: Callable[[str, Message], None]
     deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
-    rights_of: Callable[[str, tuple[str, ...]], Rights] = everything  # of a user, by this member's own rules
+    rights_of: Callable[[str, tuple[str, ...]], Rights]  # of a user, by this member's own rules
 
 
 class Running:

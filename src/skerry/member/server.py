@@ -42,7 +42,7 @@ from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
 from skerry.model.caller import Caller
-from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
+from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.rights import Rights
@@ -363,7 +363,7 @@ class Member:
     def _dispatch(self, sender: str, message: Message) -> None:
         match message:
             case Execute():
-                self.taking_part.execute(sender, message)
+                self.taking_part.execute(message)
                 self._audit.took_part(message)
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
@@ -402,8 +402,6 @@ class Member:
             if initiated is not None:
                 initiated.receive(sender, message)
             return
-        if sender != message.query.initiator:
-            raise PeerError(f"Cancel of query {message.query}, which {sender} did not begin")
         participant = self.participants.get(message.query)
         if participant is not None:
             participant.do(participant.core.cancelled(message.error.message))

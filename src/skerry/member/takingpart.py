@@ -48,10 +48,8 @@ class TakingPart:
         self._own = own
         self._plan_asks = PlanAsks()
 
-    def execute(self, sender: str, message: Execute) -> None:
+    def execute(self, message: Execute) -> None:
         reach("execute received")
-        if not sender == message.sender == message.query.initiator:
-            raise PeerError(f"Execute of query {message.query}, which {sender} did not begin")
         if not all(each.query == message.query and self._inputs.is_between(each) for each in message.relays):
             raise PeerError(f"Execute of query {message.query}: rows that do not pass here are to be passed on")
         if message.query in self.participants:
