@@ -8,10 +8,12 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
 
+from metamorphic import filtered
 from metamorphic.check import PLANNINGS, SCALE, Outcome, World, check, check_partition, query_of, world
 from metamorphic.planned import CHOICES, planner
 from metamorphic.ran import Clusters
@@ -35,6 +37,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--plans", type=int, help="only plan so many queries, by every choice of rules: needs no Spark")
     parser.add_argument("--run", action="store_true", help="with --plans: run them in DuckDB and compare")
     parser.add_argument("--sail", action="store_true", help="on Sail, beside Sail: quick, but Spark's word is the last")
+    parser.add_argument("--filtered", action="store_true", help="with rows in the files that a filter hides")
     options = parser.parse_args(arguments)
     if options.plans:
         seeds = range(options.first, options.first + options.plans)
@@ -49,6 +52,11 @@ def main(arguments: list[str]) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
+            if options.filtered:
+                first = options.first if options.seed is None else options.seed
+                count = options.queries if options.seed is None else 1
+                with filtered.world(root, engine) as hiding:
+                    return int(_run(hiding, range(first, first + count), (filtered.check,)))
             with world(root / "small", engine) as small:
                 if options.seed is not None:
                     return _replay(small, options.seed)
@@ -97,11 +105,13 @@ def _run_plans(seeds: range) -> int:
     return int(wrong > 0)
 
 
-def _run(small: World, seeds: range) -> bool:
+def _run(
+    small: World, seeds: range, checks: Sequence[Callable[[World, int], Outcome]] = (check, check_partition)
+) -> bool:
     began = time.monotonic()
     outcomes: list[Outcome] = []
     for seed in seeds:
-        for found in (check(small, seed), check_partition(small, seed)):
+        for found in (each(small, seed) for each in checks):
             outcomes.append(found)
             if found.unlike:
                 print(f"seed {seed}: WRONG: {found.sql}\n  " + "\n  ".join(found.unlike), flush=True)
@@ -112,7 +122,8 @@ def _run(small: World, seeds: range) -> bool:
     wrong = sorted({each.seed for each in outcomes if each.unlike})
     refused = sum(1 for each in outcomes if each.refusal)
     print(
-        f"{len(seeds)} queries and as many partitions: {sum(each.runs for each in outcomes)} runs,"
+        f"{len(seeds)} queries{' and as many partitions' if len(checks) > 1 else ''}:"
+        f" {sum(each.runs for each in outcomes)} runs,"
         f" {sum(each.plans for each in outcomes)} plans, {sum(1 for each in outcomes if each.rows)} with rows,"
         f" {refused} refused, {len(wrong)} wrong{f' (seeds {wrong})' if wrong else ''},"
         f" {time.monotonic() - began:.0f} s"

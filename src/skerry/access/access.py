@@ -16,11 +16,12 @@ from skerry.access.names import shown_name, user_name
 from skerry.access.passwords import NOBODY, PasswordHash, is_right, password_bytes
 from skerry.access.users import parse_users
 from skerry.model import trace
-from skerry.model.caller import Caller, Rights, User
+from skerry.model.caller import Caller, User
 from skerry.model.config import AccessConfig
 from skerry.model.credentials import Credentials
 from skerry.model.errors import AccessDenied, ConfigError, Overloaded, SiteError, UserError
 from skerry.model.limits import LOGINS_AT_ONCE, LOGINS_WAITING
+from skerry.model.rights import Rights
 
 if TYPE_CHECKING:
     from skerry.access.tokens import TokenKey
@@ -61,10 +62,11 @@ class Access:
         return not self.is_open or bool(self._config.rules)
 
     def rights_of(self, caller: Caller) -> Rights:
-        """What the caller may do with others' queries: nothing, unless the rules say so."""
+        """By the rules. Without any it may read every table, and do nothing with others' queries."""
         if self._rules is not None:
             return self._rules(caller)
-        return Rights(may_see_queries=not self.tells_apart, may_end_queries=not self.tells_apart)
+        is_shared, is_open = not self.tells_apart, not self._config.rules
+        return Rights(caller.name, caller.roles, (), is_shared, is_shared, is_open=is_open)
 
     async def load(self) -> None:
         """Look at the files before anybody needs them; ConfigError says what is wrong with one."""

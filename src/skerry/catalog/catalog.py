@@ -128,6 +128,10 @@ class Catalog:
         part = site.parts.get(table.lower()) if site is not None else None
         return part.files_version if part is not None else None
 
+    def is_veiled(self, member: str, table: str) -> bool:
+        """Whether rows or values of that part are hidden from whoever asks."""
+        return False
+
     def columns_of(self, member: str, table: str) -> tuple[Column, ...] | None:
         """The same of its columns."""
         site = self._sites.get(member.lower())

@@ -15,11 +15,15 @@ from skerry.model.errors import SiteError
 from skerry.model.table import Column
 
 
-def check_files(config: Config, notes: Notes, members: Collection[str] | None = None) -> None:
+def check_files(
+    config: Config, notes: Notes, members: Collection[str] | None = None
+) -> dict[tuple[str, str], tuple[Column, ...]]:
     """Notes tables without files, files that the member cannot read, and parts of one table with different columns.
 
-    `members` names those whose files are on this machine; None: all.
+    `members` names those whose files are on this machine; None: all. Answers the columns that are known, by member and
+    table.
     """
+    found: dict[tuple[str, str], tuple[Column, ...]] = {}
     footers = Footers(config.limits.footers)
     first: dict[str, tuple[str, tuple[Column, ...]]] = {}
     for member in config.members.values():
@@ -29,11 +33,13 @@ def check_files(config: Config, notes: Notes, members: Collection[str] | None = 
             columns = _columns(config, table, footers, notes, is_sail=member.spark is not None and member.spark.sail)
             if not columns:
                 continue
+            found[member.name, table.name] = columns
             known_member, known = first.setdefault(table.name.lower(), (member.name, columns))
             how = difference(columns, known)
             if how:
                 text = f"not the columns that {known_member} has: {how}"
                 notes.note(f"{table.key}.{'columns' if table.columns else 'path'}", text)
+    return found
 
 
 def _columns(

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from skerry.access.access import access_files
+from skerry.access.rulebook import read_rules
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
@@ -56,13 +57,16 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     config, notes = read_file(file)
     note_exposed(config, notes)
     local = [config.member(name).name for name in members] or None
+    columns = {}
     if not no_files:
-        check_files(config, notes, local)
+        columns = check_files(config, notes, local)
         _check_certificates(config, notes, local)
         _check_access(config, notes)
         _check_secret(config, notes, is_here=local is not None)
         _check_kept(config, notes, local)
     notes.raise_if_any()
+    if config.access.rules:
+        read_rules(config.access.rules, config, columns)
     return config
 
 

@@ -12,7 +12,6 @@ import pyarrow as pa
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planner
 from skerry.member.requests import RowsAnswer
-from skerry.model.config import Config
 from skerry.model.errors import InternalError
 from skerry.model.names import DEFAULT_SCHEMA
 from skerry.model.results import Page, Schema
@@ -56,7 +55,7 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
             )
         case DescribeTable(ref, is_extended):
             rows = [(column.name, column.type) for column in ref.columns]
-            rows += describe_parts(planner.catalog.parts(ref), planner.config) if is_extended else []
+            rows += describe_parts(planner.catalog.parts(ref), planner) if is_extended else []
             return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
         case AnalyzeTable():
             raise InternalError("ANALYZE TABLE is planned like a query")
@@ -64,20 +63,23 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
             assert_never(never)
 
 
-def describe_parts(parts: Sequence[TablePart], config: Config) -> list[tuple[str, str]]:
+def describe_parts(parts: Sequence[TablePart], planner: Planner) -> list[tuple[str, str]]:
     """What DESCRIBE EXTENDED says below the columns: where each part is, how large, and what is known of its values."""
     lines = [("", ""), ("# Parts", "")]
     for part in parts:
-        table = next(each for name, each in config.members[part.member].tables.items() if name == part.table)
+        table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)
+        is_veiled = planner.catalog.is_veiled(part.member, part.table)
         rows = "unknown" if part.rows is None else str(part.rows)
+        size = "unknown" if is_veiled else str(part.size_bytes)
+        source = part.stats.source if part.stats is not None else "none yet"
         lines += [
             (f"{part.member}.{part.table}", ""),
             ("  format", table.format),
             ("  path", table.shown_path or table.path),
             ("  rows", rows),
-            ("  bytes", str(part.size_bytes)),
+            ("  bytes", size),
             ("  leaves", table.leaves.value),
-            ("  statistics", part.stats.source if part.stats is not None else "none yet"),
+            ("  statistics", "not for you" if is_veiled else source),
         ]
     return lines
 

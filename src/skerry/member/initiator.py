@@ -52,13 +52,17 @@ class Initiated:
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
         budgets: Mapping[tuple[str, str], int] | None = None,
         is_traced: bool = False,
+        user: str = "",
+        roles: tuple[str, ...] = (),
     ) -> None:
         self.query = query
         self.plan = plan
         options: dict[str, int | str] = {OPTION: policy.value}
         if is_traced:
             options[TRACE_OPTION] = 1
-        self.core = QueryCore(query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets)
+        self.core = QueryCore(
+            query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets, user, roles
+        )
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs
         self._send = send

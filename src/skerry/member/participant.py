@@ -161,7 +161,8 @@ class Participant:
         assert around.engine is not None
         reach("fragment starting")
         assert self.core.plan is not None
-        tables, rows, size_bytes = await snapshots(fragment, self.core.plan.schema_info, around)
+        rights = around.rights_of(self.core.execute.user, self.core.execute.roles)
+        tables, rows, size_bytes = await snapshots(fragment, self.core.plan.schema_info, rights, around)
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)

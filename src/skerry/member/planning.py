@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, Self, TypeVar, assert_never
 
 import msgspec
 
 from skerry.catalog.catalog import Catalog
+from skerry.catalog.seen import seen_by
 from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
@@ -21,6 +22,8 @@ from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
 from skerry.model.results import Parameter, Value
+from skerry.model.rights import Rights
+from skerry.model.table import TablePart
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.explain import Actual
 from skerry.plan.lawful import plan_query
@@ -53,6 +56,10 @@ class Knowledge(msgspec.Struct, frozen=True):
     def limits(self) -> Limits:
         return self.config.limits
 
+    def seen_by(self, rights: Rights) -> Self:
+        """For whoever has these rights: what is hidden from it is not in the catalog."""
+        return self if rights.is_open else msgspec.structs.replace(self, catalog=seen_by(self.catalog, rights))
+
 
 class Worker(Protocol):
     """Whoever plans: threads of the member, or processes of its own."""
@@ -68,9 +75,12 @@ class Planner(Knowledge, frozen=True):
 
 
 class Planned(msgspec.Struct, frozen=True):
+    """`is_veiled`: rows or values of its tables are hidden from who asks; the sizes of its run tell others nothing."""
+
     plan: Plan
     parameters: dict[str, Value]
     warnings: tuple[str, ...] = ()
+    is_veiled: bool = False
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -195,6 +205,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 
 
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
+    planner = planner.seen_by(message.rights)
     given: Any
     if isinstance(message.parameters, dict):
         given = {name: from_value(value) for name, value in message.parameters.items()}
@@ -207,11 +218,13 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
             if found.refused is not None:
                 raise found.refused
-            return Planned(found.plan, _values(statement), statement.warnings)
+            return Planned(found.plan, _values(statement), statement.warnings, _is_veiled(statement, planner))
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
-            return Planned(analyze_plan(planner.catalog.parts(ref), columns, planner.site), {})
+            parts = planner.catalog.parts(ref)
+            _check_whole(parts, message.rights)
+            return Planned(analyze_plan(parts, columns, planner.site), {})
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable():
             return statement
         case never:
@@ -225,12 +238,13 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
             raise found.refused
         return Explained(found.plan, statement.is_json, found.refused.message)
     if statement.analyze:
-        return Tried(Planned(found.plan, _values(statement.query)), statement.is_json)
+        is_veiled = _is_veiled(statement.query, planner)
+        return Tried(Planned(found.plan, _values(statement.query), is_veiled=is_veiled), statement.is_json)
     return Explained(found.plan, statement.is_json)
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
+    catalog = _SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
     statement = analyse(message.sql, Unbound(), catalog, planner.limits)
     if isinstance(statement, Explain):
         statement = statement.query
@@ -239,6 +253,20 @@ def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, 
     names, types = statement.parameters, {**statement.expected}
     types |= {name: "int" for name, kind in types.items() if kind == BOUND}
     return tuple(Parameter(name if statement.is_named else "", types.get(name, "")) for name in names)
+
+
+def _is_veiled(query: Query, planner: Knowledge) -> bool:
+    refs = [scan.table for scan in query.tables]
+    parts = [part for ref in refs for part in planner.catalog.parts(ref)]
+    return any(planner.catalog.is_veiled(part.member, part.table) for part in parts)
+
+
+def _check_whole(parts: Sequence[TablePart], rights: Rights) -> None:
+    """What ANALYZE finds is of the whole table, and everybody's plans go by it."""
+    for part in parts:
+        if not rights.seen(part.member, part.table).is_whole:
+            shown = f"{part.member}.{part.table}"
+            raise UserError(f"ANALYZE TABLE needs the right to read all of {shown}, without filter or mask")
 
 
 def _site(planner: Knowledge, message: RunStatement) -> Site:

@@ -116,10 +116,12 @@ class QueryCore:
         options: dict[str, int | str] | None = None,
         relays: Mapping[str, tuple[ChannelId, ...]] | None = None,
         budgets: Mapping[tuple[str, str], int] | None = None,
+        user: str = "",
+        roles: tuple[str, ...] = (),
     ) -> None:
         """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other.
 
-        `budgets`: bytes that a query may send over a link, by sender and receiver.
+        `budgets`: bytes that a query may send over a link, by sender and receiver. `user`, `roles`: whose query it is.
         """
         self.query = query
         self.plan = plan
@@ -133,6 +135,7 @@ class QueryCore:
         self._deadline = now + timeout_s
         self._relays = relays or {}
         self._budgets = budgets or {}
+        self._user, self._roles = user, roles
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._awaited = Awaited(plan)
@@ -176,6 +179,8 @@ class QueryCore:
                     participants=self.participants,
                     timeout_s=self._timeout_s,
                     relays=self._relays.get(member, ()),
+                    user=self._user,
+                    roles=self._roles,
                 ),
             )
             for member in self.participants

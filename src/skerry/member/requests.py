@@ -12,6 +12,7 @@ from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
 from skerry.model.results import Page, Schema, Value
+from skerry.model.rights import EVERYTHING, Rights
 
 
 class PageSize(msgspec.Struct, frozen=True):
@@ -25,6 +26,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     """`expected`: "any", "rows" or "count". `options`: see docs/protocol.md, 5.4. `timeout_s` 0: the member's limit.
 
     `share`: whose share of the member it takes; the service says so, whatever a door said.
+    `rights`: of whoever asks; the service says them, whatever a door said.
     """
 
     query: QueryId
@@ -36,6 +38,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     options: Mapping[str, str] = {}
     size: PageSize = PageSize()
     share: str = ""
+    rights: Rights = EVERYTHING
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -52,6 +55,7 @@ class PrepareStatement(msgspec.Struct, frozen=True):
     sql: str
     schema_name: str = ""
     share: str = ""
+    rights: Rights = EVERYTHING
 
 
 class GivePage(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
+from skerry.access.sight import view_of
 from skerry.catalog.statistics import ANALYZED
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
@@ -19,15 +20,16 @@ from skerry.member.jobs import partitions_for
 from skerry.member.outgoing import Outgoing
 from skerry.member.resources import Held, Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, RowStore
-from skerry.member.tables import LocalTables
+from skerry.member.tables import LocalTables, no_table
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
-from skerry.model.errors import Overloaded, SkerryError, from_code
+from skerry.model.errors import Overloaded, SkerryError, UserError, from_code
 from skerry.model.fragment import EdgeLeaf, Fragment, SparkFragment, TableLeaf
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
 from skerry.model.progress import FragmentProgress, LinkBytes
 from skerry.model.results import Schema
+from skerry.model.rights import Rights
 from skerry.plan.admission import Home, stale
 from skerry.plan.bound import most_rows
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
@@ -56,6 +58,7 @@ class Surroundings(msgspec.Struct):
     resources: Resources
     send: Callable[[str, Message], None]
     deliver: Callable[[ChannelId, ReadableSpool], None]  # rows that stay: the initiator is this member
+    rights_of: Callable[[str, tuple[str, ...]], Rights]  # of a user, by this member's own rules
 
 
 class Running:
@@ -78,9 +81,13 @@ class Running:
 
 
 async def snapshots(
-    fragment: SparkFragment, schema_info: Mapping[str, int], around: Surroundings
+    fragment: SparkFragment, schema_info: Mapping[str, int], rights: Rights, around: Surroundings
 ) -> tuple[dict[str, TableFiles], float, int]:
-    """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes."""
+    """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes.
+
+    Tables are as `rights` show them, which are the asking user's by this member's own rules: whatever the initiator
+    planned, no fragment reads more.
+    """
     tables: dict[str, TableFiles] = {}
     counts: list[float] = []
     size_bytes = 0
@@ -88,10 +95,18 @@ async def snapshots(
     for leaf in fragment.leaves:
         if not isinstance(leaf, TableLeaf):
             continue
+        seen = rights.seen(me, leaf.table)
+        if seen.is_hidden:  # in the words for a table that is not there
+            raise no_table(me, leaf.table)
         snapshot = await around.tables.snapshot(leaf.table)
+        if not seen.columns(snapshot.part.columns):
+            raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
             raise stale(me, leaf.table)
-        tables[leaf.placeholder] = snapshot.files
+        view = view_of(seen, snapshot.part.columns, rights.user)
+        if view is not None and fragment.analyzes:
+            raise UserError(f"site {me}: ANALYZE TABLE needs the right to read all of {leaf.table}")
+        tables[leaf.placeholder] = msgspec.structs.replace(snapshot.files, seen=view)
         size_bytes += snapshot.part.size_bytes
         counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
     return tables, most_rows(counts), size_bytes

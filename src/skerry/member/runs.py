@@ -23,6 +23,7 @@ from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
+from skerry.model.rights import Rights
 from skerry.plan.explain import explain
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.wire.messages import Message
@@ -74,7 +75,7 @@ class Runs:
             if not isinstance(planned, Planned | Tried):
                 if not isinstance(planned, Explained):
                     await self._planner.peer_tables.refresh()
-                return self._told(cursor, planned)
+                return self._told(statement, cursor, planned)
             try:
                 if isinstance(planned, Tried):
                     return await self._try(statement, cursor, planned, attempt)
@@ -144,11 +145,11 @@ class Runs:
         explained = Explained(tried.planned.plan, tried.is_json, ran=ran_as(initiated, seconds))
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
-        return self._told(cursor, explained)
+        return self._told(statement, cursor, explained)
 
-    def _told(self, cursor: ClientCursor, understood: Explained | Command) -> Answer:
+    def _told(self, statement: RunStatement, cursor: ClientCursor, understood: Explained | Command) -> Answer:
         """Rows that no query makes."""
-        answer = answer_statement(self._planner, understood)
+        answer = answer_statement(self._planner.seen_by(statement.rights), understood)
         cursor.told_rows = answer.page.rows
         return answer
 
@@ -165,7 +166,7 @@ class Runs:
     ) -> Initiated:
         query = _attempted(statement.query, attempt)
         try:
-            initiated = self._initiated(query, cursor, planned, is_traced)
+            initiated = self._initiated(query, statement.rights, cursor, planned, is_traced)
             self._initiate(initiated)
         except BaseException:
             self._places.leave(query)
@@ -173,11 +174,14 @@ class Runs:
         reach("execute sent")
         return initiated
 
-    def _initiated(self, query: QueryId, cursor: ClientCursor, planned: Planned, is_traced: bool) -> Initiated:
+    def _initiated(
+        self, query: QueryId, rights: Rights, cursor: ClientCursor, planned: Planned, is_traced: bool
+    ) -> Initiated:
         planner = self._planner
         initiated = Initiated(
             query,
-            planned.plan,
+            # Without its facts nothing is remembered of how much each fragment gave.
+            planned.plan.to_run() if planned.is_veiled else planned.plan,
             planned.parameters,
             cursor.options.timeout_s,
             planner.limits,
@@ -188,6 +192,8 @@ class Runs:
             relays_of(planned.plan, query, planner.topology),
             planner.topology.budgets,
             is_traced,
+            rights.user,
+            rights.roles,
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

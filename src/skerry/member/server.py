@@ -10,6 +10,7 @@ import time
 from random import Random
 
 from skerry.access.access import Access
+from skerry.access.rulebook import Rulebook
 from skerry.catalog.catalog import Catalog
 from skerry.catalog.topology import Topology
 from skerry.config import Config
@@ -41,9 +42,11 @@ from skerry.member.tables import LocalTables
 from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
+from skerry.model.caller import Caller
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
+from skerry.model.rights import Rights
 from skerry.model.version import __version__
 from skerry.plan.admission import home_of
 from skerry.plan.cache import PlanCache
@@ -103,6 +106,7 @@ class Member:
         self.random = random or Random(secrets.randbits(64))
         # The boot epoch: a member that was restarted is another one to its peers.
         self.identity = Identity(config.cluster, self.name, epoch or time.time_ns() // 1000, __version__, secret)
+        self.rulebook = Rulebook(config)
         self.is_stopping = False
         self._background = Background()
         self.own = self._background.own
@@ -199,7 +203,8 @@ class Member:
             workers,
             self.peer_tables,
         )
-        self.access = Access(self.config.access, self.workers.run)
+        rules = self._rights_of if self.config.access.rules else None
+        self.access = Access(self.config.access, self.workers.run, rules)
         self.service = Service(
             self.planner,
             Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
@@ -212,6 +217,9 @@ class Member:
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.access, self.name, self.limits)
+
+    def _rights_of(self, caller: Caller) -> Rights:
+        return self.rulebook.rights_of(caller.name, caller.roles)
 
     # --- life ------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -305,6 +313,7 @@ class Member:
             resources=self.resources,
             send=self.send,
             deliver=self._deliver,
+            rights_of=self.rulebook.rights_of,
         )
 
     def _statistics_changed(self) -> None:

@@ -10,6 +10,7 @@ import msgspec
 
 from skerry.access.access import Access
 from skerry.catalog.catalog import TableLine
+from skerry.catalog.seen import seen_by
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.clientoptions import read_options
@@ -133,6 +134,7 @@ class Service:
             self._audit.refused(asked, error)
             raise
         cursor.asked = asked
+        statement = msgspec.structs.replace(statement, rights=self._access.rights_of(caller))
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
         try:
             await self._begin_audited(query, asked)
@@ -277,7 +279,8 @@ class Service:
         """The statement's parameters: each `?` in order, each `:name` once."""
         self._check_expiry(caller)
         self._audit.prepared(caller, statement)
-        return await prepare_statement(self._planner, msgspec.structs.replace(statement, share=caller.share))
+        whose = msgspec.structs.replace(statement, share=caller.share, rights=self._access.rights_of(caller))
+        return await prepare_statement(self._planner, whose)
 
     def status(self, caller: Caller, query: QueryId) -> Status:
         cursor = self._open.get(query)
@@ -302,14 +305,15 @@ class Service:
     async def tables(self, caller: Caller) -> tuple[TableLine, ...]:
         """Every table of the cluster as it is now."""
         await self._planner.peer_tables.refresh()
-        return self._planner.catalog.show_tables()
+        return seen_by(self._planner.catalog, self._access.rights_of(caller)).show_tables()
 
     async def describe(self, caller: Caller, table: tuple[str, ...], schema_name: str = "") -> tuple[Column, ...]:
         """The columns of `("orders",)` or `("oslo", "orders")`."""
         await self._planner.peer_tables.refresh()
-        found = self._planner.catalog.lookup(table, schema_name)
+        catalog = seen_by(self._planner.catalog, self._access.rights_of(caller))
+        found = catalog.lookup(table, schema_name)
         if found is None:
-            raise SqlError(unknown_table(table, self._planner.catalog.names()))
+            raise SqlError(unknown_table(table, catalog.names()))
         return found.columns
 
     def query_ended(self, initiated: Initiated) -> None:

@@ -33,6 +33,10 @@ def schema_version(columns: tuple[Column, ...]) -> int:
     return xxhash.xxh3_64_intdigest(msgspec.msgpack.encode(columns)) >> 1
 
 
+def no_table(member: str, name: str) -> SiteError:
+    return SiteError(f"site {member}: no table {name} here")
+
+
 class LocalTables:
     """Every call lists the files anew; Spark is asked only when the listing has changed.
 
@@ -70,7 +74,7 @@ class LocalTables:
         for table in self._member.tables.values():
             if table.name.lower() == name.lower():
                 return table
-        raise SiteError(f"site {self._member.name}: no table {name} here")
+        raise no_table(self._member.name, name)
 
     def known(self, name: str) -> TablePart | None:
         """The table as it was when somebody last looked."""

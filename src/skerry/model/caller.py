@@ -18,13 +18,6 @@ class User(msgspec.Struct, frozen=True):
     expires_at: float = math.inf
 
 
-class Rights(msgspec.Struct, frozen=True):
-    """What a caller may do with the queries of other users. Its own it may always see and end."""
-
-    may_see_queries: bool = False
-    may_end_queries: bool = False
-
-
 class Caller(msgspec.Struct, frozen=True):
     """`name`: of the user; "" where nothing was shown. `door` and `address`: how it is reached.
 

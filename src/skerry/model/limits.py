@@ -117,6 +117,13 @@ SECRET_FILE_BYTES = 64 * KIB
 SECRET_LEAST_BYTES = 32
 
 CONFIG_BYTES = 1 * MIB  # of skerry.yaml itself, which therefore cannot override it
+# Rules: bytes of the file, brackets in one expression, expressions whose trees are kept, views that nobody uses now
+RULES_BYTES = 256 * KIB
+RULE_DEPTH = 50
+RULES_KEPT = 1000
+SEEN_VIEWS = 100
+# What a part is taken to hold of which a user may see some rows or values only: the same whatever it holds.
+VEILED_PART_BYTES = 64 * MIB
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,9 +17,19 @@ from skerry.model.ids import QueryId
 from skerry.model.results import Schema
 from skerry.model.table import Column
 
+# The table itself, in the text of a view.
+WHOLE_TABLE = "skerry_whole_table"
+
+
+class TableView(msgspec.Struct, frozen=True):
+    """What somebody sees of a table: `sql` has WHOLE_TABLE in its place. `arguments`: values of its parameters."""
+
+    sql: str
+    arguments: tuple[tuple[str, str], ...] = ()
+
 
 class TableFiles(msgspec.Struct, frozen=True):
-    """A table as of one listing: these files, no others. `version` names the listing."""
+    """A table as of one listing: these files, no others. `version` names the listing. `seen`: by whoever asks."""
 
     member: str
     table: str
@@ -29,6 +39,7 @@ class TableFiles(msgspec.Struct, frozen=True):
     files: tuple[str, ...]
     version: int
     columns: tuple[Column, ...] = ()  # declared in the configuration, or learned before; () = infer
+    seen: TableView | None = None
 
 
 class EdgeInput(msgspec.Struct, frozen=True):

@@ -7,12 +7,16 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
+import msgspec
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import lit
 
 from skerry.catalog.listing import partitions
+from skerry.model import trace
 from skerry.model.errors import SiteError
-from skerry.spark.engine import TableFiles
+from skerry.model.limits import SEEN_VIEWS
+from skerry.spark.engine import WHOLE_TABLE, TableFiles, TableView
 from skerry.spark.types import struct_of
 
 PREFIX = "skerry_table_"
@@ -25,11 +29,11 @@ _Key = tuple[object, ...]
 
 def _key(table: TableFiles) -> _Key:
     options = tuple(sorted(table.options.items()))
-    return (*_place(table), table.version, table.format, options, table.files, table.columns)
+    return (*_place(table), table.version, table.format, options, table.files, table.columns, table.seen)
 
 
 def _place(table: TableFiles) -> _Key:
-    return (table.member, table.table, table.root)
+    return (table.member, table.table, table.root, table.seen)
 
 
 class _View:
@@ -45,7 +49,11 @@ class _View:
 
 
 class Views:
-    """Thread-safe. A view is dropped when a newer listing of its table came and its last user left."""
+    """Thread-safe. A view is dropped when a newer listing of its table came and its last user left.
+
+    A view of what somebody may see of a table reads the view of the whole table. Of such views that nobody uses now
+    only the latest ones are kept.
+    """
 
     def __init__(self, session: Callable[[], SparkSession], read: Callable[[TableFiles], DataFrame]) -> None:
         self._session = session
@@ -62,15 +70,20 @@ class Views:
         names = {}
         try:
             for placeholder, table in tables.items():
-                view, replaced = self._take(table)
-                taken.append(view)  # first: what follows may be interrupted by a cancel
-                for other in replaced:
-                    self._drop(other)
-                names[placeholder] = self._make(taken[-1], table)
+                names[placeholder] = self._name(table, taken)
             yield names
         finally:
             for view in taken:
                 self._give_back(view)
+
+    def _name(self, table: TableFiles, taken: list[_View]) -> str:
+        """The view is made, and added to those that are taken; so is the one that it reads."""
+        whole = self._name(msgspec.structs.replace(table, seen=None), taken) if table.seen is not None else ""
+        view, replaced = self._take(table)
+        taken.append(view)  # first: what follows may be interrupted by a cancel
+        for other in replaced:
+            self._drop(other)
+        return self._make(view, table, whole)
 
     def names(self) -> list[str]:
         with self._lock:
@@ -93,15 +106,37 @@ class Views:
                 self._views[key] = _View(f"{PREFIX}{next(self._numbers)}", key, _place(table))
             view = self._views[key]
             view.users += 1
-            self._current[view.place] = key
+            self._current.pop(view.place, None)
+            self._current[view.place] = key  # the last: its place was asked for now
+            self._forget_seen()
             return view, [other for other in self._views.values() if self._is_over(other)]
 
-    def _make(self, view: _View, table: TableFiles) -> str:
+    def _forget_seen(self) -> None:
+        """Of what users see so many places stay: there may be as many as users, and rules change."""
+        seen = [place for place in self._current if place[-1] is not None]
+        for place in seen[: max(0, len(seen) - SEEN_VIEWS)]:
+            del self._current[place]
+
+    def _make(self, view: _View, table: TableFiles, whole: str) -> str:
         with view.ready:
             if not view.is_made:
-                self._read(table).createOrReplaceTempView(view.name)
+                if table.seen is None:
+                    self._read(table).createOrReplaceTempView(view.name)
+                else:
+                    self._make_seen(view.name, table.table, table.seen, whole)
                 view.is_made = True
         return view.name
+
+    def _make_seen(self, name: str, table: str, seen: TableView, whole: str) -> None:
+        try:
+            frame = self._session().sql(seen.sql.replace(WHOLE_TABLE, whole), args=dict(seen.arguments) or None)
+            frame.createOrReplaceTempView(name)
+        except AnalysisException as error:  # its words are about rules, which are not the user's to read
+            trace.emit(trace.TableUnread(table, type(error).__name__), error)
+            raise SiteError(
+                f"table {table}: its rules do not fit its columns, so nobody who depends on them can read it",
+                suggestion="the rules file there needs a look; the member's debug log has Spark's words",
+            ) from None
 
     def _give_back(self, view: _View) -> None:
         with self._lock:
@@ -112,7 +147,7 @@ class Views:
 
     def _is_over(self, view: _View) -> bool:
         """Nobody uses it, and nobody will: a newer listing is current, or it could not be made."""
-        return view.users == 0 and (self._current[view.place] != view.key or not view.is_made)
+        return view.users == 0 and (self._current.get(view.place) != view.key or not view.is_made)
 
     def _drop(self, view: _View) -> None:
         with self._lock:

@@ -39,6 +39,7 @@ def write_config(
     lite: Sequence[str] = (),
     links: Sequence[Mapping[str, Any]] = (),
     capacity: Mapping[str, int] | None = None,
+    access: Mapping[str, Any] | None = None,
 ) -> Path:
     """The configuration of a cluster of these sites; `lite` are members beside them. Returns `path`."""
     members: dict[str, Any] = {
@@ -54,6 +55,8 @@ def write_config(
         members[table.site]["tables"][table.name] = _table(table, data_root)
     text: dict[str, Any] = {"cluster": "sample", "data_root": str(data_root), "members": members}
     text["limits"] = dict(limits or {})
+    if access:
+        text["access"] = dict(access)
     if links:
         text["links"] = [dict(link) for link in links]
     path.write_text(yaml.safe_dump(text, sort_keys=False, allow_unicode=True), encoding="utf-8")

@@ -109,7 +109,10 @@ class Pong(Message, frozen=True):
 
 
 class Execute(Message, frozen=True):
-    """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member."""
+    """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member.
+
+    `user`, `roles`: who asks, and what its proof told of; each participant applies its own rules to them.
+    """
 
     query: QueryId
     request_id: str
@@ -123,6 +126,8 @@ class Execute(Message, frozen=True):
     participants: tuple[str, ...]
     timeout_s: float
     relays: tuple[ChannelId, ...] = ()
+    user: str = ""
+    roles: tuple[str, ...] = ()
 
 
 class PlanRequest(Message, frozen=True):

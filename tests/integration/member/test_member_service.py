@@ -117,7 +117,7 @@ def test_parameters_and_statements_that_need_no_spark(door: Door) -> None:
 def test_who_asks_is_listed_and_anybody_may_cancel(door: Door) -> None:
     query, task = door.begin(slow_query("oslo"))
     (listed,) = door.do(door.service.queries, BOB)
-    assert (listed.query, listed.client, listed.state) == (query, "desk 7", "running")
+    assert (listed.query, listed.client, listed.state) == (query, "ann at desk 7", "running")
     door.do(door.service.cancel, ANN, query)
     error = door.failed(task)
     assert isinstance(error, Cancelled)

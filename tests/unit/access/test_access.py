@@ -17,11 +17,12 @@ from skerry.access.access import WRONG, Access
 from skerry.access.passwords import hash_password
 from skerry.access.users import UsersFile
 from skerry.model import trace
-from skerry.model.caller import Caller, Rights, User
+from skerry.model.caller import Caller, User
 from skerry.model.config import AccessConfig
 from skerry.model.credentials import NOTHING, Credentials, decode_credentials, encode_credentials
 from skerry.model.errors import AccessDenied, ConfigError, Overloaded, PeerError, SiteError
 from skerry.model.limits import LOGIN_FAILURES, LOGIN_FAILURES_KEPT, LOGINS_AT_ONCE, LOGINS_WAITING
+from skerry.model.rights import Rights, everything
 from tests.unit.access.access_worlds import jwk, keys_file, token, users_file
 
 T = TypeVar("T")
@@ -79,7 +80,7 @@ def test_open_lets_everybody_in() -> None:
         assert await world.access.identify(NOTHING, ADDRESS) == User()
         assert await world.log_in("anna", "whatever") == User()  # nothing was proven
         assert await world.access.identify(NOTHING, ADDRESS, "anna") == User("anna")
-        assert world.access.rights_of(Caller("", "test", ADDRESS, "1")) == Rights(True, True)
+        assert world.access.rights_of(Caller("", "test", ADDRESS, "1")) == everything()
 
     with_world(AccessConfig(), test)
 
@@ -91,7 +92,7 @@ def test_rules_tell_users_apart_and_say_what_they_may_with_queries(tmp_path: Pat
     caller = Caller("anna", "test", ADDRESS, "1")
     assert not Access(AccessConfig(), run).tells_apart
     assert Access(AccessConfig(rules="rules"), run).tells_apart
-    assert Access(AccessConfig(rules="rules"), run).rights_of(caller) == Rights(False, False)
+    assert Access(AccessConfig(rules="rules"), run).rights_of(caller) == Rights("anna")
     access = Access(AccessConfig(users="users"), run, lambda caller: Rights(may_end_queries=caller.name == "anna"))
     assert access.tells_apart
     assert access.rights_of(caller) == Rights(may_end_queries=True)
@@ -108,7 +109,7 @@ def test_a_password(tmp_path: Path, events: list[trace.Event]) -> None:
         assert await world.is_refused("an\nna") == WRONG
         assert await world.is_refused("anna", "") == WRONG
         assert await world.is_refused("anna", "x" * 3000) == WRONG
-        assert world.access.rights_of(Caller("anna", "test", ADDRESS, "1")) == Rights(False, False)
+        assert world.access.rights_of(Caller("anna", "test", ADDRESS, "1")) == Rights("anna", is_open=True)
         lines = [event.line() for event in events]
         assert lines[0] == f"login of anna from {ADDRESS} refused: {WRONG}"
         assert r"an\nna" in lines[3]

@@ -51,6 +51,22 @@ def test_ok(file: Path) -> None:
     assert run(file) == (0, f"{file}: ok: cluster nordic, 2 members, 2 tables, 1 link\n")
 
 
+def test_rules_are_checked_against_the_columns_of_the_files(file: Path) -> None:
+    rules = file.parent / "rules.yaml"
+    file.write_text(f"{TEXT}access: {{rules: rules.yaml}}\n")
+    rules.write_text("roles: {a: [{on: orders, select: [k], where: 'k > 1'}]}\n")
+    assert run(file)[0] == 0
+    rules.write_text("roles: {a: [{on: orders, select: [kk], where: 'kkk > 1'}]}\n")
+    assert run(file) == (
+        1,
+        f"{rules}:1:35: roles.a[0].select[0]: no column kk; did you mean k?\n"
+        f"{rules}:1:47: roles.a[0].where: the table has no column kkk (line 1, column 1)\n",
+    )
+    assert run(file, "--no-files")[0] == 0
+    rules.unlink()
+    assert run(file) == (1, f"{rules}: cannot be read: no such file or directory\n")
+
+
 def test_the_default_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(file.parent)
     assert run() == (0, "skerry.yaml: ok: cluster nordic, 2 members, 2 tables, 1 link\n")

@@ -15,12 +15,13 @@ from skerry.member.requests import Answer, CountAnswer, GivePage, PrepareStateme
 from skerry.member.server import Member
 from skerry.member.service import Service
 from skerry.model import trace
-from skerry.model.caller import Caller, Rights
+from skerry.model.caller import Caller
 from skerry.model.config import AccessConfig
 from skerry.model.errors import AccessDenied, Cancelled, PeerError, SqlError, StaleSchema, UserError
 from skerry.model.fragment import Count
 from skerry.model.ids import QueryId
 from skerry.model.limits import REASON_CHARS, Limits
+from skerry.model.rights import Rights
 from skerry.wire.messages import Cancel, Failure, FragmentDone, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
 

@@ -20,6 +20,29 @@ class TableBroken(Event, frozen=True):
         return f"table {self.table}: {self.reason}"
 
 
+class RulesRead(Event, frozen=True):
+    """What users may do has changed."""
+
+    layer = "member"
+
+    path: str
+
+    def line(self) -> str:
+        return f"the rules in {self.path} hold from now on"
+
+
+class RulesRefused(Event, frozen=True):
+    """The rules that were read before stay in force."""
+
+    layer = "member"
+    level = logging.ERROR
+
+    reason: str
+
+    def line(self) -> str:
+        return f"the new rules are refused, those before hold on: {self.reason}"
+
+
 class TableUnread(Event, frozen=True):
     """Why, in Spark's own words: `emit` is given the error. Whoever asked says so in a line of its own."""
 

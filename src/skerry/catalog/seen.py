@@ -1,0 +1,96 @@
+"""The catalog as one user sees it: what the user may not read is not there, and nothing tells of it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.catalog.catalog import Catalog, Site, TableLine
+from skerry.model.errors import UserError
+from skerry.model.limits import VEILED_PART_BYTES
+from skerry.model.names import TableRef
+from skerry.model.rights import Rights
+from skerry.model.table import TablePart
+
+
+class SeenCatalog(Catalog):
+    """A copy, as of now. Tables and columns without a right are unknown, in the same words as names nobody has.
+
+    A part is veiled if the user sees only some of its rows, or masked values: it has no statistics, its sizes are
+    always the same, and its version is no version, so that nothing is remembered of it.
+    """
+
+    def __init__(self, whole: Catalog, rights: Rights) -> None:
+        self._veiled: set[tuple[str, str]] = set()
+        # Logical tables of which the user sees some parts, or some columns in one part and others in another.
+        self._uneven: set[str] = set()
+        self._members, self._sites, self._tables = {}, {}, {}
+        columns: dict[str, set[frozenset[str] | None]] = {}
+        for member, config in whole._members.items():
+            site, tables = whole._sites[member], {}
+            parts: dict[str, TablePart] = {}
+            for table, name in whole._tables[member].items():
+                seen = rights.seen(member, table)
+                part = site.parts.get(table)
+                left = seen.columns(part.columns) if part is not None else ()
+                if seen.is_hidden or (part is not None and not left):
+                    columns.setdefault(table, set()).add(None)
+                    continue
+                tables[table] = name
+                if seen.is_veiled:
+                    self._veiled.add((member, table))
+                if part is not None:
+                    parts[table] = _as_seen(msgspec.structs.replace(part, columns=left), part, seen.is_veiled)
+                    hidden = {each.name.lower() for each in part.columns} - {each.name.lower() for each in left}
+                    columns.setdefault(table, set()).add(frozenset(hidden))
+            if tables:
+                broken = {table: reason for table, reason in site.broken.items() if table in tables}
+                self._members[member] = config
+                self._sites[member] = Site(parts, broken, site.down)
+                self._tables[member] = tables
+        self._uneven = {table for table, kinds in columns.items() if len(kinds) > 1}
+
+    def is_veiled(self, member: str, table: str) -> bool:
+        return (member.lower(), table.lower()) in self._veiled
+
+    def files_version(self, member: str, table: str) -> int | None:
+        return None if self.is_veiled(member, table) else super().files_version(member, table)
+
+    def _line(self, table: str, member: str | None) -> TableLine:
+        if member is None and table in self._uneven:
+            line = super()._line(table, self._holders(table)[0])
+            members = tuple(self._members[each].name for each in self._holders(table))
+            return msgspec.structs.replace(
+                line, members=members, rows=None, size_bytes=None, problem=self._refusal(table).message
+            )
+        line = super()._line(table, member)
+        if any(self.is_veiled(each, table) for each in line.members):
+            return msgspec.structs.replace(line, rows=None, size_bytes=None)
+        return line
+
+    def _logical_ref(self, table: str) -> TableRef:
+        """A shorter answer in silence would be a wrong one."""
+        if table.lower() in self._uneven:
+            raise self._refusal(table)
+        return super()._logical_ref(table)
+
+    def _refusal(self, table: str) -> UserError:
+        names = [f"{self._members[each].name}.{self._spelled(table)}" for each in self._holders(table)]
+        return UserError(
+            f"table {self._spelled(table)}: your rights differ between its parts; ask for those you may read by name: "
+            f"{', '.join(names)}"
+        )
+
+
+def _as_seen(part: TablePart, whole: TablePart, is_veiled: bool) -> TablePart:
+    if is_veiled:
+        return msgspec.structs.replace(part, rows=None, size_bytes=VEILED_PART_BYTES, files_version=0, stats=None)
+    if whole.stats is None or part.columns == whole.columns:
+        return part
+    shown = {column.name.lower() for column in part.columns}
+    told = tuple(each for each in whole.stats.columns if each.name.lower() in shown)
+    return msgspec.structs.replace(part, stats=msgspec.structs.replace(whole.stats, columns=told))
+
+
+def seen_by(catalog: Catalog, rights: Rights) -> Catalog:
+    """The catalog itself where there are no rules."""
+    return catalog if rights.is_open else SeenCatalog(catalog, rights)
