@@ -54,6 +54,7 @@ class Initiated:
         is_traced: bool = False,
         user: str = "",
         roles: tuple[str, ...] = (),
+        share: str = "",
     ) -> None:
         self.query = query
         self.plan = plan
@@ -70,12 +71,13 @@ class Initiated:
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
         self._limits = limits
+        self._share = share
         self.result = self._new_result()
         self.ended = asyncio.Event()
 
     def start(self) -> None:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
-        self._inputs.begin(self.query, self.watch.patience)
+        self._inputs.begin(self.query, self.watch.patience, self._share)
         match self.result:
             case Result():
                 self._expect(self.result, self.plan.rows)

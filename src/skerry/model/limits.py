@@ -196,6 +196,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # free disk space that queries with fault policy `buffer` leave to others
     buffer_floor_bytes: int = 1 * GIB
     spool_disk_bytes: int = 16 * GIB
+    # of all queries of one user at one member together, and of everybody's: then rows go to disk, then queries end
+    spool_memory_bytes_of_user: int = 1 * GIB
+    spool_disk_bytes_of_user: int = 64 * GIB
+    spool_memory_bytes_in_all: int = 4 * GIB
+    spool_disk_bytes_in_all: int = 256 * GIB
     sink_stalled_s: float = 30.0
 
     # processes that plan; what one statement may take of time and memory there
