@@ -13,8 +13,9 @@ from skerry.model.limits import MARKER_LEAST_S, Limits
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
 MAY_BE_ZERO = (
     *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
-    *("queued_queries", "result_rows", "small_job_bytes", "spark_s", "spool_disk_bytes", "stats_put_off"),
-    "stats_scan_bytes",
+    *("queued_queries", "result_rows", "result_rows_of_user", "small_job_bytes", "spark_s", "spark_s_of_user"),
+    *("spool_disk_bytes", "spool_disk_bytes_in_all", "spool_disk_bytes_of_user", "spool_memory_bytes_in_all"),
+    *("spool_memory_bytes_of_user", "stats_put_off", "stats_scan_bytes"),
 )
 LIMITS_ORDERED = (
     ("frame_bytes_before_login", "frame_bytes"),
@@ -48,7 +49,7 @@ def _limit(item: Item, name: str, *, is_whole: bool) -> int | float:
         return item.number(0, above=name not in MAY_BE_ZERO)
     most = FRAME_BYTES_MAX if name.startswith("frame_bytes") else 2**63 - 1
     least = 0 if name in MAY_BE_ZERO else 1
-    return read_bytes(item, least, most) if name.endswith("_bytes") else item.whole(least, most)
+    return read_bytes(item, least, most) if "_bytes" in name else item.whole(least, most)
 
 
 def read_bytes(item: Item, least: int, most: int) -> int:
