@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from skerry.config.ownfiles import Fault, fault_of
 from skerry.model.errors import ConfigError
 from skerry.model.limits import ACCESS_FILE_BYTES
 
@@ -54,14 +54,14 @@ def read_file(path: str, *, is_secret: bool, known: object = None) -> tuple[byte
 
 def check_owner(path: str, status: os.stat_result, *, is_secret: bool) -> None:
     """ConfigError for what others could have written, or, if it is a secret, could read."""
-    if not stat.S_ISREG(status.st_mode):
-        raise ConfigError(f"{path}: not a file")
-    if status.st_uid not in (os.geteuid(), 0):
-        raise ConfigError(f"{path}: belongs to another user (chown it to the one that runs the member)")
-    others = 0o077 if is_secret else 0o022
-    if status.st_mode & others:
-        may = "read or write" if is_secret else "write"
-        raise ConfigError(f"{path}: others may {may} it (chmod {'600' if is_secret else '644'} {path})")
+    match fault_of(status, is_secret=is_secret):
+        case Fault.KIND:
+            raise ConfigError(f"{path}: not a file")
+        case Fault.OWNER:
+            raise ConfigError(f"{path}: belongs to another user (chown it to the one that runs the member)")
+        case Fault.MODE:
+            may = "read or write" if is_secret else "write"
+            raise ConfigError(f"{path}: others may {may} it (chmod {'600' if is_secret else '644'} {path})")
 
 
 def _open(path: str, flags: int) -> int:

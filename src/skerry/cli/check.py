@@ -11,6 +11,7 @@ from rich.text import Text
 
 from skerry.access.access import access_files
 from skerry.access.rulebook import read_rules
+from skerry.access.rules import KnownColumns
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
@@ -23,10 +24,10 @@ from skerry.wire.tls import Tls
 
 @click.command()
 @click.argument("file", default="skerry.yaml", type=click.Path())
-@click.option("--member", "members", multiple=True, metavar="NAME", help="Look only for this member's files.")
-@click.option("--no-files", is_flag=True, help="Check the file alone, not the tables' files.")
+@click.option("--member", "members", multiple=True, metavar="NAME", help="Look only for the files of this member.")
+@click.option("--no-files", is_flag=True, help="Check FILE and its rules alone: no tables, keys or users.")
 def check(file: str, members: tuple[str, ...], no_files: bool) -> None:
-    """Check FILE (default: skerry.yaml), and that the tables' files are there.
+    """Check FILE (default: skerry.yaml) and the files that it names: tables, certificates, users, rules, secret.
 
     Prints every mistake with its place and exits with 1, or one line that says ok.
     """
@@ -57,16 +58,16 @@ def checked(file: str, members: tuple[str, ...] = (), *, no_files: bool = False)
     config, notes = read_file(file)
     note_exposed(config, notes)
     local = [config.member(name).name for name in members] or None
-    columns = {}
+    columns: KnownColumns = {}
     if not no_files:
         columns = check_files(config, notes, local)
         _check_certificates(config, notes, local)
         _check_access(config, notes)
         _check_secret(config, notes, is_here=local is not None)
         _check_kept(config, notes, local)
-    notes.raise_if_any()
-    if config.access.rules:
-        read_rules(config.access.rules, config, columns)
+    placed = _check_rules(config, notes, columns)
+    if mistakes := [*notes.messages(), *placed]:
+        raise ConfigError("\n".join(mistakes))
     return config
 
 
@@ -101,6 +102,22 @@ def _check_access(config: Config, notes: Notes) -> None:
         except ConfigError as error:
             for line in error.message.split("\n"):
                 notes.note(f"access.{key}", line)
+
+
+def _check_rules(config: Config, notes: Notes, columns: KnownColumns) -> list[str]:
+    """Mistakes with a place in the rules file. One of the file as a whole is noted where skerry.yaml names it."""
+    path = config.access.rules
+    if not path:
+        return []
+    try:
+        read_rules(path, config, columns)
+    except ConfigError as error:
+        lines = error.message.split("\n")
+        for line in lines:
+            if line.startswith(f"{path}: "):
+                notes.note("access.rules", line)
+        return [line for line in lines if not line.startswith(f"{path}: ")]
+    return []
 
 
 def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None:

@@ -9,8 +9,18 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from enum import Enum, auto
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Fault(Enum):
+    """Why a file is not to be believed."""
+
+    KIND = auto()  # neither file nor directory
+    OWNER = auto()
+    MODE = auto()
 
 
 class NotOurs(ValueError):
@@ -85,13 +95,29 @@ def reason(error: OSError | ValueError) -> str:
 
 def refuse_others(file: int, what: str) -> None:
     """NotOurs unless the open file, or directory, belongs to this user and nobody else may change it."""
-    found = os.fstat(file)
+    match fault_of(os.fstat(file), is_secret=False, may_be_roots=False):
+        case Fault.KIND:
+            raise NotOurs(f"{what} is no file")
+        case Fault.OWNER:
+            raise NotOurs(f"{what} belongs to another user")
+        case Fault.MODE:
+            raise NotOurs(f"{what} may be written by others (chmod go-w)")
+
+
+def fault_of(found: os.stat_result, *, is_secret: bool, may_be_roots: bool = True) -> Fault | None:
+    """Whether others than this user, and root if it may be, could have written it, or read it if it is a secret.
+
+    root may let a group read its secrets: so keys come into containers.
+    """
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        raise NotOurs(f"{what} is no file")
-    if found.st_uid != os.geteuid():
-        raise NotOurs(f"{what} belongs to another user")
-    if found.st_mode & _OTHERS_WRITE:
-        raise NotOurs(f"{what} may be written by others (chmod go-w)")
+        return Fault.KIND
+    is_roots = may_be_roots and found.st_uid == 0
+    if found.st_uid != os.geteuid() and not is_roots:
+        return Fault.OWNER
+    refused = _OTHERS if is_secret else _OTHERS_WRITE
+    if is_roots:
+        refused &= ~stat.S_IRGRP
+    return Fault.MODE if found.st_mode & refused else None
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 
+from skerry.config.ownfiles import Fault, fault_of
 from skerry.config.rules import is_loopback
 from skerry.model.config import Config
 from skerry.model.errors import ConfigError
@@ -13,10 +14,7 @@ from skerry.model.limits import SECRET_FILE_BYTES, SECRET_LEAST_BYTES
 
 
 def refuse_public(path: str, what: str) -> None:
-    """ConfigError for a file that others may read or change, or that another user owns.
-
-    root may own it and let a group read it: so keys come into containers.
-    """
+    """ConfigError for a file that others may read or change, or that another user owns."""
     try:
         found = os.stat(path)
     except OSError as error:
@@ -25,16 +23,17 @@ def refuse_public(path: str, what: str) -> None:
 
 
 def _check(found: os.stat_result, path: str, what: str) -> None:
-    if found.st_uid not in (0, os.geteuid()):
-        raise ConfigError(
-            f"{what}: {path} belongs to another user (uid {found.st_uid})",
-            suggestion=f"chown it to the user that runs the member, and chmod 600 {path}",
-        )
-    allowed = 0o740 if found.st_uid == 0 else 0o700
-    if stat.S_IMODE(found.st_mode) & 0o777 & ~allowed:
-        raise ConfigError(
-            f"{what}: {path} is open to others (mode {stat.S_IMODE(found.st_mode):03o})", suggestion=f"chmod 600 {path}"
-        )
+    match fault_of(found, is_secret=True):
+        case Fault.KIND:
+            raise ConfigError(f"{what}: {path} is no file")
+        case Fault.OWNER:
+            raise ConfigError(
+                f"{what}: {path} belongs to another user (uid {found.st_uid})",
+                suggestion=f"chown it to the user that runs the member, and chmod 600 {path}",
+            )
+        case Fault.MODE:
+            mode = stat.S_IMODE(found.st_mode)
+            raise ConfigError(f"{what}: {path} is open to others (mode {mode:03o})", suggestion=f"chmod 600 {path}")
 
 
 def read_secret(path: str) -> tuple[bytes, ...]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from skerry.config import rules
 from skerry.config.access import read_access
+from skerry.config.audit import read_audit
+from skerry.config.limits import read_bytes, read_limits
 from skerry.config.yaml_nodes import Fields, Item, Notes, Refused, compose, shown
 from skerry.model.columns import difference
 from skerry.model.config import (
-    AuditConfig,
     Config,
     FaultPolicy,
     Leaves,
@@ -27,7 +26,7 @@ from skerry.model.config import (
     TlsFiles,
 )
 from skerry.model.errors import ConfigError
-from skerry.model.limits import CONFIG_BYTES, MARKER_LEAST_S, SAIL_MEMORY_LEAST, Limits
+from skerry.model.limits import CONFIG_BYTES, SAIL_MEMORY_LEAST
 from skerry.model.nearest import did_you_mean
 from skerry.model.table import Column
 
@@ -41,24 +40,8 @@ SPARK = ("master", "remote", "sail", "memory", "conf")
 TABLE = ("format", "path", "options", "columns", "leaves")
 SINK = ("format", "path", "options")
 LINK = ("from", "to", "between", "mbit", "ms", "usd_per_gb", "codec", "query_bytes")
-AUDIT = ("path", "statements", "required", "rotate_bytes", "keep")
-AUDIT_ROTATE_LEAST = 4096
-AUDIT_KEEP_MAX = 1000
 CAPACITY = 16
 CAPACITY_MAX = 10_000
-FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
-MAY_BE_ZERO = (
-    *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
-    *("queued_queries", "result_rows", "result_rows_of_user", "small_job_bytes", "spark_s", "spark_s_of_user"),
-    *("spool_disk_bytes", "stats_put_off"),
-    *("spool_disk_bytes_in_all", "spool_disk_bytes_of_user", "spool_memory_bytes_in_all"),
-    *("spool_memory_bytes_of_user", "stats_scan_bytes"),
-)
-LIMITS_ORDERED = (
-    ("frame_bytes_before_login", "frame_bytes"),
-    ("batch_bytes", "frame_bytes"),
-    ("reconnect_first_s", "reconnect_max_s"),
-)
 
 
 def load(path: str | os.PathLike[str]) -> Config:
@@ -121,14 +104,14 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
         data_root=data_root,
         members=members,
         links=links,
-        limits=_limits(top),
+        limits=read_limits(top),
         fault_policy=top.text("fault_policy", rules.fault_policy, FaultPolicy.WAIT),
         state=os.path.abspath(os.path.join(base_dir, state)) if state else "",
         secret=os.path.abspath(os.path.join(base_dir, secret)) if secret else "",
         log_format=top.text("log_format", rules.log_format, "text"),
         log_sql=log_sql.flag() if (log_sql := top.get("log_sql")) else False,
         access=read_access(top, os.fspath(base_dir), members),
-        audit=_audit(top, os.fspath(base_dir)),
+        audit=read_audit(top, os.fspath(base_dir)),
     )
 
 
@@ -218,7 +201,7 @@ def _spark(item: Item) -> SparkConfig:
         master=master,
         remote=fields.text("remote", rules.remote, None),
         sail=is_sail,
-        memory_bytes=_bytes(memory, SAIL_MEMORY_LEAST, 2**63 - 1) if memory else 0,
+        memory_bytes=read_bytes(memory, SAIL_MEMORY_LEAST, 2**63 - 1) if memory else 0,
         conf={key: each.setting() for key, each in fields.entries("conf") if _good_key(each, key, rule)},
     )
 
@@ -317,7 +300,7 @@ def _links(items: list[Item], members: dict[str, MemberConfig]) -> tuple[Link, .
         price = usd.number(0) if usd else 0.0
         codec = fields.text("codec", rules.codec, "auto")
         query_bytes = fields.get("query_bytes")
-        budget = _bytes(query_bytes, 0, 2**63 - 1) if query_bytes else None
+        budget = read_bytes(query_bytes, 0, 2**63 - 1) if query_bytes else None
         for sender, receiver in _ends(item, fields, members):
             if (sender, receiver) in found:
                 item.wrong(f"duplicate link from {sender} to {receiver}")
@@ -355,64 +338,3 @@ def _ends(item: Item, fields: Fields, members: dict[str, MemberConfig]) -> list[
         item.wrong(f"a link from {sender} to itself")
         return []
     return [(sender, receiver), (receiver, sender)] if between is not None else [(sender, receiver)]
-
-
-# --- audit ---------------------------------------------------------------------------------------
-def _audit(top: Fields, base_dir: str) -> AuditConfig | None:
-    item = top.get("audit")
-    if item is None:
-        return None
-    fields = item.fields(AUDIT, required=("path",))
-    path = fields.text("path", rules.local_path, "")
-    required, rotate, keep = fields.get("required"), fields.get("rotate_bytes"), fields.get("keep")
-    usual = AuditConfig("")
-    return AuditConfig(
-        path=os.path.abspath(os.path.join(base_dir, path)),
-        statements=fields.text("statements", rules.audited_statements, usual.statements),
-        is_required=required.flag() if required else usual.is_required,
-        rotate_bytes=_bytes(rotate, AUDIT_ROTATE_LEAST, 2**63 - 1) if rotate else usual.rotate_bytes,
-        keep=keep.whole(1, AUDIT_KEEP_MAX) if keep else usual.keep,
-    )
-
-
-# --- limits --------------------------------------------------------------------------------------
-def _limits(top: Fields) -> Limits:
-    item = top.get("limits")
-    if item is None:
-        return Limits()
-    types: dict[str, Any] = {field.name: field.type for field in msgspec.structs.fields(Limits)}
-    fields = item.fields(tuple(types))
-    values: dict[str, int | float] = {}
-    for name, kind in types.items():
-        each = fields.get(name)
-        if each is not None:
-            values[name] = _limit(each, name, is_whole=kind is int)
-    limits = Limits(**values)  # type: ignore[arg-type]
-    for small, large in LIMITS_ORDERED:
-        if getattr(limits, small) > getattr(limits, large):
-            item.notes.note(f"limits.{small if small in values else large}", f"{small} must not be above {large}")
-    return limits
-
-
-def _limit(item: Item, name: str, *, is_whole: bool) -> int | float:
-    if name == "marker_s":
-        return item.number(MARKER_LEAST_S)
-    if not is_whole:
-        return item.number(0, above=name not in MAY_BE_ZERO)
-    most = FRAME_BYTES_MAX if name.startswith("frame_bytes") else 2**63 - 1
-    least = 0 if name in MAY_BE_ZERO else 1
-    return _bytes(item, least, most) if name.endswith("_bytes") else item.whole(least, most)
-
-
-def _bytes(item: Item, least: int, most: int) -> int:
-    """A number of bytes, or a size like 64 MiB."""
-    if item.kind() != "text" or item.scalar() is None:
-        return item.whole(least, most)
-    value = item.text(rules.size, max(1, least))
-    if value < least:
-        item.wrong(f"must be at least {least}, not {value}")
-    if value > most:
-        item.wrong(f"must be at most {most}, not {value}")
-    if value < least:
-        item.wrong(f"must be at least {least}, not {value}")
-    return value

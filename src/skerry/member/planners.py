@@ -22,13 +22,12 @@ from skerry.member.planning import Planner
 from skerry.member.shares import Shares
 from skerry.model import trace
 from skerry.model.errors import Overloaded
-from skerry.model.limits import LARGE_SQL_CHARS, PLANNER_START_S, Limits
+from skerry.model.limits import LARGE_SQL_CHARS, PLANNER_START_S, PLANNER_STOP_S, Limits
 
 T = TypeVar("T")
 
 # Not `-m`: what it pickles has to be of the module that the member has.
 _PROGRAM = "import sys; from skerry.member.planner_process import run; run(int(sys.argv[1]))"
-_STOP_S = 5.0  # it may still read its modules
 
 
 class _Process:
@@ -82,7 +81,7 @@ class Planners:
             self._control = None
         if self._parent is not None:
             try:
-                self._parent.wait(_STOP_S)
+                self._parent.wait(PLANNER_STOP_S)
             except subprocess.TimeoutExpired:
                 self._parent.kill()
                 self._parent.wait()

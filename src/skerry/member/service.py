@@ -190,10 +190,10 @@ class Service:
         A count is told again, also for a while after the query's end: it ran, and must not be run again for its answer.
         """
         query = request.query
+        cursor = self._own_cursor(caller, query)
         try:
             self._check_home(query)
             self._check_expiry(caller)
-            cursor = self._own_cursor(caller, query)
             if cursor is None:
                 if self._was_own(caller, query) and (count := self._history.count(query)) is not None:
                     self._audit.attached(caller, query)
@@ -210,7 +210,8 @@ class Service:
             return answer
         except SkerryError as error:
             self._audit.attached(caller, query, error.code)
-            if not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError):
+            is_its_end = not isinstance(error, UserError) or isinstance(error, SqlError | ConfigError)
+            if cursor is not None and is_its_end:  # else the close would be one that overtook its execute
                 self.give_up(query, error)
             raise
 

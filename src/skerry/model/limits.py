@@ -21,12 +21,15 @@ LOGGED_CALLERS_ENDED = 256
 ERROR_CHAIN = 10
 
 # The audit: characters of a statement in a line, which is all of any that may run by default; bytes of lines that wait
-# for the disk; how often a full disk is tried; lines for refused connections in so much time
+# for the disk; how often a full disk is tried; lines for refused connections in so much time; what `rotate_bytes` and
+# `keep` may be
 AUDIT_STATEMENT_CHARS = 1 * MIB
 AUDIT_WAITING_BYTES = 32 * MIB
 AUDIT_RETRY_S = 1.0
 AUDIT_REFUSALS = 100
 AUDIT_REFUSALS_S = 60.0
+AUDIT_ROTATE_LEAST = 4 * KIB
+AUDIT_KEEP_MAX = 1000
 
 MESSAGE_CHARS = 600  # of Spark's words for an error
 
@@ -42,8 +45,13 @@ END_S = 30.0  # between a member's own end and that of its process: a JVM takes 
 LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
 
 PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
+PLANNER_STOP_S = 5.0  # it may still read its modules
 
 STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in the log
+
+# Connections that the system holds for a listener; and its pause when the system has no room for another one
+LISTEN_BACKLOG = 512
+ACCEPT_PAUSE_S = 0.1
 
 DEFAULT_PORT = 7100  # of a member whose URL or address names none
 
@@ -72,8 +80,10 @@ SAIL_MEMORY_SHARE = 0.6
 SAIL_MEMORY_LEAST = 256 * MIB
 SAIL_POOL_SHARE = 0.75
 SAIL_WATCH_S = 0.1
+SAIL_START_S = 60.0
 SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
 
+PATTERN_CHOICES = 100  # of SHOW … LIKE 'a|b': each is tried with every name
 SQL_RELATIONS_MAX = 5000  # of one statement, those of a WITH counted as often as they are named
 VALUE_ITEMS_MAX = 10_000_000  # characters or elements of one value whose size stands in the statement
 
@@ -82,8 +92,9 @@ VALUE_ITEMS_MAX = 10_000_000  # characters or elements of one value whose size s
 RESTART_FIRST_S = 1.0
 RESTART_MAX_S = 30.0
 ENGINE_GONE_S = 2.0
-# Statements that ran at such an end: kept, waiting for the others' next runs, refused after two.
+# Statements that ran at such an end: kept, waiting for the others' next runs, refused after so many ends.
 SUSPECTS = 1000
+SUSPECT_ENDS = 2
 SUSPECT_WAIT_S = 30.0
 SUSPECT_REFUSED_S = 300.0
 

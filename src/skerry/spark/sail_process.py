@@ -16,11 +16,9 @@ from threading import Thread
 
 from skerry.model import trace
 from skerry.model.errors import SiteError
-from skerry.model.limits import GIB, MIB, SAIL_POOL_SHARE, SAIL_STACK_BYTES, SAIL_WATCH_S
+from skerry.model.limits import GIB, MIB, SAIL_POOL_SHARE, SAIL_STACK_BYTES, SAIL_START_S, SAIL_WATCH_S
 from skerry.spark.jvm import STOP_S, ending_of, package_root
 from skerry.spark.sail_child import READY, SOCKET, UNGUARDED
-
-START_S = 60.0
 
 
 class SailProcess:
@@ -92,10 +90,10 @@ class SailProcess:
     def _wait_until_ready(self) -> None:
         out = self._process.stdout
         assert out is not None
-        can_read, _, _ = select.select([out], [], [], START_S)
+        can_read, _, _ = select.select([out], [], [], SAIL_START_S)
         said = out.readline() if can_read else b""
         if said not in (READY, UNGUARDED):
-            how = self.how_ended(STOP_S if can_read else 0) or f"no answer for {START_S:g} s"
+            how = self.how_ended(STOP_S if can_read else 0) or f"no answer for {SAIL_START_S:g} s"
             raise SiteError(f"Sail did not start: {how}", suggestion="see what it wrote to the member's log")
         if said == UNGUARDED:
             trace.emit(trace.SailUnguarded())

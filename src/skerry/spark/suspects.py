@@ -12,9 +12,8 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 
 from skerry.model.errors import SiteError
-from skerry.model.limits import SUSPECT_REFUSED_S, SUSPECT_WAIT_S, SUSPECTS
+from skerry.model.limits import SUSPECT_ENDS, SUSPECT_REFUSED_S, SUSPECT_WAIT_S, SUSPECTS
 
-_ENDS = 2  # of the engine, until a statement is refused
 _LOOK_S = 0.1
 
 
@@ -59,7 +58,7 @@ class Suspects:
             if not count or time.monotonic() - last > SUSPECT_REFUSED_S:
                 self._ends.pop(statement, None)
                 return False
-        if count >= _ENDS:
+        if count >= SUSPECT_ENDS:
             raise SiteError(
                 f"{self._name} ended {count} times while it ran this statement, which is refused for "
                 f"{SUSPECT_REFUSED_S / 60:g} minutes",

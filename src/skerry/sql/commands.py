@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 from sqlglot.tokens import Token, TokenType
 
+from skerry.model.limits import PATTERN_CHOICES
 from skerry.model.names import Catalog, TableRef, unknown_table
 from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
-from skerry.sql.patterns import CHOICES_MAX, choices_of
+from skerry.sql.patterns import choices_of
 
 _SCHEMAS = ("SCHEMAS", "DATABASES", "NAMESPACES")
 _SCHEMA = ("SCHEMA", "DATABASE", "NAMESPACE")
@@ -100,8 +101,8 @@ def _pattern(rest: list[Token], text: str, statement: str) -> str | None:
     if len(rest) > 1 or rest[0].token_type != TokenType.STRING:
         raise sql_error(f"{statement} takes [LIKE] 'pattern' only", text, rest[0].start, rest[-1].end)
     choices = len(choices_of(rest[0].text))
-    if choices > CHOICES_MAX:
-        message = f"the pattern has {choices} choices; at most {CHOICES_MAX} are admitted"
+    if choices > PATTERN_CHOICES:
+        message = f"the pattern has {choices} choices; at most {PATTERN_CHOICES} are admitted"
         raise sql_error(message, text, rest[0].start, rest[0].end)
     return rest[0].text
 

@@ -6,8 +6,6 @@ stars would be tried in every combination.
 
 from __future__ import annotations
 
-CHOICES_MAX = 100  # each is tried with every name
-
 
 def choices_of(pattern: str) -> list[str]:
     """What stands between the bars."""

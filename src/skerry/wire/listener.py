@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from skerry.model import trace
 from skerry.model.caller import User
 from skerry.model.errors import ConfigError, InternalError, PeerError, SkerryError, TimedOut
-from skerry.model.limits import Limits
+from skerry.model.limits import ACCEPT_PAUSE_S, LISTEN_BACKLOG, Limits
 from skerry.wire.address import Address, TcpAddress, UnixAddress, parse_address
 from skerry.wire.admission import Admission
 from skerry.wire.frames import ConnectionLost, decode
@@ -27,9 +27,6 @@ from skerry.wire.tls import Tls, check_member
 Handler = Callable[[Connection, Hello], Awaitable[None]]
 # Who asks, by what the Hello of a client shows; raises what to refuse it with.
 Identify = Callable[[Connection, Hello], Awaitable[User]]
-
-_BACKLOG = 512
-_PAUSE_S = 0.1  # when the system has no room for another connection
 
 
 class Listener:
@@ -88,12 +85,12 @@ class Listener:
         loop = asyncio.get_running_loop()
         if isinstance(target, UnixAddress):
             _remove_stale(target)
-            server = await loop.create_unix_server(self._make, sock=_bind_private(target.path), backlog=_BACKLOG)
+            server = await loop.create_unix_server(self._make, sock=_bind_private(target.path), backlog=LISTEN_BACKLOG)
             self.address, self._unix_path = str(target), target.path
             self._server = server
         elif self._tls is None:
             server = await loop.create_server(
-                self._make, target.host, target.port, reuse_address=True, backlog=_BACKLOG
+                self._make, target.host, target.port, reuse_address=True, backlog=LISTEN_BACKLOG
             )
             self.address = str(TcpAddress(target.host, server.sockets[0].getsockname()[1]))
             self._server = server
@@ -113,7 +110,7 @@ class Listener:
                 sock, name = await loop.sock_accept(listening)
             except OSError as error:
                 trace.emit(trace.ConnectionBroken(f"{self.address}: {error}"))
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(ACCEPT_PAUSE_S)
                 continue
             task = loop.create_task(self._secure(sock, tls), name=f"serve {name[0]}:{name[1]}")
             self._admit(task, sock, name[0])
@@ -297,7 +294,7 @@ async def _bind(target: TcpAddress) -> list[socket.socket]:
     sockets: list[socket.socket] = []
     try:
         for family, _, _, _, address in dict.fromkeys(found):
-            sock = socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+            sock = socket.create_server(address[:2], family=family, backlog=LISTEN_BACKLOG)
             sock.setblocking(False)
             sockets.append(sock)
     except BaseException:

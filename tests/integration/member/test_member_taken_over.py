@@ -1,6 +1,7 @@
 """A member of the cluster that was taken over: it has proven itself, and plans what it likes for the others.
 
-Its peers are members as they are. What it plans goes over real sockets: Execute, PlanRequest, PlanReply.
+Its peers are members as they are. What it plans goes over real sockets: Execute, PlanRequest, PlanReply. A client of an
+honest member tries the same statements.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from skerry.plan.analyze import PLACEHOLDER
 from skerry.plan.cache import fingerprint
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
+from tests.attacks.hostile import statements
 from tests.integration.member.member_sites import FEW, PATIENT, nothing_left, write_sites
 
 TAKEN, HONEST = "bergen", "oslo"
@@ -95,6 +97,7 @@ def attack(engine: Engine, tables: Mapping[str, Mapping[str, Path]], folder: Pat
         "a file": f"SELECT * FROM text.`{canary}`",
         "a view": "CREATE TEMPORARY VIEW canary AS SELECT 1 AS a",
         "a table of another": "SELECT * FROM skerry_table_1",
+        **{wants: sql.replace("orders", LEAF) for wants, sql in statements()},
         **more,
     }
     forging.plans = {name: forged(sql) for name, sql in texts.items()}
@@ -118,17 +121,27 @@ def attack(engine: Engine, tables: Mapping[str, Mapping[str, Path]], folder: Pat
                 assert said in caught.value.message, f"{name}: {caught.value}"
             refused = [event for event in seen if type(event).__name__ == "PlanRefused"]
             assert len(refused) == len(forging.plans) - 1
+            with cluster.connect(HONEST) as own:
+                for _, sql in statements():
+                    with pytest.raises(skerry.ProgrammingError):
+                        own.cursor().execute(sql.replace("orders", "ticks"))
+            assert not started(seen)
             # The member goes on, and so does what it is asked for rightly.
             assert sorted(cursor.execute("rows").fetchall()) == [(each,) for each in range(5)]
             assert cursor.execute("SELECT count(*) FROM ticks WHERE id < 10").fetchall() == [(10,)]
             with cluster.connect(HONEST) as own:
                 assert own.cursor().execute("SELECT count(*) FROM few").fetchall() == [(3 * FEW,)]
                 assert own.cursor().execute("SELECT count(*) FROM oslo.ticks WHERE id < 10").fetchall() == [(10,)]
+            assert started(seen)
     finally:
         trace.listeners.remove(seen.append)
     session: Any = engine.session  # type: ignore[attr-defined]
     assert session.conf.get(KEY, "nothing") == "nothing"
     assert not session.catalog.tableExists("canary")
+
+
+def started(seen: list[Event]) -> list[Event]:
+    return [event for event in seen if type(event).__name__ == "FragmentStarted"]
 
 
 @pytest.mark.spark

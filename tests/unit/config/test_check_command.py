@@ -64,7 +64,22 @@ def test_rules_are_checked_against_the_columns_of_the_files(file: Path) -> None:
     )
     assert run(file, "--no-files")[0] == 0
     rules.unlink()
-    assert run(file) == (1, f"{rules}: cannot be read: no such file or directory\n")
+    status, output = run(file)
+    assert status == 1
+    assert output.startswith(f"{file}:")
+    assert output.endswith(f": access.rules: {rules}: cannot be read: no such file or directory\n")
+
+
+def test_mistakes_of_the_file_and_of_its_rules_are_told_together(file: Path) -> None:
+    rules = file.parent / "rules.yaml"
+    file.write_text(f"{TEXT}access: {{users: users, rules: rules.yaml}}\n")
+    rules.write_text("roles: {a: [{on: ordrs, select: true}]}\n")
+    status, output = run(file)
+    assert status == 1
+    told = output.splitlines()
+    assert len(told) == 2
+    assert "access.users: " in told[0]
+    assert told[1].endswith("roles.a[0].on: no table ordrs; did you mean orders?")
 
 
 def test_the_default_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

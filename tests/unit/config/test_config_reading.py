@@ -45,7 +45,8 @@ members:
 links:
   - {from: no, to: bergen, mbit: 1000, ms: 5, usd_per_gb: 0.02}
   - {between: [sail, BERGEN], mbit: 1.5e2}
-limits: {page_rows: 1_000, page_bytes: 2 MiB, heartbeat_s: .5, drain_s: 0, broadcast_bytes: 0}
+limits:
+ {page_rows: 1_000, page_bytes: 2 MiB, heartbeat_s: .5, drain_s: 0, broadcast_bytes: 0, spool_disk_bytes_of_user: 2 MiB}
 """
 
 
@@ -85,7 +86,13 @@ def test_everything_is_read(tmp_path: Path) -> None:
         Link("bergen", "sail", 150),
     )
     assert config.limits == msgspec.structs.replace(
-        Limits(), page_rows=1000, page_bytes=2 * 2**20, heartbeat_s=0.5, drain_s=0, broadcast_bytes=0
+        Limits(),
+        page_rows=1000,
+        page_bytes=2 * 2**20,
+        heartbeat_s=0.5,
+        drain_s=0,
+        broadcast_bytes=0,
+        spool_disk_bytes_of_user=2 * 2**20,
     )
     assert config.table_names() == ("orders", "single")
 

@@ -10,10 +10,10 @@ import pytest
 
 from skerry.config import parse
 from skerry.member.planning import Planned, Planner, Understood
-from skerry.member.requests import Answer, CountAnswer, RunStatement
+from skerry.member.requests import Answer, CountAnswer, GivePage, RunStatement
 from skerry.member.server import Member
 from skerry.model.caller import Caller
-from skerry.model.errors import Cancelled, Overloaded, TimedOut
+from skerry.model.errors import Cancelled, Overloaded, PeerError, TimedOut
 from skerry.model.fragment import Count
 from skerry.model.ids import QueryId
 from skerry.wire.messages import FragmentDone, Receipt, Started
@@ -146,6 +146,21 @@ def test_nobody_waits_longer_than_its_time() -> None:
         late = await world.begin(BOB, "b0", timeout_s=0.05)
         with pytest.raises(TimedOut, match=r"was planned longer than its 0.05 s"):
             await late
+
+    with_member(test)
+
+
+def test_an_id_that_cannot_be_is_kept_by_no_request() -> None:
+    async def test(world: World) -> None:
+        query = QueryId("oslo", "a" * 1_000_000)
+        for ask in (world.service.attach, world.service.fetch):
+            with pytest.raises(PeerError):
+                await ask(ANN, GivePage(query, 0))
+        with pytest.raises(PeerError):
+            world.service.close(ANN, query)
+        with pytest.raises(PeerError):
+            world.service.cancel(ANN, query)
+        assert world.service._cursors.markers == 0
 
     with_member(test)
 

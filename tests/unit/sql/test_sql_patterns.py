@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skerry.model.errors import SqlError
-from skerry.sql.patterns import CHOICES_MAX, Pattern
+from skerry.model.limits import PATTERN_CHOICES
+from skerry.sql.patterns import Pattern
 from tests.unit.sql.sql_cases import statement
 
 
@@ -41,7 +42,7 @@ def test_stars_are_not_tried_in_every_combination(stars: int) -> None:
 
 
 def test_a_pattern_has_so_many_choices() -> None:
-    most = "|".join(f"t{n}*" for n in range(CHOICES_MAX))
+    most = "|".join(f"t{n}*" for n in range(PATTERN_CHOICES))
     assert statement(f"SHOW TABLES LIKE '{most}'")
-    with pytest.raises(SqlError, match=f"{CHOICES_MAX + 1} choices"):
+    with pytest.raises(SqlError, match=f"{PATTERN_CHOICES + 1} choices"):
         statement(f"SHOW SCHEMAS LIKE '{most}|x'")
