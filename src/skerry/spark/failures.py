@@ -11,6 +11,7 @@ from pyspark.logger import PySparkLogger
 
 from skerry.model.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError, quoting
 from skerry.model.limits import MESSAGE_CHARS
+from skerry.spark.views import PREFIX
 
 try:  # grpc comes with pyspark[connect] only
     from grpc import RpcError
@@ -54,6 +55,9 @@ STATEMENT_CLASSES = (
 )
 # The same for Sail's messages, which have no condition either.
 STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|parse error")
+# A view that the statement does not read is one below: a whole table, whose columns are not all the user's to know.
+BELOW = re.compile(rf"\b{PREFIX}\d+\b")
+_BELOW = "the engine refused the statement in words about columns that it does not read; write it in another way"
 
 
 def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
@@ -184,4 +188,6 @@ def _clean(message: str, names: Mapping[str, str]) -> str:
     if names:
         generated = "|".join(re.escape(name) for name in names)
         message = re.sub(rf"\b({generated})\b", lambda match: names[match[1]], message)
+        if BELOW.search(message):
+            return _BELOW
     return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"
