@@ -20,12 +20,13 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds, at least 5 for a median (default: 7)")
     parser.add_argument("--heap", default="2g", help="Spark's heap (default: 2g)")
     parser.add_argument("--shaped", action="store_true", help="wan: times on links of 100 Mbit/s too (needs root)")
+    parser.add_argument("--locked", action="store_true", help="overhead, clients, fetch: with users and rights")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(NAMES):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     # Spark must start this very interpreter, also where its virtual environment is not activated.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    options = Options(scale=chosen.scale, rounds=chosen.rounds, heap=chosen.heap, shaped=chosen.shaped)
+    options = Options(chosen.scale, chosen.rounds, chosen.heap, chosen.shaped, chosen.locked)
     reports: list[Report] = []
     for name in chosen.names or NAMES:
         report = importlib.import_module(f"bench.{name}").run(options)

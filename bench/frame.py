@@ -22,6 +22,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from skerry.access.passwords import hash_password
+from skerry.access.users import UsersFile
 from skerry.spark import start_engine
 from skerry.spark.settings import SparkSettings
 from skerry.testing.cluster import LocalCluster
@@ -35,6 +37,7 @@ RESULTS = HERE / "results"
 SITE = "oslo"
 BARE, SKERRY = "bare PySpark", "Skerry"
 WARM_UPS = 3
+LOGIN = {"SKERRY_USER": "bench", "SKERRY_PASSWORD": "a password of a benchmark"}
 SAIL_START_S = 60.0
 
 Samples = dict[str, dict[str, list[float]]]
@@ -48,6 +51,7 @@ class Options:
     rounds: int = 7
     heap: str = "2g"
     shaped: bool = False
+    locked: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,18 @@ def tpch_files(scale: float) -> dict[str, Path]:
     return {table: folder / table for table in TPCH_TABLES}
 
 
+def access_of(options: Options, folder: Path) -> dict[str, Any] | None:
+    """With `--locked`: one user, which may read all tables. Clients of this process and its children log in as it."""
+    if not options.locked:
+        return None
+    os.environ |= LOGIN
+    known = hash_password(LOGIN["SKERRY_PASSWORD"], os.urandom(16))
+    UsersFile(str(folder / "users")).put("bench", known)
+    rules = {"roles": {"reader": [{"on": "*", "select": True}]}, "users": {"bench": ["reader"]}}
+    (folder / "rules.yaml").write_text(json.dumps(rules), encoding="utf-8")
+    return {"users": "users", "rules": "rules.yaml"}
+
+
 @contextmanager
 def one_site(options: Options, limits: Mapping[str, int | float] | None = None) -> Iterator[Site]:
     """A member in this process, and bare PySpark in the same Spark, over the same files."""
@@ -137,8 +153,9 @@ def one_site(options: Options, limits: Mapping[str, int | float] | None = None) 
         for table, folder in folders.items():
             session.read.parquet(str(folder)).createOrReplaceTempView(table)
         with tempfile.TemporaryDirectory() as scratch:
+            tables, access = tpch_tables(folders, SITE), access_of(options, Path(scratch))
             path = write_config(
-                Path(scratch) / "skerry.yaml", CACHE, tpch_tables(folders, SITE), sites=[SITE], limits=limits
+                Path(scratch) / "skerry.yaml", CACHE, tables, sites=[SITE], limits=limits, access=access
             )
             with LocalCluster(str(path), engine=engine, has_planners=True) as cluster:
                 yield Site(cluster, session, f"skerry://{cluster.config.member(SITE).address}")
@@ -149,8 +166,9 @@ def one_site(options: Options, limits: Mapping[str, int | float] | None = None) 
 def _serve_sail(options: Options, pipe: Connection) -> None:
     folders = tpch_files(options.scale)
     with tempfile.TemporaryDirectory() as scratch:
-        tables = tpch_tables(folders, SITE)
-        path = write_config(Path(scratch) / "skerry.yaml", CACHE, tables, sites=[SITE], spark={"sail": True})
+        tables, access = tpch_tables(folders, SITE), access_of(options, Path(scratch))
+        path = Path(scratch) / "skerry.yaml"
+        write_config(path, CACHE, tables, sites=[SITE], spark={"sail": True}, access=access)
         with LocalCluster(str(path), has_planners=True) as cluster:
             pipe.send(cluster.config.member(SITE).address)
             pipe.recv()
@@ -159,6 +177,8 @@ def _serve_sail(options: Options, pipe: Connection) -> None:
 @contextmanager
 def sail_site(options: Options) -> Iterator[str]:
     """The address of a member on Sail, in a process of its own: this one has another Spark already."""
+    if options.locked:
+        os.environ |= LOGIN
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve_sail, args=(options, theirs), daemon=True)

@@ -49,8 +49,10 @@ CAPACITY_MAX = 10_000
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
 MAY_BE_ZERO = (
     *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
-    *("queued_queries", "result_rows", "small_job_bytes", "spark_s", "spool_disk_bytes", "stats_put_off"),
-    "stats_scan_bytes",
+    *("queued_queries", "result_rows", "result_rows_of_user", "small_job_bytes", "spark_s", "spark_s_of_user"),
+    *("spool_disk_bytes", "stats_put_off"),
+    *("spool_disk_bytes_in_all", "spool_disk_bytes_of_user", "spool_memory_bytes_in_all"),
+    *("spool_memory_bytes_of_user", "stats_scan_bytes"),
 )
 LIMITS_ORDERED = (
     ("frame_bytes_before_login", "frame_bytes"),

@@ -6,7 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from skerry.exchange.spool import Callbacks, Entry, Spool
+from skerry.exchange.share import Callbacks
+from skerry.exchange.spool import Entry, Spool
 from skerry.model.errors import SkerryError
 
 

@@ -17,6 +17,7 @@ import xxhash
 
 from skerry.exchange.index import INDEX_BYTES, DiskIndex, Stored
 from skerry.exchange.segment import Segment
+from skerry.exchange.share import Callbacks, SpoolShare
 from skerry.model.errors import InternalError, Overloaded, SiteError, SkerryError
 from skerry.model.limits import ENTRY_BYTES, GIB, KIB, MIB
 
@@ -34,32 +35,6 @@ class Entry(msgspec.Struct, frozen=True):
     body: Body
     rows: int
     decoded_bytes: int
-
-
-class Callbacks:
-    """Who wants to know of a change; each is called in the order of subscription, in the same thread."""
-
-    def __init__(self) -> None:
-        self._callbacks: dict[int, Callable[[], None]] = {}
-        self._next = 0
-
-    def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Return the function that ends the subscription; it may be called twice."""
-        number = self._next
-        self._next += 1
-        self._callbacks[number] = callback
-
-        def unsubscribe() -> None:
-            self._callbacks.pop(number, None)
-
-        return unsubscribe
-
-    def notify(self) -> None:
-        # A callback may end its own subscription or another's: look each one up again.
-        for number in list(self._callbacks):
-            callback = self._callbacks.get(number)
-            if callback is not None:
-                callback()
 
 
 class Budget:
@@ -89,11 +64,29 @@ class Budget:
         self.promised_bytes = 0  # to spools whose senders have credit: those that can wait leave it free
         self._segment_bytes = segment_bytes
         self._open: dict[tuple[str, bool], Segment] = {}
+        self._shares: tuple[SpoolShare, ...] = ()
         self._room = Callbacks()
+
+    def take_share(self, *shares: SpoolShare) -> None:
+        """Its query is one of those that may hold so much together; the first who says so counts."""
+        if not self._shares:
+            self._shares = shares
+            for share in shares:
+                share.enter(self)
+
+    def leave_share(self) -> None:
+        for share in self._shares:
+            share.leave(self)
 
     def subscribe(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call back whenever room was given back: for those who wait until `has_room`."""
-        return self._room.subscribe(callback)
+        ends = [self._room.subscribe(callback), *(share.room.subscribe(callback) for share in self._shares)]
+
+        def unsubscribe() -> None:
+            for end in ends:
+                end()
+
+        return unsubscribe
 
     def has_room(self, size_bytes: int, *, gives_way: bool = False) -> bool:
         """Whether a body of this size can be appended to any spool of the query; or to one that gives way."""
@@ -104,12 +97,17 @@ class Budget:
         spools_used = self.memory_used - self.pages_used - self.index_used - self.state_used
         if spools_used == 0:  # the first may be larger than the spools' share: it is what the next page is made of
             return self.pages_used + size <= self.memory_bytes
+        if not all(share.has_memory(size) for share in self._shares):
+            return False
         share = self.memory_bytes - self.pages_bytes
         return spools_used + size + (self._left_free(share) if gives_way else 0) <= share
 
     def fits_disk(self, size_bytes: int, *, gives_way: bool = False) -> bool:
         left_free = self._left_free(self.disk_bytes) if gives_way else 0
-        return self.disk_used + size_bytes + ENTRY_BYTES + left_free <= self.disk_bytes and not self.index_is_full
+        size = size_bytes + ENTRY_BYTES
+        if self.index_is_full or not all(share.has_disk(size) for share in self._shares):
+            return False
+        return self.disk_used + size + left_free <= self.disk_bytes
 
     def _left_free(self, share_bytes: int) -> int:
         """Half at most: however many senders there are, whoever waits gets on in the end."""
@@ -183,6 +181,13 @@ class Budget:
 
     def room_given_back(self) -> None:
         self._room.notify()
+        for share in self._shares:
+            share.room.notify()
+
+    def full_share(self, size_bytes: int) -> SpoolShare | None:
+        """The share that has no room for it, neither in memory nor on disk."""
+        full = (share for share in self._shares if not (share.has_memory(size_bytes) or share.has_disk(size_bytes)))
+        return next(full, None)
 
     def _close_segment(self, segment: Segment) -> None:
         segment.close()
@@ -272,7 +277,7 @@ class Spool:
         elif self.budget.fits_disk(size, gives_way=self._gives_way):
             self._index.add(self._length, self._store(entry))
         else:
-            raise Overloaded(self._full())
+            raise Overloaded(self._full(size))
         self._length += 1
         self._held_bytes += size + ENTRY_BYTES
         self._count_promise()
@@ -373,8 +378,10 @@ class Spool:
             )
         return body
 
-    def _full(self) -> str:
+    def _full(self, size_bytes: int) -> str:
         budget = self.budget
+        if (share := budget.full_share(size_bytes + ENTRY_BYTES)) is not None:
+            return f"{self.name}: spool full: {share.told()}"
         if budget.index_is_full:
             return (
                 f"{self.name}: spool full: {budget.index_used // INDEX_BYTES} batches are on disk, more than "

@@ -54,6 +54,7 @@ class Initiated:
         is_traced: bool = False,
         user: str = "",
         roles: tuple[str, ...] = (),
+        share: str = "",
     ) -> None:
         self.query = query
         self.plan = plan
@@ -70,12 +71,13 @@ class Initiated:
         self._wakeup = Wakeup()
         self._turn = asyncio.Lock()
         self._limits = limits
+        self.share = share  # whose query it is
         self.result = self._new_result()
         self.ended = asyncio.Event()
 
     def start(self) -> None:
         """The receiving ends exist before any participant can send: the query is known before any check of it."""
-        self._inputs.begin(self.query, self.watch.patience)
+        self._inputs.begin(self.query, self.watch.patience, self.share)
         match self.result:
             case Result():
                 self._expect(self.result, self.plan.rows)
@@ -118,11 +120,11 @@ class Initiated:
     def tick(self, now: float) -> None:
         self._do(self.core.tick(now))
         most_s = self._limits.spark_s
-        if most_s and self.core.phase is Phase.RUNNING and self._spark_s(now) > most_s:
+        if most_s and self.core.phase is Phase.RUNNING and self.spark_s(now) > most_s:
             shown = f"query {self.query} took more than {most_s:g} s of Spark, all sites together (limits.spark_s)"
             self.cancel(Overloaded(shown, suggestion="ask for less at once"))
 
-    def _spark_s(self, now: float) -> float:
+    def spark_s(self, now: float) -> float:
         """As far as it is known here: a fragment tells its time at its end."""
         since_s = now - self.core.started_at
         fragments = self.core.progress()[0]

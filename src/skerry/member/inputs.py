@@ -57,11 +57,17 @@ class Inputs:
         """Queries whose rows came before their Execute."""
         return [query for query in self._arriving if query not in self._halves]
 
-    def begin(self, query: QueryId, patience: Patience, *, is_planned: bool = True) -> None:
-        """One half of the query, initiator or participant, has begun here. `is_planned`: `expect` follows at once."""
+    def begin(self, query: QueryId, patience: Patience, share: str = "", *, is_planned: bool = True) -> None:
+        """One half of the query, initiator or participant, has begun here.
+
+        `share`: whose share of this member it takes; without one that of the member that began it.
+        `is_planned`: `expect` follows at once.
+        """
         self._halves[query] = self._halves.get(query, 0) + 1
         self._waits_s[query] = patience.wait_s
-        self._resources.allow(self._hold(query), patience.policy)
+        held = self._hold(query)
+        self._resources.share(held, share or f"member {query.initiator}")
+        self._resources.allow(held, patience.policy)
         if not is_planned:
             self._unplanned.add(query)
 

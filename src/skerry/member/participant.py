@@ -64,7 +64,7 @@ class Participant:
         self._held = around.resources.take(self.query)
         policy = policy_of(execute.options)
         self.watch = Watch(Patience.of(policy, around.limits, execute.timeout_s))
-        around.inputs.begin(self.query, self.watch.patience, is_planned=False)
+        around.inputs.begin(self.query, self.watch.patience, execute.user, is_planned=False)
         self._fragments: dict[int, Running] = {}
         self._arriving: dict[int, list[Arriving]] = {}
         self._operations: dict[int, Operation] = {}  # by the edges that they read

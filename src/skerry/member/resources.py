@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from skerry.config import FaultPolicy
+from skerry.exchange.share import SpoolShare
 from skerry.exchange.spool import Budget, Spool
 from skerry.model import trace
 from skerry.model.ids import QueryId
@@ -21,11 +22,15 @@ T = TypeVar("T")
 
 
 class Held(msgspec.Struct):
-    """A query's budget and token at this member; shared by its initiator's and its participant's half."""
+    """A query's budget and token at this member; shared by its initiator's and its participant's half.
+
+    `share`: whose query it is; "" until one of these halves has begun.
+    """
 
     budget: Budget
     token: str
     users: int = 0
+    share: str = ""
 
 
 class Resources:
@@ -35,6 +40,9 @@ class Resources:
         self._limits = limits
         self.directory = directory
         self._held: dict[QueryId, Held] = {}
+        names = ("spool_memory_bytes_in_all", "spool_disk_bytes_in_all")
+        self._in_all = SpoolShare("all users", limits.spool_memory_bytes_in_all, limits.spool_disk_bytes_in_all, names)
+        self._of_users: dict[str, SpoolShare] = {}
 
     def take(self, query: QueryId) -> Held:
         held = self._held.get(query)
@@ -50,11 +58,25 @@ class Resources:
             held.budget.disk_bytes = 2**63
             held.budget.floor_bytes = self._limits.buffer_floor_bytes
 
+    def share(self, held: Held, user: str) -> None:
+        """The query takes part of what the user's queries may hold together, and of what all may."""
+        if held.share:
+            return
+        held.share = user
+        if user not in self._of_users:
+            limits, names = self._limits, ("spool_memory_bytes_of_user", "spool_disk_bytes_of_user")
+            memory_bytes, disk_bytes = limits.spool_memory_bytes_of_user, limits.spool_disk_bytes_of_user
+            self._of_users[user] = SpoolShare(user, memory_bytes, disk_bytes, names)
+        held.budget.take_share(self._of_users[user], self._in_all)
+
     def give_back(self, query: QueryId) -> None:
         held = self._held[query]
         held.users -= 1
         if held.users == 0:
             del self._held[query]
+            held.budget.leave_share()
+            if held.share and not self._of_users[held.share].queries:
+                del self._of_users[held.share]
             if held.budget.memory_used or held.budget.disk_used:
                 trace.emit(trace.SpoolLeft(query, held.budget.memory_used + held.budget.disk_used))
 

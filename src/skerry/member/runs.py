@@ -23,7 +23,6 @@ from skerry.model.fragment import Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
-from skerry.model.rights import Rights
 from skerry.plan.explain import explain
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.wire.messages import Message
@@ -166,7 +165,7 @@ class Runs:
     ) -> Initiated:
         query = _attempted(statement.query, attempt)
         try:
-            initiated = self._initiated(query, statement.rights, cursor, planned, is_traced)
+            initiated = self._initiated(query, statement, cursor, planned, is_traced)
             self._initiate(initiated)
         except BaseException:
             self._places.leave(query)
@@ -175,7 +174,7 @@ class Runs:
         return initiated
 
     def _initiated(
-        self, query: QueryId, rights: Rights, cursor: ClientCursor, planned: Planned, is_traced: bool
+        self, query: QueryId, statement: RunStatement, cursor: ClientCursor, planned: Planned, is_traced: bool
     ) -> Initiated:
         planner = self._planner
         initiated = Initiated(
@@ -192,8 +191,9 @@ class Runs:
             relays_of(planned.plan, query, planner.topology),
             planner.topology.budgets,
             is_traced,
-            rights.user,
-            rights.roles,
+            statement.rights.user,
+            statement.rights.roles,
+            statement.share,
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

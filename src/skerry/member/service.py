@@ -31,6 +31,7 @@ from skerry.member.requests import (
 )
 from skerry.member.result import Counted, Result
 from skerry.member.runs import Runs, asked_as, page_bounds
+from skerry.member.spending import Spending
 from skerry.model import trace
 from skerry.model.amounts import counted
 from skerry.model.caller import Caller
@@ -86,6 +87,7 @@ class Service:
         self._state_of = state_of
         self._refusal = refusal
         self._audit = audit
+        self._spending = Spending(planner.limits)
         self._cursors = Cursors(planner.limits)
         self._open: dict[QueryId, ClientCursor] = {}
 
@@ -167,6 +169,7 @@ class Service:
             raise refusal
         if statement.expected not in EXPECTED:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
+        self._spending.check(caller.share, clock.now())
         options = read_options(statement.options, self._limits, statement.timeout_s)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
@@ -318,6 +321,8 @@ class Service:
 
     def query_ended(self, initiated: Initiated) -> None:
         """The last receipt came: what the links carried is known for good."""
+        now, rows = clock.now(), initiated.result.rows
+        self._spending.add(initiated.share, initiated.spark_s(now), rows, now)
         self._history.complete(asked_as(initiated.query), initiated)
         self._audit.complete(asked_as(initiated.query), initiated)
 

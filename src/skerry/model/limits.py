@@ -126,6 +126,11 @@ SEEN_VIEWS = 100
 VEILED_PART_BYTES = 64 * MIB
 
 
+# What users have taken: of so many users, and in so many steps it is forgotten.
+SPENDERS = 10_000
+SPENDING_STEPS = 60
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Units last in names. `skerry.yaml` may override any of them under `limits:`."""
 
@@ -178,6 +183,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # of one query; 0: no bound. Seconds of Spark are those of all its fragments together
     result_rows: int = 0
     spark_s: float = 0.0
+    # of all queries of one user that ended within `spending_s`: then it has to wait. 0: no bound
+    result_rows_of_user: int = 0
+    spark_s_of_user: float = 0.0
+    spending_s: float = 3600.0
     history_queries: int = 200
     jobs: int = 1000
     cancelled_tags: int = 10_000
@@ -196,6 +205,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # free disk space that queries with fault policy `buffer` leave to others
     buffer_floor_bytes: int = 1 * GIB
     spool_disk_bytes: int = 16 * GIB
+    # of all queries of one user at one member together, and of everybody's: then rows go to disk, then queries end
+    spool_memory_bytes_of_user: int = 1 * GIB
+    spool_disk_bytes_of_user: int = 64 * GIB
+    spool_memory_bytes_in_all: int = 4 * GIB
+    spool_disk_bytes_in_all: int = 256 * GIB
     sink_stalled_s: float = 30.0
 
     # processes that plan; what one statement may take of time and memory there

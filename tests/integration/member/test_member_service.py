@@ -10,11 +10,11 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
-from skerry.member.requests import Answer, GivePage, PageSize, PrepareStatement, RunStatement
+from skerry.member.requests import Answer, GivePage, PageSize, PrepareStatement, RowsAnswer, RunStatement
 from skerry.member.server import Member
 from skerry.member.service import Service
 from skerry.model.caller import Caller
-from skerry.model.errors import Cancelled, SiteError, SqlError, UserError
+from skerry.model.errors import Cancelled, Overloaded, SiteError, SqlError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.results import Page, Parameter
 from skerry.testing.cluster import LocalCluster
@@ -165,3 +165,14 @@ def test_errors_are_raised_as_they_are(door: Door) -> None:
     with pytest.raises(SiteError, match="site tromso"):
         door.execute("SELECT count(*) FROM few")
     assert door.service.open_cursors == 0
+
+
+@pytest.mark.sail
+def test_a_result_with_more_rows_than_one_may_have_ends(start_sail: StartCluster) -> None:
+    door = Door(start_sail(limits={"result_rows": 10}))
+    query, answer = door.execute("SELECT id FROM range(10)")
+    assert isinstance(answer, RowsAnswer)
+    assert answer.page.rows == 10
+    door.do(door.service.close, ANN, query)
+    with pytest.raises(Overloaded, match=r"more than 10 rows \(limits.result_rows\)"):
+        door.execute("SELECT id FROM range(11)")

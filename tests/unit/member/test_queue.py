@@ -22,7 +22,7 @@ from tests.unit.member.member_samples import SCHEMA, plan_of, sealed
 CONFIG = """
 cluster: c
 members: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}
-limits: {running_queries: 2, running_queries_of_user: 1, queued_queries: 4, spark_s: %s}
+limits: {running_queries: 2, running_queries_of_user: 1, queued_queries: 4, %s}
 """
 COUNTS = sealed(msgspec.structs.replace(plan_of("bergen", "tromso"), ends_in=Count((1,))))
 ANN = Caller("ann", "test", "desk:7", "test 1")
@@ -30,8 +30,8 @@ BOB = Caller("", "test", "desk:8", "test 2")
 
 
 class World:
-    def __init__(self, spark_s: float) -> None:
-        self.member = Member(parse(CONFIG % spark_s), "oslo", None, plan=self._plan)
+    def __init__(self, limit: str) -> None:
+        self.member = Member(parse(CONFIG % limit), "oslo", None, plan=self._plan)
         self.service = self.member.service
         self.planned: list[str] = []
         self.stuck: set[str] = set()
@@ -70,9 +70,9 @@ class World:
             self.member.initiated[query].receive(member, Receipt(query, member))
 
 
-def with_member(test: Callable[[World], Awaitable[None]], spark_s: float = 0.0) -> None:
+def with_member(test: Callable[[World], Awaitable[None]], limit: str = "spark_s: 0") -> None:
     async def run() -> None:
-        world = World(spark_s)
+        world = World(limit)
         try:
             await test(world)
         finally:
@@ -162,4 +162,21 @@ def test_seconds_of_spark_are_bounded() -> None:
         with pytest.raises(Overloaded, match=r"more than 60 s of Spark, all sites together \(limits.spark_s\)"):
             await task
 
-    with_member(test, spark_s=60)
+    with_member(test, "spark_s: 60")
+
+
+@pytest.mark.parametrize(
+    ("limit", "told"), [("spark_s_of_user: 0.6", "1 s of Spark"), ("result_rows_of_user: 5", "6 rows")]
+)
+def test_a_user_that_had_its_share_waits_and_others_do_not(limit: str, told: str) -> None:
+    async def test(world: World) -> None:
+        for local in ("a0", "a1"):  # half a second and three rows each
+            task = await world.begin(ANN, local)
+            world.end(local)
+            assert await task == CountAnswer(3)
+        with pytest.raises(Overloaded, match=f"the queries of ann have taken {told} in the last 3600 s"):
+            await world.service.execute(ANN, RunStatement(QueryId("oslo", "a2"), "DELETE FROM orders"))
+        await world.begin(BOB, "b0")
+        assert world.state("b0") == "running"
+
+    with_member(test, limit)
