@@ -76,6 +76,8 @@ def password_bytes(password: str) -> bytes:
         raise UserError("the password is not Unicode text") from None
     if len(data) > PASSWORD_BYTES:
         raise UserError(f"a password has at most {PASSWORD_BYTES} bytes")
+    if b"\0" in data:  # scrypt takes those at the end for none
+        raise UserError("a password has no NUL character")
     return data
 
 

@@ -33,12 +33,16 @@ NO_LEASE = Lease()
 
 
 class _Open(msgspec.Struct):
-    """`owner` is None while nobody is connected; then `until` says when that is too long, once there is something."""
+    """`owner` is None while nobody is connected; then `until` says when that is too long, once there is something.
+
+    `share`: of whom it is one of so many.
+    """
 
     owner: object | None
     lease: Lease
     until: float = 0.0
     is_ready: bool = True
+    share: str = ""
 
 
 class Cursors:
@@ -58,7 +62,9 @@ class Cursors:
     def markers(self) -> int:
         return len(self._markers)
 
-    def open(self, query: QueryId, owner: object, now: float, lease: Lease = NO_LEASE, user: str = "") -> None:
+    def open(
+        self, query: QueryId, owner: object, now: float, lease: Lease = NO_LEASE, user: str = "", share: str = ""
+    ) -> None:
         """Admit an `execute` of a user, or say why not."""
         self.expire(now)
         if self._markers.pop((user, query), None) is not None:
@@ -66,10 +72,22 @@ class Cursors:
             raise Cancelled(f"query {query} was closed before it began")
         if query in self._open or query in self._used:
             raise used_before(query)
-        if len(self._open) >= self._limits.queries:
-            raise Overloaded(f"{len(self._open)} queries are open here (limits.queries); close some and try again")
+        self._check_room(share)
         is_detached = lease.is_detached
-        self._open[query] = _Open(None if is_detached else owner, lease, now + lease.seconds, not is_detached)
+        until = now + lease.seconds
+        self._open[query] = _Open(None if is_detached else owner, lease, until, not is_detached, share)
+
+    def _check_room(self, share: str) -> None:
+        """The last tenth is for those who have less than a tenth: nobody alone keeps the others out."""
+        limit, tenth = self._limits.queries, self._limits.queries // 10
+        count = len(self._open)
+        if count >= limit:
+            raise Overloaded(f"{count} queries are open here (limits.queries); close some and try again")
+        if count >= limit - tenth and sum(each.share == share for each in self._open.values()) >= tenth:
+            raise Overloaded(
+                f"{count} queries are open here, most of them of few; the last {tenth} are for others (limits.queries)",
+                suggestion="close some and try again",
+            )
 
     def ready(self, query: QueryId, now: float) -> None:
         """A detached query has its first rows, or an error: from now on they are kept for its lease."""

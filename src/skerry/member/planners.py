@@ -101,7 +101,7 @@ class Planners:
                 places.leave(turn)
 
     async def _planned(self, work: Callable[[Any, Any], T], planner: Planner, message: Any) -> T:
-        process = self._idle.pop() if self._idle else await self._new()
+        process = self._idle.pop() if self._idle else await self._started()
         try:
             async with asyncio.timeout(self._limits.planning_s):
                 outcome = await self._ask(process, work, planner, message)
@@ -138,6 +138,17 @@ class Planners:
         (size,) = LENGTH.unpack(await process.reader.readexactly(LENGTH.size))
         outcome: Outcome = pickle.loads(await process.reader.readexactly(size))
         return outcome
+
+    async def _started(self) -> _Process:
+        """Whoever is cancelled keeps its place until the process is there, for the next one: else those who come and
+        go would have their parent fork without end, and everybody wait for it."""
+        new = asyncio.ensure_future(self._new())
+        try:
+            return await asyncio.shield(new)
+        except asyncio.CancelledError:
+            with contextlib.suppress(Overloaded):
+                self._idle.append(await new)
+            raise
 
     async def _new(self) -> _Process:
         """A planner more. Their parent is started again if it was ended."""

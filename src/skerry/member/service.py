@@ -173,7 +173,7 @@ class Service:
         options = read_options(statement.options, self._limits, statement.timeout_s)
         if query in self._history:  # also of those whose ids the cursors have forgotten
             raise used_before(query)
-        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name)
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name, caller.share)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
         return cursor
 

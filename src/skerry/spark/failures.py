@@ -11,6 +11,7 @@ from pyspark.logger import PySparkLogger
 
 from skerry.model.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError, quoting
 from skerry.model.limits import MESSAGE_CHARS
+from skerry.spark.views import PREFIX
 
 try:  # grpc comes with pyspark[connect] only
     from grpc import RpcError
@@ -23,8 +24,9 @@ except ImportError:
 # What talking to a Spark can raise; the last ones when its process is gone.
 SPARK_ERRORS = (PySparkException, Py4JError, RpcError, OSError, EOFError)
 
-# Spark's words to the jobs of a JVM that may be about to end: a task of any of them ran out of memory.
-ENDING = re.compile("SparkContext was shut down|OutOfMemoryError|Exception thrown in awaitResult")
+# Spark's words to the jobs of a JVM that may be about to end: a task of any of them ran out of memory. None of them
+# stands in the errors of ordinary statements, which would wait for an end that does not come.
+ENDING = re.compile("SparkContext was shut down|java.lang.OutOfMemoryError")
 
 # [DIVIDE_BY_ZERO] Division by zero. Use … SQLSTATE: 22012. It stands where a message begins, an exception's or, after
 # its class, that of one within: a value may look like it anywhere else.
@@ -54,6 +56,9 @@ STATEMENT_CLASSES = (
 )
 # The same for Sail's messages, which have no condition either.
 STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|parse error")
+# A view that the statement does not read is one below: a whole table, whose columns are not all the user's to know.
+BELOW = re.compile(rf"\b{PREFIX}\d+\b")
+_BELOW = "the engine refused the statement in words about columns that it does not read; write it in another way"
 
 
 def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
@@ -184,4 +189,6 @@ def _clean(message: str, names: Mapping[str, str]) -> str:
     if names:
         generated = "|".join(re.escape(name) for name in names)
         message = re.sub(rf"\b({generated})\b", lambda match: names[match[1]], message)
+        if BELOW.search(message):
+            return _BELOW
     return message if len(message) <= MESSAGE_CHARS else message[: MESSAGE_CHARS - 1] + "…"

@@ -34,8 +34,8 @@ INSTALL_JAVA = (
 )
 LOG_TAIL_CHARS = 2000
 STOP_S = 10.0
-# Spark's own exit status when a task runs out of memory.
-OUT_OF_MEMORY_CODES = (52,)
+# The exit status of a JVM that ran out of memory: its own, and Spark's where a task found out first.
+OUT_OF_MEMORY_CODES = (3, 52)
 OUT_OF_MEMORY = "it ran out of memory: raise spark.driver.memory in the member's spark.conf"
 
 # Spark's own log, bounded: a member runs for months.
@@ -191,8 +191,9 @@ def _java_release(said: str) -> int | None:
 
 
 def _java_options(conf: Mapping[str, str], directory: str) -> dict[str, str]:
+    """A JVM without memory ends at once: Spark's own end of it comes seconds after the job's error, if at all."""
     key = "spark.driver.extraJavaOptions"
-    return {key: f"{conf.get(key, '')} -Djava.io.tmpdir={directory}".strip()}
+    return {key: f"{conf.get(key, '')} -XX:+ExitOnOutOfMemoryError -Djava.io.tmpdir={directory}".strip()}
 
 
 def package_root() -> str:

@@ -108,6 +108,23 @@ def test_whoever_gives_up_ends_its_planner() -> None:
     asyncio.run(run())
 
 
+def test_those_who_come_and_go_leave_no_planner_that_nobody_knows() -> None:
+    async def run() -> None:
+        async with planning("planners: 2") as (member, planners):
+            for _ in range(10):
+                asked = asyncio.ensure_future(planned(member, SMALL))
+                await asyncio.sleep(0.01)  # it has begun, and its planner is on its way or at work
+                asked.cancel()
+                await asyncio.gather(asked, return_exceptions=True)
+            assert await planned(member, SMALL)
+            assert planners._parent is not None
+            async with asyncio.timeout(20):
+                while _children(planners._parent.pid) != sorted(each.pid for each in planners._idle):
+                    await asyncio.sleep(0.01)
+
+    asyncio.run(run())
+
+
 def test_one_user_leaves_a_planner_to_the_others() -> None:
     async def run() -> None:
         async with planning("planners: 2") as (member, _):
@@ -186,3 +203,9 @@ async def _is_gone(pid: int) -> bool:
     while os.path.exists(f"/proc/{pid}"):
         await asyncio.sleep(0.01)
     return True
+
+
+def _children(pid: int) -> list[int]:
+    """Those too that have ended, and nobody has asked how."""
+    with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+        return sorted(int(each) for each in file.read().split())

@@ -144,6 +144,12 @@ def test_a_hidden_row_raises_no_error(ruled: LocalCluster, sql: str) -> None:
     rows(ruled, "nora", sql)
 
 
+# Sail refuses it, and names all columns of the table below the user's view.
+LATERAL = (
+    "SELECT c.id, l.t FROM customers c, LATERAL (SELECT max(o.total) t FROM oslo.orders o WHERE o.customer = c.id) l"
+)
+
+
 @pytest.mark.parametrize(
     ("user", "sql", "error", "words"),
     [
@@ -156,6 +162,7 @@ def test_a_hidden_row_raises_no_error(ruled: LocalCluster, sql: str) -> None:
         ("nobody", "SHOW TABLES IN oslo", UserError, "there is no schema oslo"),
         ("pat", "SELECT * FROM orders", UserError, "ask for those you may read by name: oslo.orders"),
         ("pat", "SELECT * FROM customer", SqlError, "unknown table customer"),
+        ("ann", LATERAL, SqlError, "in words about columns that it does not read"),
         ("ann", "ANALYZE TABLE orders", UserError, "needs the right to read all of oslo.orders"),
         ("ann", "ANALYZE TABLE customers", UserError, "needs the right to read all of tromso.customers"),
     ],

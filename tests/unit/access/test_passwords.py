@@ -176,3 +176,7 @@ def test_right_passwords_are_known_for_a_while() -> None:
     for number in range(2 * PASSWORDS_KNOWN):
         known.add(f"user{number}", HASH, "fjord", 0.0)
     assert len(known) == PASSWORDS_KNOWN
+
+
+def test_a_password_with_nul_at_its_end_is_another_one() -> None:
+    assert not is_right("secret\0", hash_password("secret", bytes(16)))

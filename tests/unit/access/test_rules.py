@@ -182,6 +182,17 @@ def test_a_changed_file_is_read_again_and_a_wrong_one_is_not_believed(
     assert f"{path}:1:18" in str(events[0])
 
 
+def test_rules_that_others_could_write_are_read_when_they_no_longer_can(tmp_path: Path) -> None:
+    path = tmp_path / "rules.yaml"
+    write(path, "roles: {a: [{on: orders, select: true}]}\nusers: {ann: [a]}", 1)
+    book = Rulebook(configured(path))
+    write(path, "roles: {a: []}\nusers: {ann: [a]}", 2)
+    path.chmod(0o666)
+    assert book.rights_of("ann").seen("oslo", "orders").is_whole
+    path.chmod(0o644)
+    assert book.rights_of("ann").seen("oslo", "orders").is_hidden
+
+
 def test_a_member_does_not_start_with_rules_that_it_cannot_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot be read"):
         Rulebook(configured(tmp_path / "missing.yaml"))

@@ -183,3 +183,15 @@ def test_nobody_s_cursor_is_kept_for_its_lease_and_somebody_s_for_ever() -> None
     assert not cursors.keeps(ID)
     with pytest.raises(Cancelled, match="is not open here"):
         cursors.attach(ID, other)
+
+
+def test_nobody_alone_keeps_the_others_out() -> None:
+    cursors = Cursors(Limits(queries=30))
+    for number in range(27):
+        cursors.open(QueryId("oslo", f"a{number}"), CLIENT, 0.0, Lease(300.0, is_detached=True), "ann", "ann")
+    with pytest.raises(Overloaded, match="the last 3 are for others"):
+        cursors.open(QueryId("oslo", "a27"), CLIENT, 0.0, NO_LEASE, "ann", "ann")
+    for number in range(3):
+        cursors.open(QueryId("oslo", f"b{number}"), CLIENT, 0.0, NO_LEASE, "bob", "bob")
+    with pytest.raises(Overloaded, match="30 queries are open here"):
+        cursors.open(QueryId("oslo", "c"), CLIENT, 0.0, NO_LEASE, "cem", "cem")

@@ -77,6 +77,13 @@ def test_generated_names_become_the_user_s() -> None:
     assert error.message == "[UNRESOLVED_COLUMN.WITH_SUGGESTION] A column `orders`.`x` or `lineitem` …"
 
 
+def test_what_lies_below_a_user_s_view_is_in_no_error() -> None:
+    text = "No field named x. Valid fields are skerry_table_3.id, skerry_table_3.region."
+    error = translate(AnalysisException(text), {"skerry_table_4": "orders"})
+    assert type(error) is SqlError
+    assert "region" not in error.message
+
+
 @pytest.mark.parametrize(
     "text",
     [
