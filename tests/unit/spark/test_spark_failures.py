@@ -8,7 +8,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from skerry.model.errors import Overloaded, SiteError, SkerryError, SqlError
-from skerry.spark.failures import condition_of, first_words, translate
+from skerry.spark.failures import condition_of, first_words, is_lost, translate
 from skerry.spark.session import ClassicEngine
 from skerry.spark.settings import SparkSettings
 
@@ -132,3 +132,10 @@ def test_a_warm_up_of_a_spark_that_is_stopped_says_so_in_one_line(caplog: pytest
     assert line.exc_info is None
     failed = Py4JError("An error occurred while calling o1.getResult.\n\tat org.x.y\n\tat a.b.c")
     assert first_words(failed) == "An error occurred while calling o1.getResult."
+
+
+def test_an_ordinary_failure_does_not_wait_for_an_engine_that_lives() -> None:
+    said = "Exception thrown in awaitResult: Job aborted due to stage failure: [DIVIDE_BY_ZERO] Division by zero."
+    assert not is_lost(PySparkException(said))
+    assert is_lost(PySparkException("Lost task 0.0 in stage 0.0: java.lang.OutOfMemoryError: Java heap space"))
+    assert is_lost(ConnectionResetError("Connection reset by peer"))
