@@ -12,6 +12,8 @@ from skerry.model.errors import SqlError
 from skerry.testing.long_statements import LONG
 from tests.plans.plan_cases import LIMITS, planned
 
+pytestmark = pytest.mark.slow
+
 # One that looks back over the whole row takes 100 x for ten times the text.
 SIZES = {"brackets": 4, "UNIONs": 5}
 GROWS_MOST = 15

@@ -25,7 +25,11 @@ from skerry.model.rights import Rights
 from skerry.wire.messages import Cancel, Failure, FragmentDone, Receipt, Started
 from tests.unit.member.member_samples import QUERY, SCHEMA, plan_of, sealed
 
-CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}")
+# Nobody is there to be waited for.
+CONFIG = parse(
+    "cluster: c\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}, tromso: {address: 'h:3'}}\n"
+    "limits: {login_s: 0.1}"
+)
 ROWS = plan_of("bergen", "tromso")  # tromso scans (1), bergen runs the rest (2); oslo has asked
 COUNTS = sealed(msgspec.structs.replace(ROWS, ends_in=Count((1,))))
 WARNING = "'x' is a string"

@@ -114,6 +114,7 @@ async def answered(planner: Planner, rights: Rights, sql: str) -> Any:
 EXPLAINED = [f"EXPLAIN {sql}" for sql in QUERIES]
 
 
+@pytest.mark.slow
 def test_explain_is_the_same_whatever_is_hidden(config: Config) -> None:
     texts = [asked(config, "ann", EXPLAINED, hidden) for hidden in (1, 40, 90_000)]
     assert texts[0] == texts[1] == texts[2]
