@@ -26,6 +26,11 @@ class DirectStore:
     def has_room(self, size_bytes: int) -> bool:
         return not self._waits or self.spool.closed or _has_room(self.spool, size_bytes)
 
+    def would_spill(self, size_bytes: int) -> bool:
+        """Once something is on disk nobody waits: whoever reads is slow, and tasks shall end."""
+        spool = self.spool
+        return self._waits and not (spool.closed or spool.budget.disk_used or spool.fits_memory(size_bytes))
+
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self.spool.budget.subscribe(callback)
 
@@ -54,6 +59,9 @@ class LaneStore:
 
     def has_room(self, size_bytes: int) -> bool:
         return True
+
+    def would_spill(self, size_bytes: int) -> bool:
+        return False
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self._budget.subscribe(callback)
@@ -90,6 +98,9 @@ class NoStore:
 
     def has_room(self, size_bytes: int) -> bool:
         return True
+
+    def would_spill(self, size_bytes: int) -> bool:
+        return False
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
