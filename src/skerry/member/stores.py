@@ -29,7 +29,9 @@ class DirectStore:
     def would_spill(self, size_bytes: int) -> bool:
         """Once something is on disk nobody waits: whoever reads is slow, and tasks shall end."""
         spool = self.spool
-        return self._waits and not (spool.closed or spool.budget.disk_used or spool.fits_memory(size_bytes))
+        if not self._waits or spool.closed or spool.budget.disk_used:
+            return False
+        return spool.has_room(size_bytes) and not spool.fits_memory(size_bytes)
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self.spool.budget.subscribe(callback)
