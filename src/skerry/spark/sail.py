@@ -303,7 +303,7 @@ class _SocketFile(ChannelBuilder):
     def __init__(self, target: str) -> None:
         options: list[tuple[str, Any]] = [
             ("grpc.default_authority", "localhost"),  # Sail refuses a path for a host
-            # Sail packs with gzip whatever goes to a client that can unpack it: ten times the work of sorted rows.
+            # Sail packs with gzip whatever goes to a client that can unpack it: most of the work of sorted rows.
             ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression),
         ]
         super().__init__(options)

@@ -82,10 +82,12 @@ def test_the_small_parts_of_a_page_are_written_with_their_neighbours() -> None:
     bodies = tuple(memoryview(os.urandom(size)) for size in (50_000, 100, 60_000))
     page = ClientPage(1, Page(0, bodies, 3, True))
     parts = encode_message(page)
-    assert [len(memoryview(part)) for part in parts][1::2] == [50_000, 60_000] and len(parts) == 5
+    assert [len(memoryview(part)) for part in parts][1::2] == [50_000, 60_000]
+    assert len(parts) == 5
     (frame,) = feed(FrameReader(LIMIT), joined(parts))
     read = decode(frame)
-    assert isinstance(read, ClientPage) and read.page is not None
+    assert isinstance(read, ClientPage)
+    assert read.page is not None
     assert [bytes(body)[: len(sent)] for body, sent in zip(read.page.batches, bodies, strict=True)] == list(bodies)
 
 
