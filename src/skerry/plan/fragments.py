@@ -14,7 +14,6 @@ from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention, Node
-from skerry.plan.rules.blocks import is_stable
 
 
 class _Arrives(NamedTuple):
@@ -36,6 +35,7 @@ class Fragments:
         self.limits = limits
         self._egress = egress
         self.fragments: list[SparkFragment] = []
+        self.trees: dict[int, exp.Expr] = {}  # of the fragments, by id
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
         self.mentions: Mapping[str, Mention] = {}
@@ -43,7 +43,6 @@ class Fragments:
         self._next_edge = 1
         self._leaves = 0
         self._key_names: dict[tuple[str, str, int, str], str] = {}
-        self._trees: dict[int, exp.Expr] = {}
         # By receiver and by what the rows are of.
         self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
@@ -76,11 +75,7 @@ class Fragments:
             egress=self._egress,
         )
         self.fragments.append(made)
-        self._trees[fragment_id] = tree
-
-    def is_stable(self, fragment: SparkFragment) -> bool:
-        """Does it give the same rows each time it runs?"""
-        return is_stable(self._trees[fragment.id])
+        self.trees[fragment_id] = tree
 
     def is_narrow(self, part: TablePart, mention: Mention) -> bool:
         """Whether rows of the mention are copies of the part's, not a block's, and those are short."""
