@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock sbom clean
+.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos soak bench mutants fuzz docs lock sbom clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -22,6 +22,7 @@ export PYTHON
 NAME ?=
 SEEDS ?= 2000
 N ?= 300
+MINUTES ?= 30
 # Not from the shell's environment: bash counts its own SECONDS.
 SECONDS_ := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 export SEEDS
@@ -78,6 +79,9 @@ metamorphic: setup ## N generated queries on four clusters, then TPC-H on six (A
 
 chaos: setup ## members killed, stopped and cut off from each other, in network namespaces (root)
 	@$(JAVA) $(BIN)/python -m chaos $(ARGS)
+
+soak: setup ## mixed queries for MINUTES, clients that come and go; memory, threads, files must stay flat (ARGS=--sail)
+	@$(JAVA) $(BIN)/python -m soak --minutes $(MINUTES) $(ARGS)
 
 bench: setup ## all benchmarks, or one: make bench NAME=overhead
 	@$(JAVA) $(BIN)/python -m bench $(NAME) $(ARGS)
