@@ -166,7 +166,7 @@ class Participant:
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
-        slots = await wait_for_inputs(fragment, around.engine, self._arriving)
+        slots = await wait_for_inputs(fragment, around.engine, self._arriving, around.limits)
         try:
             edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
             sink = None if through_driver else self._sink(running, fragment, around.engine)

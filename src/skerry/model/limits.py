@@ -242,6 +242,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broadcast_bytes: int = 10 * MIB
     # tables of one fragment that are no larger together are read by one task
     small_job_bytes: int = 2 * MIB
+    # rows of one edge that are no more when all have arrived go into their job's plan; a fragment that could start
+    # before they have arrived waits so long for it
+    small_edge_bytes: int = 256 * KIB
+    small_edge_wait_s: float = 0.3
     merge_groups: int = 100_000
     observed_edges: int = 40_000
 

@@ -12,7 +12,7 @@ from skerry.model.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate
-from skerry.plan.fragments import Fragments
+from skerry.plan.fragments import INFLATES, Fragments
 from skerry.plan.known import groups_key
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import at_part, read_sources
@@ -26,7 +26,6 @@ from skerry.sql.width import only_copies
 # What a column of a result takes, roughly, and how many a star may stand for.
 _COLUMN_BYTES = 32
 _MANY_COLUMNS = 16
-_INFLATES = 4
 # An estimate of a join of joins may be any number; what travels in messages is bounded.
 _MOST = 2**53
 
@@ -158,8 +157,7 @@ class Builder(Fragments):
                     return 0
                 counts.append(part.rows)
         most = most_rows(counts)
-        # Files are compressed, so a row may have more bytes than they show.
-        held_bytes = _INFLATES * sum(source.widest_row() for source in mentions.values())
+        held_bytes = INFLATES * sum(source.widest_row() for source in mentions.values())
         return most if self._fits_page(most) and most * held_bytes <= self.limits.driver_bytes else 0
 
 

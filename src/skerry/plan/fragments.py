@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 from sqlglot import exp
 
 from skerry.model.fragment import EdgeLeaf, Leaf, Output, SparkFragment
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
+from skerry.plan.bound import reads_tables_only
 from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention
+
+# Files are compressed, so a row may have more bytes than they show.
+INFLATES = 4
 
 
 class _Arrives(NamedTuple):
@@ -74,6 +79,16 @@ class Fragments:
             egress=self._egress,
         )
         self.fragments.append(made)
+
+    def scanned(self, output: Output, part: TablePart, tree: exp.Expr, leaves: Sequence[Leaf]) -> Output:
+        """Where it goes, if it goes on as a part's few rows do: through the driver, which spares tasks of Python."""
+        rows, limits = part.rows, self.limits
+        if rows is None or rows >= limits.driver_rows or rows * INFLATES * held_row_bytes(part) > limits.driver_bytes:
+            return output
+        if len(leaves) != 1 or not reads_tables_only(tree, {leaf.placeholder: leaf for leaf in leaves}):
+            return output
+        # A part may have grown when its rows are asked for: its member looks.
+        return msgspec.structs.replace(output, through_driver=True, rows_max=limits.driver_rows)
 
     def is_narrow(self, part: TablePart, mention: Mention) -> bool:
         """Whether rows of the mention are copies of the part's, not a block's, and those are short."""

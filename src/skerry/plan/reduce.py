@@ -125,7 +125,8 @@ def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, re
     size_bytes, known = source.estimated_bytes(part), ""
     if source.partial is not None:
         known = groups_key(part, source.partial, {each.mentions[0]: each.parts for each in source.joined})
-    builder.add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow, "", (known,))
+    output = builder.scanned(Output(edge, receiver), part, tree, leaves)
+    builder.add(part.member, tree, tuple(leaves), output, rows, size_bytes, is_narrow, "", (known,))
 
 
 def at_part(
@@ -181,6 +182,7 @@ def add_reduced(
     reason = _reason(node, is_keys)
     known = sent_keys(node, part, names, planned, is_distinct=is_keys or node.mention.is_set)
     is_narrow = builder.is_narrow(part, node.mention)
+    output = builder.scanned(output, part, tree, leaves)
     builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, is_narrow, reason, known)
 
 

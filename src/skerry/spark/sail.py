@@ -271,7 +271,7 @@ def _aligned_type(own: Any, wanted: Any) -> Any:
 def _with_columns(frame: DataFrame, wanted: StructType) -> DataFrame:
     """The columns that are wanted, by name in any case; one that is not there is NULL."""
     places = {name.lower(): f"c{index}" for index, name in enumerate(frame.columns)}
-    rows = numbered(frame)
+    rows = numbered(frame, len(frame.columns))
     values = [col(places[name]) if (name := each.name.lower()) in places else lit(None) for each in wanted.fields]
     return rows.select(*[value.cast(f.dataType).alias(f.name) for value, f in zip(values, wanted.fields, strict=True)])
 
