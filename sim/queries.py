@@ -114,12 +114,12 @@ def make_query(random: Random, number: int, members: list[str], *, may_fail: boo
             for edge in sorted(set(edges))
         )
         if shape != "count" and number % 2:  # the member does what its Spark would
-            maker.operate(root, Finish((), 0, limit), leaves, Output(9, initiator))
+            maker.operate(root, Finish((), 0, limit), leaves, Output(9, (initiator,)))
         else:
             if shape == "pass" and number % 3 == 0:
                 leaves += (maker.ahead(leaves, root, scanning[0]),)
             words = {"pass": "pass", "count": "count", "some": f"limit={limit}"}[shape]
-            maker.add(root, words, leaves, Output(9, initiator, "any", (), through_driver))
+            maker.add(root, words, leaves, Output(9, (initiator,), "any", (), through_driver))
         ends_in = Rows(9, (root,))
     else:
         order = {"gather": "any", "limit": "any", "driver": "any"}.get(shape, shape)
@@ -170,7 +170,7 @@ class _Maker:
         lanes, batches = self.random.randint(0, 3), self.random.randint(0, 5)
         rows = self.random.randint(1, 3) if through_driver else self.random.randint(1, 9)
         keys = _KEYS if order == "merge" else ()
-        output = Output(edge, receiver, order, keys, through_driver)
+        output = Output(edge, (receiver,), order, keys, through_driver)
         number = len(self.fragments) + 1
         self.add(member, f"make={number} lanes={lanes} batches={batches} rows={rows}", (), output)
         self.lanes |= {number * 100 + lane: batches * rows for lane in range(lanes)}
@@ -181,8 +181,8 @@ class _Maker:
 
         It has enough long before they end; what is made of its rows beside is none.
         """
-        self.add(root, "limit=2", leaves, Output(3, beside))
-        self.add(beside, "limit=0", (EdgeLeaf("e3", 3, COLUMNS, (root,)),), Output(4, root))
+        self.add(root, "limit=2", leaves, Output(3, (beside,)))
+        self.add(beside, "limit=0", (EdgeLeaf("e3", 3, COLUMNS, (root,)),), Output(4, (root,)))
         return EdgeLeaf("e4", 4, COLUMNS, (beside,))
 
 

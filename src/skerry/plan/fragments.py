@@ -15,7 +15,8 @@ from skerry.plan.bound import reads_tables_only
 from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
-from skerry.plan.mention import Mention
+from skerry.plan.mention import Mention, Node
+from skerry.plan.rules.blocks import is_stable
 
 # Files are compressed, so a row may have more bytes than they show.
 INFLATES = 4
@@ -46,7 +47,8 @@ class Fragments:
         self._nonce = nonce
         self._next_edge = 1
         self._leaves = 0
-        self._keys = 0
+        self._key_names: dict[tuple[str, str, int, str], str] = {}
+        self._trees: dict[int, exp.Expr] = {}
         # By receiver and by what the rows are of.
         self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
@@ -79,6 +81,11 @@ class Fragments:
             egress=self._egress,
         )
         self.fragments.append(made)
+        self._trees[fragment_id] = tree
+
+    def is_stable(self, fragment: SparkFragment) -> bool:
+        """Does it give the same rows each time it runs?"""
+        return is_stable(self._trees[fragment.id])
 
     def scanned(self, output: Output, part: TablePart, tree: exp.Expr, leaves: Sequence[Leaf]) -> Output:
         """Where it goes, if it goes on as a part's few rows do: through the driver, which spares tasks of Python."""
@@ -120,10 +127,13 @@ class Fragments:
                 return EdgeLeaf(self.placeholder(), each.edge, each.columns, each.senders)
         return None
 
-    def key_name(self) -> str:
-        """A name for a relation of keys that nothing in the query has."""
-        self._keys += 1
-        return f"{self.key_prefix}{self._keys}"
+    def key_name(self, node: Node, number: int, member: str) -> str:
+        """A name, which nothing in the query has, for the keys that reduce the node's rows at the member.
+
+        It is the same whoever the rows are for, so that equal fragments have equal texts.
+        """
+        key = (self.key_prefix, node.rows_text, number, member)
+        return self._key_names.setdefault(key, f"{self.key_prefix}{len(self._key_names) + 1}")
 
     def table_at(self, mention: str, member: str) -> str:
         """What the member calls the table of a mention."""

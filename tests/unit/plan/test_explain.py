@@ -32,8 +32,8 @@ def test_json_has_all_that_a_program_needs() -> None:
     assert found["links"][0] == {"from": "oslo", "to": "tromso", "mbit": 100.0, "ms": 5.0}
     first, second = found["fragments"]
     assert (first["member"], first["reads"], first["operators"]) == ("bergen", [{"table": "customer"}], ["scan"])
-    assert first["output"]["route"] == ["bergen", "tromso", "oslo"]
-    assert first["output"]["codecs"] == ["zstd", "zstd"]
+    way = {"member": "oslo", "route": ["bergen", "tromso", "oslo"], "codecs": ["zstd", "zstd"]}
+    assert first["output"] == {"edge": 1, "order": "any", "to": [way]}
     assert first["estimated"]["rows"] == 150_000
     assert second["reads"] == [{"table": "orders"}, {"edge": 1, "from": ["bergen"]}]
     assert {"join", "aggregate"} <= set(second["operators"])
