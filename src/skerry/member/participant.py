@@ -279,6 +279,10 @@ class Participant:
         self.do(self.core.fragment_started(running.fragment.id, schema))
         if isinstance(running.store, DirectStore):
             self._send_rows(running, running.store.spool)
+        elif running.store is None and isinstance(running.fragment, SparkFragment):
+            # The channel is there when the rows are.
+            running.spool = self._spool(running.fragment, "rows")
+            self._send_rows(running, running.spool)
 
     async def _settle(self, running: Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
@@ -287,9 +291,8 @@ class Participant:
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
-            output = self._spool(fragment, "rows")
-            running.rows, running.size_bytes = fill_from_table(output, result.table, around.limits)
-            self._send_rows(running, output)
+            assert running.spool is not None
+            running.rows, running.size_bytes = fill_from_table(running.spool, result.table, around.limits)
         else:
             assert running.intake is not None
             winners = running.intake.settle(result.sink_rows)

@@ -13,6 +13,7 @@ from skerry.access.sight import view_of
 from skerry.catalog.statistics import ANALYZED
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
+from skerry.exchange.spool import Spool
 from skerry.member import clock
 from skerry.member.gathering import found_in
 from skerry.member.inputs import Arriving, Inputs
@@ -72,6 +73,7 @@ class Running:
         self.size_bytes = 0
         self.intake: Intake | None = None
         self.store: RowStore | None = None
+        self.spool: Spool | None = None  # of rows that return through the driver
         self.tag = ""
         self.in_spark = False
         self.is_stopped = False  # its receiver has enough

@@ -131,7 +131,7 @@ class Builder(Fragments):
             leaves: list[Leaf] = []
             own = at_part(self, tree, cut, joined, part, leaves)
             rows = merged.rows[part.member]
-            known = groups_key(part, merge.tree, {each.mentions[0]: each.parts for each in joined})
+            known = groups_key(part, self.text_of(merge.tree), {each.mentions[0]: each.parts for each in joined})
             size_bytes = rows * merged.row_bytes
             self.add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, "", (known,))
         senders = tuple(part.member for part in cut.parts)

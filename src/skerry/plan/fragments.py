@@ -17,6 +17,8 @@ from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention, Node
 from skerry.plan.rules.blocks import is_stable
+from skerry.plan.source import Source
+from skerry.sql.dialect import render
 
 # Files are compressed, so a row may have more bytes than they show.
 INFLATES = 4
@@ -49,6 +51,9 @@ class Fragments:
         self._leaves = 0
         self._key_names: dict[tuple[str, str, int, str], str] = {}
         self._trees: dict[int, exp.Expr] = {}
+        # By the identity of what they are of, which is kept with them.
+        self._texts: dict[int, tuple[exp.Expr, str]] = {}
+        self._scans: dict[tuple[int, str], tuple[Source, SparkFragment]] = {}
         # By receiver and by what the rows are of.
         self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
@@ -82,6 +87,28 @@ class Fragments:
         )
         self.fragments.append(made)
         self._trees[fragment_id] = tree
+
+    def was_scanned(self, source: Source, part: TablePart) -> None:
+        """The last fragment is a scan of one of the source's parts."""
+        self._scans[id(source), part.member] = source, self.fragments[-1]
+
+    def scanned_before(self, source: Source, part: TablePart, output: Output) -> bool:
+        """Whether a fragment scans this already, for another receiver: then it is added once more as it is."""
+        _, known = self._scans.get((id(source), part.member), (None, None))
+        if known is None:
+            return False
+        fragment_id = len(self.fragments) + 1
+        own = msgspec.structs.replace(known.output, edge=output.edge, receivers=output.receivers)
+        self.fragments.append(msgspec.structs.replace(known, id=fragment_id, output=own))
+        self._trees[fragment_id] = self._trees[known.id]
+        return True
+
+    def text_of(self, tree: exp.Expr) -> str:
+        """Of a tree that nobody changes."""
+        known = self._texts.get(id(tree))
+        if known is None:
+            known = self._texts[id(tree)] = tree, render(tree)
+        return known[1]
 
     def is_stable(self, fragment: SparkFragment) -> bool:
         """Does it give the same rows each time it runs?"""

@@ -18,6 +18,7 @@ from skerry.plan.partials import sketch_bytes
 from skerry.plan.place import Rooms
 from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.plan.rules.topn import first_distinct, rows_wanted
+from skerry.sql.dialect import render
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
@@ -138,9 +139,9 @@ def _group_rows(
     """By member; as many as were seen when the same was sent."""
     rows = {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
     if estimator.observed:
-        others = {name: parts[name] for name in block.others}
+        others, text = {name: parts[name] for name in block.others}, render(tree)
         for part in parts[block.scan]:
-            seen = estimator.observed.size(groups_key(part, tree, others))
+            seen = estimator.observed.size(groups_key(part, text, others))
             rows[part.member] = seen.rows if seen is not None else rows[part.member]
     return rows
 
