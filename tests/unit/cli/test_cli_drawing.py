@@ -92,7 +92,7 @@ def test_headings_stay_inside_what_they_head() -> None:
     plan |= {"initiator": name, "rows": 1_234_567, "seconds": 1234.5, "refused": "leaves: never"}
     plan["finish"]["operators"] = ["merge", "aggregate", "offset 1000000", "limit 1000000"]
     (fragment,) = plan["fragments"]
-    fragment["member"] = fragment["output"]["to"] = name
+    fragment["member"], fragment["output"]["to"] = name, [{"member": name}]
     kinds = ["scan", "filter", "join", "union", "aggregate", "window", "distinct", "sort", "limit"]
     fragment["operators"] = kinds
     svg = ElementTree.fromstring(draw(plan))
