@@ -96,7 +96,9 @@ class ConnectEngine(SessionEngine):
         return nullcontext()  # the query brings its edges with it
 
     def _rows_frame(self, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
-        return ConnectFrame(LocalRelation(rows), self._spark())  # type: ignore[arg-type]
+        session: Any = self._spark()
+        # Sail finds no columns in a stream without rows.
+        return ConnectFrame(LocalRelation(rows, None if rows.num_rows else struct_of(columns).json()), session)
 
     def _numbered(self, frame: DataFrame, schema: Schema) -> DataFrame:
         found: Any = super()._numbered(frame, schema)
