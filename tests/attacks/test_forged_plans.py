@@ -134,6 +134,17 @@ WRONG: dict[str, Plan] = {
     ),
     "an edge that nobody sends": two(msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, edge=5),))),
     "an edge for another": two(READS, Output(2, (TAKEN,))),
+    "a result for another too": two(msgspec.structs.replace(READS, output=Output(1, (TAKEN, HONEST)))),
+    "one member twice": two(READS, Output(2, (HONEST, HONEST))),
+    "for nobody": two(READS, Output(2, ())),
+    "a job that reads what stays": two(
+        msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, senders=(HONEST,)),)),
+        fragments=(
+            SparkFragment(2, HONEST, "SELECT 1", (), Output(2, (HONEST,))),
+            msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, senders=(HONEST,)),)),
+        ),
+    ),
+    "to nobody too": two(READS, Output(2, (HONEST, "nobody"))),
     "a circle": two(msgspec.structs.replace(READS, output=Output(3, (TAKEN,))), ends_in=Rows(9, ())),
     "an unknown order": two(msgspec.structs.replace(READS, output=Output(1, (TAKEN,), "random"))),
     "a key before the first column": two(
@@ -303,6 +314,12 @@ def test_rows_that_go_through_an_operator_first() -> None:
     for mark in MARKS:
         with pytest.raises(UserError, match="rows of orders"):
             admitted(plan, mark)
+    # They may stay and leave at once: what is limited leaves here, and what is counted.
+    both = msgspec.structs.replace(stays, output=Output(2, (HONEST, TAKEN)))
+    counts = finish(Finish(aggregate=(MergeStep(0, "count"),)), EdgeLeaf("", 2, COLUMNS[:1], (HONEST,)))
+    for reads in (passes, counts):
+        with pytest.raises(UserError, match=f"rows of orders .*from {HONEST} to {TAKEN} .fragment 2"):
+            admitted(sealed(msgspec.structs.replace(plan, fragments=(both, reads))), Leaves.AGGREGATED)
     lied = finish(Finish(limit=10), EdgeLeaf("", 2, COLUMNS[:1], (TAKEN,)))
     with pytest.raises(PeerError, match="whose senders are others"):
         admitted(sealed(msgspec.structs.replace(plan, fragments=(stays, lied))), Leaves.NEVER)

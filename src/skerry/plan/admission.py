@@ -255,7 +255,9 @@ def _columns(fragment: SparkFragment, plan: Plan, member: str, parts: OwnParts) 
     found: dict[str, tuple[Column, ...]] = {}
     for leaf in fragment.leaves:
         match leaf:
-            case EdgeLeaf(placeholder, _, columns):
+            case EdgeLeaf(placeholder, edge, columns, senders):
+                if member in senders:  # an operator could: its Spark has the tables themselves
+                    raise PeerError(f"fragment {fragment.id} is a job that reads edge {edge} of its own member")
                 found[placeholder] = columns
             case TableLeaf(placeholder, table):
                 part = parts[table.lower()]

@@ -18,6 +18,7 @@ from skerry.plan.once import run_once
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import at_part, read_sources
 from skerry.plan.rules.aggregates import by_place
+from skerry.plan.rules.blocks import is_stable
 from skerry.plan.site import Site
 from skerry.plan.source import Source
 from skerry.sql.shape import Shape, drop_limit, put_sort_by, without_limit
@@ -48,7 +49,9 @@ class Builder(Fragments):
         assert self._ends_in is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
-        fragments, ends_in, known = run_once(self.fragments, self._ends_in, self.known, self.is_stable)
+        fragments, ends_in, known = run_once(
+            self.fragments, self._ends_in, self.known, lambda each: is_stable(self.trees[each.id])
+        )
         plan = Plan("", fragments, ends_in, info, parameters, left_out, known)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 

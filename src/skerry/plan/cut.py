@@ -273,8 +273,10 @@ def _rest_member(sources: Sequence[Source], site: Site) -> tuple[str, str]:
 
 def _check_ways(plan: Plan, topology: Topology | None) -> None:
     """ConfigError, naming both members, when rows would have to go where no link leads."""
+    if topology is None:
+        return
     for fragment in plan.fragments:
-        for receiver in fragment.output.receivers if topology is not None else ():
+        for receiver in fragment.output.receivers:
             if receiver != fragment.member:
                 topology.route(fragment.member, receiver)
 

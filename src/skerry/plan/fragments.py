@@ -16,7 +16,6 @@ from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
 from skerry.plan.mention import Mention, Node
-from skerry.plan.rules.blocks import is_stable
 from skerry.plan.source import Source
 from skerry.sql.dialect import render
 
@@ -43,6 +42,7 @@ class Fragments:
         self.limits = limits
         self._egress = egress
         self.fragments: list[SparkFragment] = []
+        self.trees: dict[int, exp.Expr] = {}  # of the fragments, by id
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
         self.mentions: Mapping[str, Mention] = {}
@@ -50,7 +50,6 @@ class Fragments:
         self._next_edge = 1
         self._leaves = 0
         self._key_names: dict[tuple[str, str, int, str], str] = {}
-        self._trees: dict[int, exp.Expr] = {}
         # By the identity of what they are of, which is kept with them.
         self._texts: dict[int, tuple[exp.Expr, str]] = {}
         self._scans: dict[tuple[int, str], tuple[Source, SparkFragment]] = {}
@@ -86,7 +85,7 @@ class Fragments:
             egress=self._egress,
         )
         self.fragments.append(made)
-        self._trees[fragment_id] = tree
+        self.trees[fragment_id] = tree
 
     def was_scanned(self, source: Source, part: TablePart) -> None:
         """The last fragment is a scan of one of the source's parts."""
@@ -100,7 +99,7 @@ class Fragments:
         fragment_id = len(self.fragments) + 1
         own = msgspec.structs.replace(known.output, edge=output.edge, receivers=output.receivers)
         self.fragments.append(msgspec.structs.replace(known, id=fragment_id, output=own))
-        self._trees[fragment_id] = self._trees[known.id]
+        self.trees[fragment_id] = self.trees[known.id]
         return True
 
     def text_of(self, tree: exp.Expr) -> str:
@@ -109,10 +108,6 @@ class Fragments:
         if known is None:
             known = self._texts[id(tree)] = tree, render(tree)
         return known[1]
-
-    def is_stable(self, fragment: SparkFragment) -> bool:
-        """Does it give the same rows each time it runs?"""
-        return is_stable(self._trees[fragment.id])
 
     def scanned(self, output: Output, part: TablePart, tree: exp.Expr, leaves: Sequence[Leaf]) -> Output:
         """Where it goes, if it goes on as a part's few rows do: through the driver, which spares tasks of Python."""

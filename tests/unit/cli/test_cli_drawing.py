@@ -85,6 +85,16 @@ def test_one_member_alone_and_text_that_looks_like_markup() -> None:
     assert "because 1 < 2 & 3" in [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
 
 
+def test_an_edge_with_several_receivers_is_a_line_to_each() -> None:
+    sql = "SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id DESC LIMIT 10"
+    plan = describe(planned(sql, rules="topn"), "oslo")
+    assert [each["member"] for each in plan["fragments"][0]["output"]["to"]] == ["oslo", "tromso"]
+    svg = ElementTree.fromstring(draw(plan))
+    texts = [each.text or "" for each in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("edge 2: ~700 B") == 2
+    assert sum(each.attrib.get("class") == "rows" for each in svg.iter()) == 4  # and the parts' results to oslo
+
+
 def test_headings_stay_inside_what_they_head() -> None:
     """One narrow column, a run to tell of, a long name and every operator there is."""
     name = "the_member_with_the_longest_name_that_a_configuration_may_have"

@@ -225,6 +225,10 @@ def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
     with pytest.raises(UserError, match=message):
         check_egress(plan, EgressRules({}, topology))
     check_egress(msgspec.structs.replace(plan, fragments=fragments[1:]), EgressRules({}, topology))
+    # What goes to two members passes the first link to both twice.
+    both = SparkFragment(1, "oslo", "SELECT 1", (), Output(1, ("bergen", "oslo", "tromso")), 10, 501)
+    with pytest.raises(UserError, match=r"about 1002 bytes over the link from oslo to bergen.* most of them on edge 1"):
+        check_egress(msgspec.structs.replace(plan, fragments=(both,)), EgressRules({}, topology))
 
 
 def test_rules_come_from_the_configuration() -> None:

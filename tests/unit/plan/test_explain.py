@@ -56,6 +56,21 @@ def test_text_tells_the_way_and_what_happened() -> None:
     assert lines[-1] == "result: 20 rows in 1.500 s"
 
 
+FANNED = "SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id DESC LIMIT 10"
+
+
+def test_an_edge_with_several_receivers_names_each_and_its_way() -> None:
+    """Bergen reaches oslo through tromso."""
+    plan = planned(FANNED, rules="topn")
+    found = describe(plan, "oslo", TOPOLOGY)["fragments"][0]["output"]
+    assert [each["member"] for each in found["to"]] == ["oslo", "tromso"]
+    assert [each["route"] for each in found["to"]] == [["bergen", "tromso", "oslo"], ["bergen", "tromso"]]
+    (told,) = (line for line in explain(plan, "oslo") if "to each" in line)
+    assert told == "    → edge 2 to oslo and tromso (~25 rows, 700 B to each)"
+    (told,) = (line for line in explain(plan, "oslo", TOPOLOGY) if "to each" in line)
+    assert told == "    → edge 2 to oslo (by way of tromso, zstd) and tromso (zstd) (~25 rows, 700 B to each)"
+
+
 def test_text_tells_the_operators_of_each_fragment() -> None:
     lines = explain(planned(SQL), "oslo")
     firsts = [index for index, line in enumerate(lines) if line.startswith("fragment ")]
