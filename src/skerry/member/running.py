@@ -189,6 +189,7 @@ def make_job(
     tables: dict[str, TableFiles],
     edges: dict[str, EdgeInput],
     sink: SinkOutput | None,
+    limits: Limits,
 ) -> Job:
     query = execute.query
     return Job(
@@ -201,6 +202,7 @@ def make_job(
         parameters={name: from_value(value) for name, value in execute.parameters.items()},
         sink=sink,
         is_narrow=fragment.is_narrow,
+        gives_few=0 < fragment.estimated_rows <= limits.driver_rows,
         order=fragment.output.order,
         keys=fragment.output.keys,
         operator_depth=fragment.operator_depth,

@@ -88,6 +88,7 @@ class Job(msgspec.Struct, frozen=True):
     sink: SinkOutput | None
     is_narrow: bool = False
     is_small: bool = False  # all that it reads is so little that one task does it best
+    gives_few: bool = False  # rows, as far as the plan can tell: a page of them at most
     is_optional: bool = False  # no query waits for it: why it failed is its caller's to say, not a trace in the log
     order: str = "any"
     keys: tuple[SortKey, ...] = ()

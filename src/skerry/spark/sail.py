@@ -99,11 +99,12 @@ class SailEngine(ConnectEngine):
         return super()._run(job, on_schema, names)
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
-        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here.
+        """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here. So do
+        few rows, which take a third of the time without Python in Sail.
 
         Lanes that are sorted runs are one here: partitions have no numbers, and the rows of all come in one stream.
         """
-        if job.order == "any":
+        if job.order == "any" and not job.gives_few:
             return super()._deliver(job, frame, spec)
         if job.keys:
             frame = frame.orderBy(*map(_sorted_by, job.keys))
