@@ -35,13 +35,17 @@ def partitions_for(arriving: Sequence[Arriving], cores: int) -> int:
     return max(1, min(cores, size // _BYTES_WORTH_A_TASK + 1))
 
 
+def is_plain(column: Column) -> bool:
+    return column.type in _PLAIN or column.type.startswith("decimal(")
+
+
 def small_bodies(arriving: Sequence[Arriving], columns: Sequence[Column], limits: Limits) -> tuple[Body, ...] | None:
     """All batches of an edge whose rows have arrived, if they are few and of types that every engine takes as rows."""
     if not all(each.spool.finished for each in arriving):
         return None
     if sum(each.channel.received_bytes for each in arriving) > limits.small_edge_bytes:
         return None
-    if not all(column.type in _PLAIN or column.type.startswith("decimal(") for column in columns):
+    if not all(map(is_plain, columns)):
         return None
     entries = (each.spool.read(index) for each in arriving for index in range(each.spool.length))
     return tuple(entry.body for entry in entries if entry.rows)
