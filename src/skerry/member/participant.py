@@ -172,7 +172,8 @@ class Participant:
             edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
             sink = None if through_driver else self._sink(running, fragment, around.engine)
             job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
-            if not job.edges and size_bytes <= around.limits.small_job_bytes:
+            are_here = all(edge.bodies is not None for edge in edges.values())
+            if are_here and size_bytes <= around.limits.small_job_bytes:
                 job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
 

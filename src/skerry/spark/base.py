@@ -102,9 +102,9 @@ class SessionEngine(ABC):
         """The views of the session that the job runs in."""
         return self._views
 
-    def _rows_frame(self, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
-        """Few rows as a relation of their own, which is a part of the plan."""
-        return self._spark().createDataFrame(rows, struct_of(columns))
+    @abstractmethod
+    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        """Few rows as a relation of their own, which is a part of the job's plan."""
 
     def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
         """The query, which runs when its rows are asked for. `edges`: by the names that it has for them."""
@@ -249,7 +249,7 @@ class SessionEngine(ABC):
             for placeholder, edge in job.edges.items():
                 views[placeholder] = name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
                 names[name] = f"edge {edge.edge}"
-                edges[name] = self._edge(edge)
+                edges[name] = self._edge(job, edge)
                 stack.enter_context(self._known_as(name, edges[name]))
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
@@ -280,13 +280,13 @@ class SessionEngine(ABC):
             self._schemas[key] = schema
         return schema
 
-    def _edge(self, edge: EdgeInput) -> DataFrame:
+    def _edge(self, job: Job, edge: EdgeInput) -> DataFrame:
         """Made afresh for each job: Spark keeps what it learned about a source with it."""
         schema, limits = arrow_schema(struct_of(edge.columns)), self.settings.limits
         if edge.bodies is None:
             return self._edge_frame(SourceSpec(edge, encode_schema(schema), limits))
         batches = [decode_batch(body, schema, limits.frame_bytes) for body in edge.bodies]
-        return self._rows_frame(edge.columns, pa.Table.from_batches(batches, schema))
+        return self._rows_frame(job, edge.columns, pa.Table.from_batches(batches, schema))
 
     def _known_as(self, name: str, edge: DataFrame) -> AbstractContextManager[None]:
         """The job's text may use this name while the block runs."""
@@ -301,7 +301,7 @@ class SessionEngine(ABC):
         finally:
             self._edge_views.discard(name)
             if self._is_alive():
-                self._spark().catalog.dropTempView(name)
+                edge.sparkSession.catalog.dropTempView(name)
 
     @property
     def session(self) -> SparkSession:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.model.errors import SiteError
 from skerry.model.results import Schema
+from skerry.model.table import Column
 from skerry.spark.base import SessionEngine, escape_glob
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.failures import SPARK_ERRORS
@@ -86,6 +87,10 @@ class ClassicEngine(SessionEngine):
         if job.is_small:
             return self._small_session().sql(sql, args=arguments or None)
         return super()._frame(job, sql, arguments, edges)
+
+    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        session = self._small_session() if job.is_small else self._spark()
+        return session.createDataFrame(rows, struct_of(columns))
 
     def _close(self) -> None:
         if self._jvm is not None:
