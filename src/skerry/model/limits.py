@@ -38,6 +38,9 @@ PLAN_CHARS = 100_000
 REASON_CHARS = 10_000
 
 WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
+# Schemas of batches that are kept decoded: so many, none larger
+SCHEMAS_KEPT = 1000
+SCHEMA_KEPT_BYTES = 4 * KIB
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
