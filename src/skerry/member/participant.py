@@ -70,6 +70,7 @@ class Participant:
         self._arriving: dict[int, list[Arriving]] = {}
         self._operations: dict[int, Operation] = {}  # by the edges that they read
         self._readers: dict[int, set[int]] = {}  # the fragments that still read each edge
+        self._staying: dict[int, FanReader] = {}  # rows for operators here, by edge
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
         self._spools: list[Spool] = []
@@ -226,6 +227,8 @@ class Participant:
                 self._around.taskport.close_edge(self.query, edge)
                 for each in self._arriving[edge]:
                     each.channel.stop_sending()
+                if edge in self._staying:
+                    self._staying[edge].close()
 
     async def _stop(self, running: Running) -> None:
         """End a fragment whose rows nobody wants; it does not fail, it is done."""
@@ -339,6 +342,7 @@ class Participant:
             self._own(self._run_channel(running, sending, rows), running.fragment.id)
         # Rows that stay are taken from the spool itself; the initiator's COMPLETE lets go of it.
         elif (operation := self._operations.get(edge)) is not None:
+            self._staying[edge] = rows
             operation.attach(edge, me, rows, schema, lambda _consumed: None)
         else:
             self._around.deliver(channel, rows)
