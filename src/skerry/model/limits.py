@@ -40,6 +40,12 @@ REASON_CHARS = 10_000
 WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
+# Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
+# asked for
+KEPT_STATEMENTS = 200
+KEPT_STATEMENT_CHARS = 16 * KIB
+ASKED_STATEMENTS = 10_000
+
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
 LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones

@@ -31,7 +31,7 @@ from skerry.spark.source import SourceSpec
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
-from skerry.spark.views import EDGE_PREFIX, Views, read_table
+from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, read_table
 from skerry.wire.codec import decode_schema, encode_schema
 from skerry.wire.values import to_value
 
@@ -107,7 +107,7 @@ class SessionEngine(ABC):
         """The rows of a table."""
         return read_table(self._spark(), table, escape_glob)
 
-    def _fetch(self, frame: DataFrame) -> pa.Table:
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: pa.Schema) -> pa.Table:
         """A small result, through the driver; what its columns are called does not matter."""
         return numbered(frame).toArrow()
 
@@ -245,7 +245,8 @@ class SessionEngine(ABC):
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
-                return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
+                agreed = decode_schema(schema.arrow)
+                return JobResult(table=_agreed(self._fetch(job, text, frame, agreed), agreed))
             spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
             return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
 
@@ -294,11 +295,6 @@ class SessionEngine(ABC):
 def numbered(frame: DataFrame) -> DataFrame:
     """Columns may share a name, or have one with dots: between Spark and the member they are numbers."""
     return frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
-
-
-def escape_glob(path: str) -> str:
-    """Spark takes paths for patterns: a `[` or `*` in the name of a listed file is just that."""
-    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def with_views(sql: str, views: Mapping[str, str]) -> str:

@@ -89,7 +89,7 @@ class ConnectEngine(SessionEngine):
         session: Any = self._spark()
         return ConnectFrame(SQL(sql, [], named, []), session)
 
-    def _fetch(self, frame: DataFrame) -> pa.Table:
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: pa.Schema) -> pa.Table:
         return _table(numbered(frame))  # toArrow() would ask for the columns a second time
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
