@@ -45,6 +45,7 @@ SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 KEPT_STATEMENTS = 200
 KEPT_STATEMENT_CHARS = 16 * KIB
 ASKED_STATEMENTS = 10_000
+CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as text; more come by a socket
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 

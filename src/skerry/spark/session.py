@@ -136,8 +136,8 @@ class ClassicEngine(SessionEngine):
         return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
 
     def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: pa.Schema) -> pa.Table:
-        if job.is_small:
-            return self._small_jobs().fetch(job, sql, frame, schema)
+        if job.is_small and (table := self._small_jobs().fetch(job, sql, frame, schema)) is not None:
+            return table
         # Not toArrow: it casts a struct that may be null to one whose fields may not, and fails. Without numbers for
         # names, which Arrow does not need: for a small query they would be an eighth of its time.
         collect: Any = frame._collect_as_arrow

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.errors.exceptions.captured import unwrap_spark_exception
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.model.limits import ASKED_STATEMENTS, KEPT_STATEMENT_CHARS, KEPT_STATEMENTS
+from skerry.model.limits import ASKED_STATEMENTS, CALL_BYTES, KEPT_STATEMENT_CHARS, KEPT_STATEMENTS
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.views import Views, escape_glob, read_table
 from skerry.sql.functions import admitted
@@ -87,6 +87,8 @@ class SmallJobs:
             self.session.conf.set(key, value)
         self.views = Views(lambda: self.session, self._read)
         self.statements = Statements()
+        jvm: Any = session
+        self._sizes = jvm._jvm.org.apache.spark.util.SizeEstimator
 
     def frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
         key = _key(job, sql)
@@ -102,11 +104,14 @@ class SmallJobs:
                 self.statements.keep(key, frame)
         return frame
 
-    def fetch(self, job: Job, sql: str, frame: DataFrame, schema: pa.Schema) -> pa.Table:
-        """The rows, as a plain job: Spark would describe the plan of an SQL execution each time it runs."""
+    def fetch(self, job: Job, sql: str, frame: DataFrame, schema: pa.Schema) -> pa.Table | None:
+        """The rows; None if they are too large for the answer to a call. They come by a plain job: Spark would describe
+        the plan of an SQL execution each time it runs."""
         try:
             with unwrap_spark_exception():
                 found: Any = frame._jdf.toArrowBatchRdd().collect()
+                if self._sizes.estimate(found) > CALL_BYTES:
+                    return None
                 bodies = [bytes(body) for body in found]
         except BaseException:
             self.statements.drop(_key(job, sql))  # a plan remembers why it failed

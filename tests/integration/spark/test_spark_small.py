@@ -99,6 +99,12 @@ def test_plans_that_hold_rows_are_not_kept(spark_engine: ClassicEngine, table: T
     assert kept(spark_engine) == before
 
 
+def test_a_few_rows_may_be_large(spark_engine: ClassicEngine, table: TableFiles) -> None:
+    for _ in range(3):
+        found = ask(spark_engine, "SELECT repeat(v, 1000000) AS r FROM leaf", table)
+        assert sorted({len(row[0]) for row in found}) == [2_000_000]
+
+
 def test_an_error_is_told_each_time(spark_engine: ClassicEngine, table: TableFiles) -> None:
     for _ in range(4):
         with pytest.raises(SqlError, match=r"\[DIVIDE_BY_ZERO\] Division by zero"):
