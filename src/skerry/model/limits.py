@@ -42,7 +42,7 @@ SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
 # Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
 # asked for
-KEPT_STATEMENTS = 200
+KEPT_STATEMENTS = 100
 KEPT_STATEMENT_CHARS = 16 * KIB
 ASKED_STATEMENTS = 10_000
 CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as text; more come by a socket

@@ -75,7 +75,8 @@ class ClassicEngine(SessionEngine):
             # Tasks are interrupted, not only marked: one may wait for a Python worker that waits for its member.
             "spark.job.interruptOnCancel": "true",
         }
-        properties: Any = self._running().session._jvm.java.util.Properties()  # type: ignore[attr-defined]
+        context: Any = self._running().context
+        properties = context._jvm.java.util.Properties()
         for key, value in told.items():
             properties.setProperty(key, value)
         return properties

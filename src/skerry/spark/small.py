@@ -87,8 +87,8 @@ class SmallJobs:
             self.session.conf.set(key, value)
         self.views = Views(lambda: self.session, self._read)
         self.statements = Statements()
-        jvm: Any = session
-        self._sizes = jvm._jvm.org.apache.spark.util.SizeEstimator
+        jvm: Any = session._jvm
+        self._sizes = jvm.org.apache.spark.util.SizeEstimator
 
     def frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
         key = _key(job, sql)

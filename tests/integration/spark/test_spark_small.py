@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skerry.access.sight import view_of
-from skerry.model.errors import SqlError
+from skerry.model.errors import Cancelled, SqlError
 from skerry.model.limits import KEPT_STATEMENTS
 from skerry.model.rights import Seen, Sight
 from skerry.model.table import Column
@@ -103,6 +105,18 @@ def test_a_few_rows_may_be_large(spark_engine: ClassicEngine, table: TableFiles)
     for _ in range(3):
         found = ask(spark_engine, "SELECT repeat(v, 1000000) AS r FROM leaf", table)
         assert sorted({len(row[0]) for row in found}) == [2_000_000]
+
+
+def test_a_cancel_ends_one_that_runs(spark_engine: ClassicEngine) -> None:
+    long = Job("small-long", "SELECT count(id * id % 7) FROM range(1000000000000)", {}, {}, {}, None, is_small=True)
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(spark_engine.run, long, lambda schema: None)
+        while not spark_engine.job_ids(long.tag):
+            assert not running.done()
+            time.sleep(0.01)
+        spark_engine.cancel(long.tag)
+        with pytest.raises(Cancelled):
+            running.result(60)
 
 
 def test_an_error_is_told_each_time(spark_engine: ClassicEngine, table: TableFiles) -> None:
