@@ -12,6 +12,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.clientserver import ClientServerConnection
+from py4j.protocol import MEMORY_COMMAND_NAME
 
 from skerry.access.sight import view_of
 from skerry.model.errors import Cancelled, SqlError
@@ -99,6 +101,26 @@ def test_plans_that_hold_rows_are_not_kept(spark_engine: ClassicEngine, table: T
         pq.write_table(pa.table({"k": [10 + number], "v": ["v"]}), tmp_path / "1.parquet")
         assert [ask(spark_engine, text, table) for text in texts] == [[(10 + number,)]] * 2
     assert kept(spark_engine) == before
+
+
+def test_a_statement_that_is_kept_costs_few_calls_of_the_jvm(
+    spark_engine: ClassicEngine, table: TableFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sql = "SELECT v, count(*) AS n FROM leaf WHERE k > 2 GROUP BY v"
+    for _ in range(3):
+        ask(spark_engine, sql, table)
+    calls: list[str] = []
+    send = ClientServerConnection.send_command
+
+    def count(self: Any, command: str, *more: Any) -> Any:
+        if not command.startswith(MEMORY_COMMAND_NAME):  # an object of some test before was let go of
+            calls.append(command)
+        return send(self, command, *more)
+
+    monkeypatch.setattr(ClientServerConnection, "send_command", count)
+    ask(spark_engine, sql, table)
+    # Its tag twice, the job, its rows: how many, how large, what.
+    assert len(calls) == 7, calls
 
 
 def test_a_few_rows_may_be_large(spark_engine: ClassicEngine, table: TableFiles) -> None:
