@@ -119,8 +119,8 @@ def test_a_statement_that_is_kept_costs_few_calls_of_the_jvm(
 
     monkeypatch.setattr(ClientServerConnection, "send_command", count)
     ask(spark_engine, sql, table)
-    # Its tag twice, the job, its rows: how many, how large, what.
-    assert len(calls) == 7, calls
+    # Two for its tag, two for the job, four for its rows: how large, how many, and the first of them after a look.
+    assert len(calls) <= 8, calls
 
 
 def test_a_few_rows_may_be_large(spark_engine: ClassicEngine, table: TableFiles) -> None:
