@@ -43,6 +43,13 @@ SCHEMAS_KEPT = 1000
 SCHEMA_KEPT_BYTES = 4 * KIB
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
+# Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
+# asked for
+KEPT_STATEMENTS = 100
+KEPT_STATEMENT_CHARS = 16 * KIB
+ASKED_STATEMENTS = 10_000
+CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as text; more come by a socket
+
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
 LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
