@@ -39,11 +39,12 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
 	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes lint test-slow
+	@$(MAKE) --no-print-directory --jobs=3 --keep-going test-queries test-sail test-sites test-processes lint test-slow
 
-# Two of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on with
-# no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of this,
-# which fill both cores when the others have ended.
+# Three of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on
+# with no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of
+# this, which fill both cores when the others have ended. Two at a time leave a fifth of two cores idle, for all of them
+# wait at times: for members that start, stop, or are given up.
 # What all but the first say is shown at their end. Each reads the folders that its tests may be in and no other: to
 # collect all tests takes seven seconds more. tests/conftest.py refuses one that is elsewhere (HOMES).
 QUERIES := tests/integration/queries

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import msgspec
@@ -19,7 +19,7 @@ from skerry.exchange.spool import Entry, Spool
 from skerry.model import trace
 from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
-from skerry.model.limits import Limits
+from skerry.model.limits import SPILL_WAIT_S, Limits
 from skerry.model.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
@@ -35,6 +35,7 @@ class Store(Protocol):
 
     def open(self, attempt: Attempt) -> None: ...
     def has_room(self, size_bytes: int) -> bool: ...
+    def would_spill(self, size_bytes: int) -> bool: ...
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]: ...
     def append(self, attempt: Attempt, entry: Entry) -> None: ...
     def end(self, attempt: Attempt) -> None: ...
@@ -228,6 +229,8 @@ class _SinkServer:
             if header.seq != seq:
                 raise PeerError(f"batch {seq} was due from a sink, {header.seq} came")
             seq += 1
+            if self._store.would_spill(len(body)):
+                await self._memory(len(body))
             if not self._store.has_room(len(body)):
                 await self._room(len(body))
             self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
@@ -244,18 +247,29 @@ class _SinkServer:
             raise ConnectionLost("a sink's connection ended without its end mark")
         return frame
 
+    async def _memory(self, size_bytes: int) -> None:
+        """A quick reader is waited for: to write rows to disk and read them again costs more than all else here."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SPILL_WAIT_S):
+                await self._until(lambda: not self._store.would_spill(size_bytes))
+
     async def _room(self, size_bytes: int) -> None:
         """Not reading on is the back pressure: the task blocks in its write."""
-        changed = asyncio.Event()
-        unsubscribe = self._store.subscribe_room(changed.set)
         self._known.waiting[self._connection] = asyncio.get_running_loop().time()
         try:
-            while not self._store.has_room(size_bytes):
+            await self._until(lambda: self._store.has_room(size_bytes))
+        finally:
+            self._known.waiting.pop(self._connection, None)
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        changed = asyncio.Event()
+        unsubscribe = self._store.subscribe_room(changed.set)
+        try:
+            while not is_so():
                 changed.clear()
                 await changed.wait()
         finally:
             unsubscribe()
-            self._known.waiting.pop(self._connection, None)
 
     def _lost(self, attempt: Attempt) -> None:
         """In direct mode the intake keeps the loss as the fragment's error; here the first error is what counts."""
