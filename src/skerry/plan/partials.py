@@ -228,7 +228,7 @@ def _is_number(type_: str | None) -> bool:
 def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     """Count, mean and population variance: Spark computes them of doubles."""
     argument = call.arguments[0]
-    averaged = cast(argument, "double") if decimal_of(type_) is not None else argument
+    averaged = _as_double(argument) if decimal_of(type_) is not None else argument
     return call.like("count", argument), call.like("avg", averaged), call.like("var_pop", argument)
 
 
@@ -278,7 +278,15 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
 
 def _real(argument: exp.Expr, type_: str | None) -> exp.Expr:
     """Spark's average divides a sum of doubles, which is exact for whole numbers that are not very large."""
-    return cast(argument, "double") if type_ in _WHOLE else argument
+    return _as_double(argument) if type_ in _WHOLE else argument
+
+
+def _as_double(argument: exp.Expr) -> exp.Expr:
+    """Not the cast alone: Sail names `sum(CAST(b AS DOUBLE))` as it names `sum(b)`, and refuses two columns of a name.
+
+    Whole numbers and decimals have one zero, so adding it changes none of them.
+    """
+    return exp.Add(this=cast(argument, "double"), expression=exp.Literal.number(0))
 
 
 def _mean(sums: exp.Expr, counts: exp.Expr) -> exp.Expr:

@@ -52,6 +52,7 @@ class SessionEngine(ABC):
     name = "Spark"  # in messages
     tasks_are_here = True
     retries_tasks = False
+    checks_decimals = False  # before they are handed over: the engine itself does not
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -246,7 +247,7 @@ class SessionEngine(ABC):
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
                 return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
-            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.checks_decimals)
             return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
