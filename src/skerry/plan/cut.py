@@ -28,6 +28,7 @@ from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.improve import add_improved
 from skerry.plan.known import result_key
 from skerry.plan.mentions import result_size
+from skerry.plan.ordered import with_orders_kept
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import Rooms, bottom_up_places, bottom_up_reason, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
@@ -44,6 +45,8 @@ from skerry.sql.width import only_copies
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
+    if len({part.member for scan in query.tables for part in catalog.parts(scan.table)}) > 1:
+        query = with_orders_kept(query)
     plan, is_topn = _plan(query, catalog, site, limits)
     if is_topn:
         # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.
