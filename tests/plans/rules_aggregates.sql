@@ -5,15 +5,15 @@ SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean F
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 2 at bergen: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 3 at tromso: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 finish at oslo: gather, aggregate edge 1 from oslo, bergen, tromso
 */
@@ -144,15 +144,15 @@ SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM events GROUP BY kind ORDER
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~100 rows, 5.5 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen (~300 rows, 16.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort, limit
-    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
+    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     because the links take ~0.0052 s, ~0.0058 s at oslo
     → edge 2 to oslo, in order, through the driver (~5 rows, 280 B)
 finish at oslo: gather edge 2 from bergen
