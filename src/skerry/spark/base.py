@@ -206,7 +206,7 @@ class SessionEngine(ABC):
                 self._suspects.acquit(statement)
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
-                raise translate(error, names) from error
+                raise translate(error, names, engine=self.name) from error
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
