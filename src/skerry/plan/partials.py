@@ -142,6 +142,8 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
         return None
     argument, type_ = call.arguments[0], type_of(call.arguments[0])
     is_number = _is_number(type_)
+    if call.name in _LEAST and type_ in _REAL:
+        return Kernel(_LEAST[call.name], (_extreme(call, argument, type_),))
     if call.name in _LEAST and (type_ in _ORDERED or is_number):
         return Kernel(_LEAST[call.name])  # DISTINCT changes nothing
     if call.is_distinct or len(call.arguments) != 1 or not is_number:
@@ -173,6 +175,9 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if type_ is None or type_ == "void" or None in types:
         return None
     own = call.like(call.name, *call.arguments)
+    if call.name in _LEAST and len(types) == 1 and type_ in _REAL:
+        whole = Call(call.name, (), False, None)
+        return Split(((_extreme(call, call.arguments[0], type_), type_),), lambda c: _extreme(whole, c[0], type_))
     if call.name in _LEAST and len(types) == 1:
         return Split(((own, type_),), lambda c: called(call.name, c[0]))
     if len(types) != 1:
@@ -223,6 +228,17 @@ def cast(node: exp.Expr, type_: str) -> exp.Expr:
 
 def _is_number(type_: str | None) -> bool:
     return type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
+
+
+def _extreme(call: Call, argument: exp.Expr, type_: str) -> exp.Expr:
+    """The least or greatest of doubles, NaN apart: to Spark it is the greatest, to Sail whatever it is compared with."""
+    is_nan = called("isnan", argument.copy())
+    nan = cast(exp.Literal.string("NaN"), type_)
+    others = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan.copy()), true=argument.copy())])
+    extreme, any_nan = call.like(call.name, others), call.like("bool_or", is_nan)
+    if call.name == "max":
+        return exp.Case(ifs=[exp.If(this=any_nan, true=nan)], default=extreme)
+    return called("coalesce", extreme, exp.Case(ifs=[exp.If(this=any_nan, true=nan)]))
 
 
 def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:

@@ -80,9 +80,7 @@ BELOW = re.compile(rf"\b{PREFIX}\d+\b")
 _BELOW = "the engine refused the statement in words about columns that it does not read; write it in another way"
 
 
-def translate(
-    error: BaseException, names: Mapping[str, str], what: str = "", engine: str = "Spark"
-) -> SkerryError:
+def translate(error: BaseException, names: Mapping[str, str], what: str = "", engine: str = "Spark") -> SkerryError:
     """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
 
     `what` names a table when no statement is involved: then the fault is the site's. A record that is not as it should

@@ -108,7 +108,11 @@ def test_a_table_that_cannot_be_read_is_named() -> None:
         ("skerry.model.errors.Overloaded: spool full", Overloaded, "spool full"),
         ("skerry.wire.frames.ConnectionLost: gone", SiteError, "a Spark task failed: gone"),
         ("RuntimeError: Execution error: Division by zero", SqlError, "Division by zero"),
-        ("RuntimeError: Execution error: Month value '13' is out of range", SqlError, "Month value '13' is out of range"),
+        (
+            "RuntimeError: Execution error: Month value '13' is out of range",
+            SqlError,
+            "Month value '13' is out of range",
+        ),
         ("RuntimeError: Arrow error: Parquet error: EOF", SiteError, "a Spark task failed: Parquet error: EOF"),
         ("pyarrow.lib.ArrowInvalid: it does not fit", SiteError, "a Spark task failed: it does not fit"),
         ("ConnectionRefusedError: [Errno 111] refused", SiteError, "a Spark task failed: [Errno 111] refused"),
@@ -121,7 +125,8 @@ def test_what_a_python_worker_raised(raised: str, kind: type[SkerryError], messa
 
 
 AWAITED = (
-    "An error occurred while calling o169.getResult.\n: org.apache.spark.SparkException: Exception thrown in awaitResult: "
+    "An error occurred while calling o169.getResult.\n: org.apache.spark.SparkException: "
+    "Exception thrown in awaitResult: "
     "\n\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)\n"
 )
 
