@@ -231,7 +231,7 @@ def _is_number(type_: str | None) -> bool:
 
 
 def _extreme(call: Call, argument: exp.Expr, type_: str) -> exp.Expr:
-    """The least or greatest of doubles, NaN apart: to Spark it is the greatest, to Sail whatever it is compared with."""
+    """The least or greatest of doubles, NaN apart: it is the greatest to Spark, and to Sail whichever comes first."""
     is_nan = called("isnan", argument.copy())
     nan = cast(exp.Literal.string("NaN"), type_)
     others = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan.copy()), true=argument.copy())])

@@ -1,4 +1,4 @@
-"""What Sail answers wrongly and may not answer in silence: said otherwise, or refused (docs/sail.md lists all of it)."""
+"""What Sail answers wrongly, and may not answer in silence: said otherwise, or refused (docs/sail.md has a list)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def for_sail(query: Query, is_split: bool) -> Query:
     """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
     if is_split and (call := _compares_structs(query)):
         raise SqlError(
-            f"{call} of structs or arrays over several sites: Sail compares their NULLs otherwise for each order of rows",
+            f"{call} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
             suggestion=f"take the {call} of a field, or use Apache Spark at these sites",
         )
     if not any(_is_null_test(each) for each in find_all(query.tree, exp.Is)):

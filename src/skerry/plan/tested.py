@@ -98,9 +98,9 @@ def _names(columns: list[exp.Column], scope: Scope, source: Source) -> list[str]
     found: dict[str, None] = {}
     for column in columns:
         owner = resolve(column, scope)
-        if owner is None and (len(column.parts) == 1 or column.parts[0].name.lower() == source.alias):
-            if column.name.lower() in types or len(column.parts) > 1:
-                return None
+        parts = [part.name.lower() for part in column.parts]
+        if owner is None and (parts[0] in types or (len(parts) > 1 and parts[0] == source.alias)):
+            return None
         if owner is source:
             known = types[column.name.lower()]
             if known.type not in _EXACT and decimal_of(known.type) is None:

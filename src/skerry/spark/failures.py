@@ -114,7 +114,7 @@ def _unrun(text: str, engine: str) -> SkerryError | None:
     for words, form in _UNRUN:
         if words.search(text):
             return SqlError(
-                f"{engine} cannot run this {form}: it is correlated with a LIMIT or several columns, or is no condition",
+                f"{engine} cannot run this {form}: it is correlated and has a LIMIT or several keys, or no condition",
                 suggestion="write it as a join, or use Apache Spark at this site",
             )
     if _UNFOUND.search(text):

@@ -29,8 +29,9 @@ def qualify_leaves(tree: exp.Expr) -> None:
     for having in find_all(tree, exp.Having):
         for select in having.find_all(exp.Select):
             from_ = select.args.get("from_")
-            is_plain = from_ is not None and isinstance(from_.this, exp.Table) and not select.args.get("joins")
-            if is_plain and all(isinstance(each, exp.Column) for each in select.expressions):
+            if from_ is None or not isinstance(from_.this, exp.Table) or select.args.get("joins"):
+                continue
+            if all(isinstance(each, exp.Column) for each in select.expressions):
                 for column in select.expressions:
                     if len(column.parts) == 1 and not column.is_star:
                         column.set("table", exp.to_identifier(from_.this.alias_or_name))
