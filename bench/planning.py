@@ -28,6 +28,10 @@ LONGEST = {
     "brackets": 500,
     "columns": 5_000,
     "CTEs": 1_000,
+    "aggregates": 2_000,
+    "keys": 1_000,
+    "pairs": 3_000,
+    "concatenations": 5_000,
 }
 
 

@@ -90,7 +90,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table Mixed
     scan
     SELECT `Id`, `note` FROM Mixed
-    → edge 2 to oslo (~10 rows, 320 B)
+    → edge 2 to oslo and tromso (~10 rows, 320 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`b`) */ a.id, b.note AS kind FROM events AS a JOIN edge_2 AS b ON a.id = b.id WHERE a.amount > 3
@@ -99,13 +99,9 @@ fragment 3 at bergen: reads table events; table Mixed
     scan, filter, join
     SELECT a.id, b.note AS kind FROM events AS a JOIN Mixed AS b ON a.id = b.id WHERE a.amount > 3
     → edge 1 to oslo (~33 rows, 1.3 KiB)
-fragment 4 at bergen: reads table Mixed
-    scan
-    SELECT `Id`, `note` FROM Mixed
-    → edge 3 to tromso (~10 rows, 320 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, filter, join
-    SELECT /*+ BROADCAST(`b`) */ a.id, b.note AS kind FROM events AS a JOIN edge_3 AS b ON a.id = b.id WHERE a.amount > 3
+    SELECT /*+ BROADCAST(`b`) */ a.id, b.note AS kind FROM events AS a JOIN edge_2 AS b ON a.id = b.id WHERE a.amount > 3
     → edge 1 to oslo (~20 rows, 800 B)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */

@@ -379,7 +379,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo and tromso (~25 rows, 700 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, filter, join, aggregate, sort
     SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
@@ -388,13 +388,9 @@ fragment 3 at bergen: reads table events; table nation
     scan, filter, join, aggregate, sort
     SELECT n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
     → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
-fragment 4 at bergen: reads table nation
-    scan
-    SELECT `n_id`, `n_name` FROM nation
-    → edge 3 to tromso (~25 rows, 700 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, filter, join, aggregate, sort
-    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
     → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */

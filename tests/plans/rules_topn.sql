@@ -6,7 +6,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo and tromso (~25 rows, 700 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, join, sort, limit
     SELECT /*+ BROADCAST(`nation`) */ id, n_name FROM events AS events JOIN edge_2 AS nation ON id = n_id ORDER BY id DESC LIMIT 15
@@ -15,13 +15,9 @@ fragment 3 at bergen: reads table events; table nation
     scan, join, sort, limit
     SELECT id, n_name FROM events AS events JOIN nation AS nation ON id = n_id ORDER BY id DESC LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 480 B)
-fragment 4 at bergen: reads table nation
-    scan
-    SELECT `n_id`, `n_name` FROM nation
-    → edge 3 to tromso (~25 rows, 700 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, join, sort, limit
-    SELECT /*+ BROADCAST(`nation`) */ id, n_name FROM events AS events JOIN edge_3 AS nation ON id = n_id ORDER BY id DESC LIMIT 15
+    SELECT /*+ BROADCAST(`nation`) */ id, n_name FROM events AS events JOIN edge_2 AS nation ON id = n_id ORDER BY id DESC LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 480 B)
 finish at oslo: merge, offset 5, limit 10 edge 1 from oslo, bergen, tromso
 */
@@ -35,7 +31,7 @@ plan, result at front
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo and tromso (~25 rows, 700 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, join, limit
     SELECT /*+ BROADCAST(`nation`) */ * FROM events AS e LEFT JOIN edge_2 AS nation ON e.id = n_id LIMIT 10
@@ -44,13 +40,9 @@ fragment 3 at bergen: reads table events; table nation
     scan, join, limit
     SELECT * FROM events AS e LEFT JOIN nation AS nation ON e.id = n_id LIMIT 10
     → edge 1 to front, through the driver (~10 rows, 1.7 KiB)
-fragment 4 at bergen: reads table nation
-    scan
-    SELECT `n_id`, `n_name` FROM nation
-    → edge 3 to tromso (~25 rows, 700 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, join, limit
-    SELECT /*+ BROADCAST(`nation`) */ * FROM events AS e LEFT JOIN edge_3 AS nation ON e.id = n_id LIMIT 10
+    SELECT /*+ BROADCAST(`nation`) */ * FROM events AS e LEFT JOIN edge_2 AS nation ON e.id = n_id LIMIT 10
     → edge 1 to front, through the driver (~10 rows, 1.7 KiB)
 finish at front: gather, limit 10 edge 1 from oslo, bergen, tromso
 */

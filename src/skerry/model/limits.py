@@ -100,6 +100,9 @@ SUSPECT_REFUSED_S = 300.0
 
 UNPAGED_LINES = 200  # of a result on a terminal without a pager
 
+# A sink waits so long for room in memory before its batch goes to disk: for readers of about 10 MB/s and more.
+SPILL_WAIT_S = 0.1
+
 # A client says a lost execute that may change rows again only so long after it first sent it: then its member surely
 # still knows the id. No member forgets ids sooner, not even if it gets the second one late.
 REPEAT_S = 60.0

@@ -280,9 +280,12 @@ def _rest_member(sources: Sequence[Source], site: Site) -> tuple[str, str]:
 
 def _check_ways(plan: Plan, topology: Topology | None) -> None:
     """ConfigError, naming both members, when rows would have to go where no link leads."""
+    if topology is None:
+        return
     for fragment in plan.fragments:
-        if topology is not None and fragment.output.receiver != fragment.member:
-            topology.route(fragment.member, fragment.output.receiver)
+        for receiver in fragment.output.receivers:
+            if receiver != fragment.member:
+                topology.route(fragment.member, receiver)
 
 
 __all__ = ["Parts", "Site", "SortKey", "make_plan"]

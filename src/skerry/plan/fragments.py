@@ -13,7 +13,7 @@ from skerry.model.table import Column, TablePart
 from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
-from skerry.plan.mention import Mention
+from skerry.plan.mention import Mention, Node
 
 
 class _Arrives(NamedTuple):
@@ -35,13 +35,14 @@ class Fragments:
         self.limits = limits
         self._egress = egress
         self.fragments: list[SparkFragment] = []
+        self.trees: dict[int, exp.Expr] = {}  # of the fragments, by id
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
         self.mentions: Mapping[str, Mention] = {}
         self._nonce = nonce
         self._next_edge = 1
         self._leaves = 0
-        self._keys = 0
+        self._key_names: dict[tuple[str, str, int, str], str] = {}
         # By receiver and by what the rows are of.
         self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
@@ -74,6 +75,7 @@ class Fragments:
             egress=self._egress,
         )
         self.fragments.append(made)
+        self.trees[fragment_id] = tree
 
     def is_narrow(self, part: TablePart, mention: Mention) -> bool:
         """Whether rows of the mention are copies of the part's, not a block's, and those are short."""
@@ -105,10 +107,13 @@ class Fragments:
                 return EdgeLeaf(self.placeholder(), each.edge, each.columns, each.senders)
         return None
 
-    def key_name(self) -> str:
-        """A name for a relation of keys that nothing in the query has."""
-        self._keys += 1
-        return f"{self.key_prefix}{self._keys}"
+    def key_name(self, node: Node, number: int, member: str) -> str:
+        """A name, which nothing in the query has, for the keys that reduce the node's rows at the member.
+
+        It is the same whoever the rows are for, so that equal fragments have equal texts.
+        """
+        key = (self.key_prefix, node.rows_text, number, member)
+        return self._key_names.setdefault(key, f"{self.key_prefix}{len(self._key_names) + 1}")
 
     def table_at(self, mention: str, member: str) -> str:
         """What the member calls the table of a mention."""

@@ -108,7 +108,7 @@ def keys_at(node: Node, member: str) -> list[str]:
 
 def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, receiver: str) -> None:
     if source.shipment is not None:
-        sent, output = source.shipment, Output(edge, receiver)
+        sent, output = source.shipment, Output(edge, (receiver,))
         add_reduced(builder, sent.node, part, source.columns, output, is_keys=False, planned=sent.columns)
         return
     leaves: list[Leaf] = []
@@ -122,10 +122,10 @@ def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, re
         tree = tree.where(*source.filters) if source.filters else tree
     rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= builder.limits.narrow_row_bytes
     is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
-    size_bytes, known = source.estimated_bytes(part), ""
+    size_bytes, known, output = source.estimated_bytes(part), "", Output(edge, (receiver,))
     if source.partial is not None:
         known = groups_key(part, source.partial, {each.mentions[0]: each.parts for each in source.joined})
-    builder.add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow, "", (known,))
+    builder.add(part.member, tree, tuple(leaves), output, rows, size_bytes, is_narrow, "", (known,))
 
 
 def at_part(
@@ -208,10 +208,10 @@ def reduced_select(
     table = _relation(builder, mention, part, leaves)
     joins: list[exp.Expr] = []
     small: list[exp.Expr] = []
-    for pairs, child in node.children:
+    for number, (pairs, child) in enumerate(node.children):
         wanted = columns_of(child.mention, [other for _, other in pairs])
         keys = key_relation(builder, child, wanted, part.member, leaves)
-        name = exp.to_identifier(builder.key_name(), quoted=False)
+        name = exp.to_identifier(builder.key_name(node, number, part.member), quoted=False)
         on: exp.Expr | None = None
         for own, other in pairs:
             equal = exp.EQ(this=_column(alias, own), expression=_column(name, other))
@@ -220,8 +220,8 @@ def reduced_select(
         joins.append(exp.Join(this=relation, side="LEFT", kind="SEMI", on=on))
         if builder.is_small(child.estimate, wanted):
             small.append(name.copy())
-    for (own, other), child in node.ranges:
-        name = exp.to_identifier(builder.key_name(), quoted=False)
+    for number, ((own, other), child) in enumerate(node.ranges, len(node.children)):
+        name = exp.to_identifier(builder.key_name(node, number, part.member), quoted=False)
         bounds = bounds_relation(builder, child, other, part.member, leaves)
         within = exp.Between(this=_column(alias, own), low=_column(name, _LOW), high=_column(name, _HIGH))
         relation = exp.Subquery(this=bounds, alias=exp.TableAlias(this=name))
@@ -285,7 +285,7 @@ def key_relation(
         if leaf is None:
             edge, senders = builder.edge(), tuple(part.member for part in remote)
             for part in remote:
-                add_reduced(builder, node, part, columns, Output(edge, member), is_keys=True)
+                add_reduced(builder, node, part, columns, Output(edge, (member,)), is_keys=True)
             leaf = builder.arrives(member, of, edge, tuple(columns), senders, is_keys=True)
         leaves.append(leaf)
         names = [exp.column(column.name, quoted=True) for column in columns]
@@ -312,7 +312,7 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
         if leaf is None:
             edge, senders = builder.edge(), tuple(part.member for part in remote)
             for part in remote:
-                _add_bounds(builder, node, part, known, Output(edge, member, through_driver=True))
+                _add_bounds(builder, node, part, known, Output(edge, (member,), through_driver=True))
             leaf = builder.arrives(member, of, edge, columns, senders, is_keys=False)
         leaves.append(leaf)
         names = [exp.column(each.name, quoted=True) for each in columns]

@@ -108,7 +108,11 @@ def cheaper(one: Plan, other: Plan, site: Site) -> Plan:
     costs = Costs(site.topology)
 
     def cost(plan: Plan) -> Cost:
-        sent = [(each.member, each.output.receiver, each.estimated_bytes) for each in plan.fragments]
+        sent = [
+            (each.member, receiver, each.estimated_bytes)
+            for each in plan.fragments
+            for receiver in each.output.receivers
+        ]
         return Cost(sum(costs.ship_s(*each) for each in sent), sum(costs.sent_bytes(*each) for each in sent))
 
     return one if cost(one).is_less(cost(other)) else other

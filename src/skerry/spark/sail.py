@@ -9,6 +9,7 @@ from functools import partial, reduce
 from typing import Any
 from urllib.parse import quote
 
+import grpc
 import msgspec
 import pyarrow as pa
 from pyspark.sql import Column as SparkColumn
@@ -306,7 +307,12 @@ class _SocketFile(ChannelBuilder):
     """How PySpark's client reaches a socket file: its URLs name hosts and ports alone."""
 
     def __init__(self, target: str) -> None:
-        super().__init__([("grpc.default_authority", "localhost")])  # Sail refuses a path for a host
+        options: list[tuple[str, Any]] = [
+            ("grpc.default_authority", "localhost"),  # Sail refuses a path for a host
+            # Sail packs with gzip whatever goes to a client that can unpack it: most of the work of sorted rows.
+            ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression),
+        ]
+        super().__init__(options)
         self._target = target
 
     def toChannel(self) -> Any:
