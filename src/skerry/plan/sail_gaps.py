@@ -25,9 +25,15 @@ def for_sail(query: Query, is_split: bool) -> Query:
             f"{call} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
             suggestion=f"take the {call} of a field, or use Apache Spark at these sites",
         )
-    if not any(_is_null_test(each) for each in find_all(query.tree, exp.Is)):
+    tests_counts = any(_is_null_test(each) for each in find_all(query.tree, exp.Is))
+    if not tests_counts and not any(_is_unpivoted(each) for each in find_all(query.tree, exp.Select)):
         return query
     tree = query.tree.copy()
+    for select in [each for each in find_all(tree, exp.Select) if _is_unpivoted(each)]:
+        # Sail's grammar has no alias before UNPIVOT, and every table has one by now.
+        table = select.args["from_"].this
+        inside = exp.Select(expressions=[exp.Star()], from_=exp.From(this=table.copy()))
+        table.replace(exp.Subquery(this=inside))
     for test in [each for each in find_all(tree, exp.Is) if _is_null_test(each)]:
         # A count is never NULL, but Sail says so of one that a correlated subquery makes of no rows.
         if call_name(test.this) != "count":
@@ -46,6 +52,15 @@ def _is_null_test(node: exp.Is) -> bool:
     select = node.find_ancestor(exp.Select)
     is_inside = select is not None and select.parent_select is not None and select.args.get("group") is None
     return is_inside and isinstance(node.expression, exp.Null) and _has_count(node.this)
+
+
+def _is_unpivoted(select: exp.Select) -> bool:
+    """Is it one table, turned, that nothing calls by its name?"""
+    from_, joins = select.args.get("from_"), select.args.get("joins") or []
+    is_turned = len(joins) == 1 and isinstance(joins[0], exp.Pivot) and bool(joins[0].args.get("unpivot"))
+    if from_ is None or not is_turned or not isinstance(from_.this, exp.Table):
+        return False
+    return not any(len(column.parts) > 1 for column in find_all(select, exp.Column))
 
 
 def _has_count(node: exp.Expr) -> bool:
