@@ -302,7 +302,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)
@@ -325,7 +325,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)

@@ -106,9 +106,9 @@ def _add_improved(
     bounded: list[AtSite] = []
     if site.rules.has("aggregates"):
         always, is_bounded = site.rules.aggregates_always, site.rules.has("topn")
-        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, rooms, is_bounded)
+        query, found = at_sites(query, _parts_of(sources), shape, site, always, rooms, is_bounded)
     if site.rules.has("topn"):
-        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator, rooms)
+        query, bounded = bounded_at_sites(query, _parts_of(sources), site, rooms)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
     # Nobody knows the values of partial rows: the result is that of the query as it was written.
     if partials:
@@ -219,7 +219,7 @@ def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
 def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
     if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > LIMIT_MAX:
         return None
-    return in_member(query, _parts_of(sources), shape, limits, site.estimator, site.rules.aggregates_always)
+    return in_member(query, _parts_of(sources), shape, limits, site, site.rules.aggregates_always)
 
 
 def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts, estimator: Estimator) -> Source:

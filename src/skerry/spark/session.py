@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.model.errors import SiteError
+from skerry.model.results import Schema
+from skerry.model.table import Column
 from skerry.spark.base import SessionEngine, escape_glob
 from skerry.spark.engine import Job, TableFiles
 from skerry.spark.failures import SPARK_ERRORS
@@ -81,10 +83,14 @@ class ClassicEngine(SessionEngine):
     def _views_in_use(self) -> set[str]:
         return super()._views_in_use() | self._small_views.in_use()
 
-    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
         if job.is_small:
             return self._small_session().sql(sql, args=arguments or None)
-        return super()._frame(job, sql, arguments)
+        return super()._frame(job, sql, arguments, edges)
+
+    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        session = self._small_session() if job.is_small else self._spark()
+        return session.createDataFrame(rows, struct_of(columns))
 
     def _close(self) -> None:
         if self._jvm is not None:
@@ -126,7 +132,7 @@ class ClassicEngine(SessionEngine):
         shares = self._shares(spec.edge.partitions)
         return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
 
-    def _fetch(self, frame: DataFrame) -> pa.Table:
+    def _fetch(self, frame: DataFrame, schema: Schema) -> pa.Table:
         # Not toArrow: it casts a struct that may be null to one whose fields may not, and fails. Without numbers for
         # names, which Arrow does not need: for a small query they would be an eighth of its time.
         collect: Any = frame._collect_as_arrow

@@ -21,7 +21,7 @@ from skerry.spark.taskline import Outbox, TaskLine
 from skerry.wire.codec import decode_schema, decoded_bytes
 from skerry.wire.messages import Batch, SinkEnd, SinkOpen
 
-SINK_COLUMNS = "partition int, attempt long, batches long, rows long, checksum long"
+SINK_COLUMNS = "partition int, attempt bigint, batches bigint, rows bigint, checksum bigint"
 _SINK_SCHEMA = pa.schema(
     [("partition", pa.int32()), *((name, pa.int64()) for name in ("attempt", "batches", "rows", "checksum"))]
 )
