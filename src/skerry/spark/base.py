@@ -55,6 +55,7 @@ class SessionEngine(ABC):
     name = "Spark"  # in messages
     tasks_are_here = True
     retries_tasks = False
+    checks_decimals = False  # before they are handed over: the engine itself does not
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -215,7 +216,7 @@ class SessionEngine(ABC):
                 self._suspects.acquit(statement)
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
-                raise translate(error, names) from error
+                raise translate(error, names, engine=self.name) from error
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
@@ -261,7 +262,7 @@ class SessionEngine(ABC):
             if job.sink is None:
                 rows = self._fetch(job, text, frame, schema)
                 return JobResult(table=_agreed(rows, decode_schema(schema.arrow)))
-            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.checks_decimals)
             return JobResult(sink_rows=tuple(self._deliver(job, self._numbered(frame, schema), spec)))
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
