@@ -19,6 +19,7 @@ from skerry.sql.dialect import render
 from skerry.sql.gate import check_bare_calls, check_gate
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query
+from skerry.sql.pipes import is_in_usual_order
 from skerry.sql.position import error_at
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes, tables_of
@@ -34,6 +35,8 @@ def read_fragment(text: str, leaves: Mapping[str, tuple[Column, ...]], depth: in
     """
     tokens = tokens_of(text, depth, has_hints=True)
     tree = parse_query(tokens, text)
+    if not is_in_usual_order(tree):
+        raise SqlError("planners write SELECT … FROM …, in this order")
     hints = [(select, select.args.pop("hint")) for select in find_all(tree, exp.Select) if "hint" in select.args]
     check_gate(tree, text)
     sizes.check_relations(tree, text)
