@@ -300,7 +300,9 @@ class Renderer(generator.Generator):
         if kind == "ENDS":
             return self._ended("|>", node)
         word = "" if kind in ("SELECT", "JOIN", "PIVOT") else kind
-        quantifier = "ALL" if node.args.get("distinct") is False else "DISTINCT" if node.args.get("said_distinct") else ""
+        quantifier = (
+            "ALL" if node.args.get("distinct") is False else "DISTINCT" if node.args.get("said_distinct") else ""
+        )
         return _joined(
             "|>",
             word,
@@ -356,7 +358,9 @@ class Renderer(generator.Generator):
         return _joined(self.sql(with_) if with_ else "", *pieces)
 
     def with_sql(self, expression: exp.With) -> str:
-        return _joined("WITH", "RECURSIVE" if expression.args.get("recursive") else "", self.items(expression.expressions))
+        return _joined(
+            "WITH", "RECURSIVE" if expression.args.get("recursive") else "", self.items(expression.expressions)
+        )
 
     def cte_sql(self, expression: exp.CTE) -> str:
         word = "" if expression.args.get("bare") else "AS"

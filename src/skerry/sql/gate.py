@@ -105,7 +105,9 @@ def _check_xml_options(node: exp.Anonymous, options: list[exp.Expr], text: str) 
         if not isinstance(item, exp.Literal) or not item.is_string:
             raise error_at(f"options of {node.name} are strings in the statement's text", text, node)
         if place % 2 == 0 and item.name.lower() not in _XML_OPTIONS:
-            raise error_at(f"option {item.name} of {node.name} is not admitted: it may name files of the site", text, node)
+            raise error_at(
+                f"option {item.name} of {node.name} is not admitted: it may name files of the site", text, node
+            )
 
 
 def _check_table_function(call: exp.Anonymous, text: str) -> None:

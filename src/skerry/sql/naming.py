@@ -25,7 +25,9 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.And: "AND",
     exp.Or: "OR",
 }
-_CASTS = frozenset("BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIMESTAMP TIMESTAMP_NTZ STRING BINARY".split())
+_CASTS = frozenset(
+    "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIMESTAMP TIMESTAMP_NTZ STRING BINARY".split()
+)
 
 
 def spark_name(node: exp.Expr, known: Callable[[exp.Expr], str | None]) -> str | None:

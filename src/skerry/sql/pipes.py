@@ -146,7 +146,9 @@ class _Pipeline:
         opened = self._opened(ordered=False)
         opened.set("expressions", [*(key.copy() for key in keys), *pipe.expressions])
         if keys:
-            opened.set("group", exp.Group(expressions=[key.this if isinstance(key, exp.Alias) else key for key in keys]))
+            opened.set(
+                "group", exp.Group(expressions=[key.this if isinstance(key, exp.Alias) else key for key in keys])
+            )
 
     def _meant(self, key: exp.Expr, pipe: Pipe) -> exp.Expr:
         """A number in GROUP BY of AGGREGATE is the place of a column before it."""
@@ -169,7 +171,9 @@ class _Pipeline:
     def _end(self, node: exp.Expr) -> None:
         ends = {key: node.args[key] for key in _ENDS if node.args.get(key)}
         query = self.query
-        only_bounds = ends.keys() <= {"limit", "offset"} and not query.args.get("limit") and not query.args.get("offset")
+        only_bounds = (
+            ends.keys() <= {"limit", "offset"} and not query.args.get("limit") and not query.args.get("offset")
+        )
         if not _is_open(query, *(("order",) if only_bounds else ())):
             query = self._wrap()
         for key, value in ends.items():
@@ -215,7 +219,9 @@ class _Pipeline:
         for column in [each for item in items for each in find_all(item, exp.Column)] if lost else ():
             name = column.parts[0].name
             if len(column.parts) > 1 and name.lower() in lost and not self._is_inside(column, name.lower()):
-                advice = f"the relation {name} is not known behind the operators before this |>; say AS … or no relation"
+                advice = (
+                    f"the relation {name} is not known behind the operators before this |>; say AS … or no relation"
+                )
                 raise error_at(advice, self._text, column)
 
     def _is_inside(self, column: exp.Column, name: str) -> bool:

@@ -138,6 +138,8 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
     tree = in_usual_order(tree, tables, text)
+    if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):
+        bind.name_recursive(tree)
     defined = columns.defined_names(tree, tables)
     uses_now = fix_now(tree, defined, text)
     scopes = Scopes(tables)

@@ -19,8 +19,7 @@ DEPTH = 64
 _ADDRESSES = re.compile(r"\[B@[0-9a-f]+")
 _HINTS = re.compile(r"""(\bSELECT\b\s*)(?:/\*\+(?:[^*'"`]|'[^']*'|"[^"]*"|`[^`]*`)*\*/\s*)+""")
 _IDS = re.compile(r"#\d+L?|plan_id=\d+")
-_EXPRESSION_HINTS = re.compile(r"""(\bSELECT\b\s*)(?:/\*\+(?:[^*'"`]|'[^']*'|"[^"]*"|`[^`]*`)*\*/\s*)+""")
-_IDS = re.compile(r'"(?:exprId|resultId)":\{[^}]*\}|"(?:origin|jvmId)":[^,}]*')
+_EXPRESSION_IDS = re.compile(r'"(?:exprId|resultId)":\{[^}]*\}|"(?:origin|jvmId)":[^,}]*')
 
 
 class Fidelity:

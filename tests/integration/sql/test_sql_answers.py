@@ -133,7 +133,7 @@ QUERIES = [
     "SELECT o_id FROM orders WHERE EXISTS (FROM item |> WHERE i_order = o_id) AND o_id IN (TABLE item |> SELECT i_order)",
     "WITH x AS (FROM orders |> WHERE o_id < 3) TABLE x |> SELECT x.o_id, (FROM item |> WHERE i_order = x.o_id |> AGGREGATE count(*)) AS n",
     "SELECT p.a, p.i_order FROM item PIVOT (sum(i_count) FOR i_part IN (100 AS a, 101 AS b)) AS p WHERE p.i_order = 1",
-    "SELECT v:a, v:b[0].c::int, v:['a']::string, v:b[1] FROM (SELECT o_id, parse_json('{\"a\": 1, \"b\": [{\"c\": 2}, 3]}') AS v FROM orders) WHERE v:a::int = 1 ORDER BY c",
+    'SELECT v:a, v:b[0].c::int, v:[\'a\']::string, v:b[1] FROM (SELECT o_id, parse_json(\'{"a": 1, "b": [{"c": 2}, 3]}\') AS v FROM orders) WHERE v:a::int = 1 ORDER BY c',
     "SELECT div(o_id, 2), timestampdiff(DAY, o_date, DATE '2024-02-01'), timestampadd(MONTH, 1, o_date), timediff(HOUR, o_date, now() - now() + o_date) AS t FROM orders",
     "SELECT all, count(*) FROM (SELECT o_customer AS all FROM orders) GROUP BY all, 1 + 1",
     "SELECT from_xml('<r><a>1</a></r>', 'a INT', map('rowTag', 'r', 'mode', 'PERMISSIVE')), schema_of_xml('<r b=\"2\"><a>1</a></r>', map('excludeAttribute', 'true'))",

@@ -414,6 +414,10 @@ TABLE t |> SELECT a, b, c |> PIVOT (sum(b) AS s FOR c IN (1 AS x, 2)) |> UNPIVOT
 SELECT a FROM t UNION ALL SELECT a FROM u |> AGGREGATE count(*);
 -- in subqueries and with
 WITH x AS (FROM t |> WHERE a > 1) SELECT * FROM (TABLE x |> EXTEND 1 AS one) WHERE a IN (TABLE u |> SELECT a) AND EXISTS (FROM u |> WHERE u.a = 1);
+-- with before a pipe
+WITH x AS (SELECT a FROM t) FROM x |> WHERE a > 1;
+-- order and limit behind a pipe
+FROM t |> WHERE a > 1 ORDER BY a LIMIT 3 OFFSET 1;
 -- or of bits
 SELECT a | b, a|b FROM t |> WHERE a | b > 1;
 

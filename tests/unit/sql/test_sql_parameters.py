@@ -85,7 +85,11 @@ def test_the_time_is_a_marker(sql: str, bound: str) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT year(now()) + 1", "SELECT * FROM (SELECT now() || 'x')", "WITH x AS (SELECT current_date + 1) SELECT * FROM x"],
+    [
+        "SELECT year(now()) + 1",
+        "SELECT * FROM (SELECT now() || 'x')",
+        "WITH x AS (SELECT current_date + 1) SELECT * FROM x",
+    ],
 )
 def test_a_name_that_would_hold_the_time_must_be_given(sql: str) -> None:
     with pytest.raises(SqlError, match="give this column a name"):

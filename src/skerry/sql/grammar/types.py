@@ -36,7 +36,9 @@ class TypeGrammar(Cursor):
         if word == "INTERVAL":
             return placed(self._interval_type(), token)
         if word in {"GEOMETRY", "GEOGRAPHY"} and self.sees(TokenType.ANY, ahead=1):
-            return placed(SparkType(this=word, expressions=[self.wrapped(lambda: exp.var(self.next().text.upper()))]), token)
+            return placed(
+                SparkType(this=word, expressions=[self.wrapped(lambda: exp.var(self.next().text.upper()))]), token
+            )
         made = placed(SparkType(this=word, expressions=self._sizes()), token)
         if word in {"TIME", "TIMESTAMP"} and self.take_words("WITHOUT", "TIME", "ZONE"):
             made.set("zone", "WITHOUT TIME ZONE")
