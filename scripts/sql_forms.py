@@ -35,7 +35,8 @@ class _Two:
 def read_forms(path: Path) -> list[tuple[str, str]]:
     """`-- group`, then `-- name` lines, each followed by its SQL up to a line that ends in `;`."""
     found: list[tuple[str, str]] = []
-    group, name, lines = "", "", []
+    group, name = "", ""
+    lines: list[str] = []
     for line in path.read_text(encoding="utf-8").split("\n"):
         if not lines and line.startswith("-- "):
             group, name = (name, line[3:]) if name else (group, line[3:])

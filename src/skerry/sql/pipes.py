@@ -184,8 +184,11 @@ class _Pipeline:
         self._lost |= _source_names(left)
         if not isinstance(left, exp.Select) or any(left.args.get(key) for key in _ENDS):
             left = left if isinstance(left, exp.Subquery) else exp.Subquery(this=left)
+        right = pipe.this
+        if any(right.args.get(key) for key in _ENDS):
+            right = exp.Subquery(this=right)
         distinct = {key: pipe.args.get(key) for key in ("distinct", "said_distinct")}
-        self.query = _SETS[word](this=left, expression=pipe.this, **distinct)
+        self.query = _SETS[word](this=left, expression=right, **distinct)
 
     def _opened(self, *items: exp.Expr, ordered: bool = True) -> exp.Select:
         """A SELECT * to which a clause may be added; `items` are seen together with its ORDER BY, if it has one."""
