@@ -36,11 +36,14 @@ def check_relations(tree: exp.Expr, text: str) -> None:
 def _check_recursion(with_: exp.With, text: str) -> None:
     """Spark and our bounds end every recursion; one that no row can end is refused before it has begun."""
     for cte in with_.expressions:
-        name, selects = cte.alias.lower(), find_all(cte.this, exp.Select)
-        for select in selects if cte.args.get("level") is None else ():
-            from_ = select.args.get("from_")
+        name, arms = cte.alias.lower(), [] if cte.args.get("level") is not None else [cte.this]
+        while arms:
+            arm = arms.pop()
+            said = {key for key, value in arm.args.items() if value not in (None, [], False)}
+            if isinstance(arm, exp.SetOperation) and "with_" not in said:
+                arms += [arm.this, arm.args["expression"]]
+            from_ = arm.args.get("from_")
             is_own = from_ is not None and isinstance(from_.this, exp.Table) and from_.this.name.lower() == name
-            said = {key for key, value in select.args.items() if value not in (None, [], False)}
             if is_own and said <= {"expressions", "from_", "said_all", "written"}:
                 message = f"{name} reads itself without end: give it a WHERE, or MAX RECURSION LEVEL"
                 raise error_at(message, text, cte)
