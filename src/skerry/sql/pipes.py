@@ -171,9 +171,7 @@ class _Pipeline:
     def _end(self, node: exp.Expr) -> None:
         ends = {key: node.args[key] for key in _ENDS if node.args.get(key)}
         query = self.query
-        only_bounds = (
-            ends.keys() <= {"limit", "offset"} and not query.args.get("limit") and not query.args.get("offset")
-        )
+        only_bounds = ends.keys() <= {"limit", "offset"}
         if not _is_open(query, *(("order",) if only_bounds else ())):
             query = self._wrap()
         for key, value in ends.items():
