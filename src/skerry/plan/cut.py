@@ -40,6 +40,7 @@ from skerry.plan.source import Source
 from skerry.plan.topn_plan import PartsJoined, at_parts, bounded_at_sites, cheaper
 from skerry.sql.shape import Shape, result_shape, without_limit
 from skerry.sql.statement import Query, Scan, render
+from skerry.sql.walk import find_all
 from skerry.sql.width import only_copies
 
 
@@ -51,6 +52,9 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         query = with_orders_kept(query)
     if site.has_sail:
         query = for_sail(query, is_split)
+    if any(with_.args.get("recursive") for with_ in find_all(query.tree, exp.With)):
+        # Its queries are read again and again, each time with other rows: no rule has proven itself over that.
+        site = msgspec.structs.replace(site, rules=msgspec.structs.replace(site.rules, on=frozenset()))
     plan, is_topn = _plan(query, catalog, site, limits)
     if is_topn:
         # What the parts are joined with goes to each of them: rows that travel reduced may be fewer.

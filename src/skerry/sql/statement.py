@@ -21,6 +21,7 @@ from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
+from skerry.sql.pipes import in_usual_order
 from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
 from skerry.sql.quoted import quoted_columns
@@ -137,6 +138,9 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     is_named = any(marker.this for marker in find_all(tree, exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
+    tree = in_usual_order(tree, tables, text)
+    if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):
+        bind.name_recursive(tree)
     defined = columns.defined_names(tree, tables)
     uses_now = fix_now(tree, defined, text)
     scopes = Scopes(tables)
