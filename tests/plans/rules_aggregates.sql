@@ -5,15 +5,15 @@ SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean F
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 2 at bergen: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 3 at tromso: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 finish at oslo: gather, aggregate edge 1 from oslo, bergen, tromso
 */
@@ -86,16 +86,16 @@ SELECT kind, max(amount) AS m FROM events GROUP BY kind LIMIT 2
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
-    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 fragment 2 at bergen: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
-    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 fragment 3 at tromso: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
-    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
 */
 
@@ -127,11 +127,11 @@ SELECT kind AS k, 100.0 * sum(s_price) / sum(s_id) AS share FROM (SELECT s_cust 
 plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan, filter, aggregate
-    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
+    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN bool_or(isnan(s_price)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(s_price) THEN s_price END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
     → edge 1 to oslo (~10 rows, 400 B)
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     scan, filter, union, aggregate, sort
-    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND max(part_4) < 100 ORDER BY share
+    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN bool_or(isnan(s_price)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(s_price) THEN s_price END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND CASE WHEN bool_or(isnan(part_4)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(part_4) THEN part_4 END) END < 100 ORDER BY share
     because the links take ~0.0012 s, ~0.0023 s at bergen
     → edge 2 to oslo, in order (~1 row, 32 B)
 finish at oslo: gather edge 2 from oslo
@@ -144,15 +144,15 @@ SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM events GROUP BY kind ORDER
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen, through the driver (~100 rows, 5.5 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
     → edge 1 to bergen, through the driver (~300 rows, 16.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort, limit
-    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
+    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     because the links take ~0.0052 s, ~0.0058 s at oslo
     → edge 2 to oslo, in order, through the driver (~5 rows, 280 B)
 finish at oslo: gather edge 2 from bergen

@@ -28,7 +28,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at tromso: reads table lineitem
     scan, aggregate
-    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(17, 2)) AS `answer_1_1` FROM (SELECT 2 * max(l_price) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
+    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(17, 2)) AS `answer_1_1` FROM (SELECT 2 * max(`lineitem`.l_price) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
     because its tables are there; the subquery is answered once
     → edge 2 to oslo (~1 row, 16 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso

@@ -282,7 +282,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to tromso (~150000 rows, 585.9 KiB)
 fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     scan, filter, aggregate
-    SELECT c_nation, count(*) AS n FROM edge_1 AS customer GROUP BY c_nation HAVING count(*) > (SELECT max(l_qty) FROM lineitem AS lineitem WHERE l_qty = c_nation)
+    SELECT c_nation, count(*) AS n FROM edge_1 AS customer GROUP BY c_nation HAVING count(*) > (SELECT max(`lineitem`.l_qty) FROM lineitem AS lineitem WHERE `lineitem`.l_qty = c_nation)
     because the links take ~0.074 s, ~1.9 s at bergen
     → edge 2 to oslo (~15000 rows, 293.0 KiB)
 finish at oslo: gather edge 2 from tromso

@@ -106,7 +106,7 @@ class Participant:
         if not isinstance(error, SkerryError):
             trace.emit(trace.WorkFailed(f"query {self.query}", self.query, fragment), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
-        error = named(error, self._around.identity.member)
+        error = named(error, self._around.identity.member, fragment)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             me = self._around.identity.member
             trace.emit(trace.FragmentsFailed(self.query, me, trace.cause_of(error), fragment))

@@ -313,11 +313,13 @@ def left_of(
     return (*jobs, *waiting, *spools, *(f"task {task.get_name()}" for task in tasks))
 
 
-def named(error: SkerryError, member: str) -> SkerryError:
+def named(error: SkerryError, member: str, fragment: int | None = None) -> SkerryError:
     """The client reads where it happened; errors that begin with a site say so already."""
-    if error.message.startswith("site "):
+    message = error.message if error.message.startswith("site ") else f"site {member}: {error.message}"
+    if fragment is not None and f"fragment {fragment}" not in message:
+        message = f"{message.rstrip('.')} (fragment {fragment})"
+    if message == error.message:
         return error
-    message = f"site {member}: {error.message}"
     said = from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)
     said.may_quote = error.may_quote
     return said

@@ -43,6 +43,13 @@ SCHEMAS_KEPT = 1000
 SCHEMA_KEPT_BYTES = 4 * KIB
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
+# Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
+# asked for
+KEPT_STATEMENTS = 100
+KEPT_STATEMENT_CHARS = 16 * KIB
+ASKED_STATEMENTS = 10_000
+CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as text; more come by a socket
+
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
 LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
@@ -76,6 +83,10 @@ NUMBER_CHARS = 1000
 # Sail's parser and planner recurse, and take ever longer the deeper they are; a full stack ends its process.
 SAIL_OPERATORS_MAX = 300
 SAIL_GROUPS_MAX = 50  # sorts of files in one table, each an operand of a UNION
+# Its threads. A join keeps one a core for as long as it computes, after its cancel too. If all are kept, nothing else
+# runs, not even a cancel. Idle ones cost nothing that could be measured.
+SAIL_THREADS_LEAST = 64
+SAIL_THREADS_PER_CORE = 16
 SAIL_STACK_BYTES = 64 * MIB  # of each of its threads; memory is used as far as a stack has ever grown
 # Its memory: of the machine's, if nobody said how much; of that, what sorts, joins and groups may take before they go
 # to disk; and how often a member looks.

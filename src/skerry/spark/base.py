@@ -31,7 +31,7 @@ from skerry.spark.source import SourceSpec
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
-from skerry.spark.views import EDGE_PREFIX, Views, read_table
+from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, read_table
 from skerry.wire.codec import decode_batch, decode_schema, encode_schema
 from skerry.wire.values import to_value
 
@@ -55,6 +55,7 @@ class SessionEngine(ABC):
     name = "Spark"  # in messages
     tasks_are_here = True
     retries_tasks = False
+    checks_decimals = False  # before they are handed over: the engine itself does not
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -117,7 +118,7 @@ class SessionEngine(ABC):
     def _numbered(self, frame: DataFrame, schema: Schema) -> DataFrame:
         return numbered(frame, len(schema.columns))
 
-    def _fetch(self, frame: DataFrame, schema: Schema) -> pa.Table:
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
         """A small result, through the driver; what its columns are called does not matter."""
         return self._numbered(frame, schema).toArrow()
 
@@ -215,7 +216,7 @@ class SessionEngine(ABC):
                 self._suspects.acquit(statement)
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
-                raise translate(error, names) from error
+                raise translate(error, names, engine=self.name) from error
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
@@ -253,13 +254,15 @@ class SessionEngine(ABC):
                 stack.enter_context(self._known_as(name, edges[name]))
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
-            frame = self._frame(job, with_views(job.sql, views), arguments, edges)
+            text = with_views(job.sql, views)
+            frame = self._frame(job, text, arguments, edges)
             schema = self._schema_of(job, over_tables, frame)
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
-                return JobResult(table=_agreed(self._fetch(frame, schema), decode_schema(schema.arrow)))
-            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
+                rows = self._fetch(job, text, frame, schema)
+                return JobResult(table=_agreed(rows, decode_schema(schema.arrow)))
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.checks_decimals)
             return JobResult(sink_rows=tuple(self._deliver(job, self._numbered(frame, schema), spec)))
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
@@ -320,11 +323,6 @@ class SessionEngine(ABC):
 def numbered(frame: DataFrame, width: int) -> DataFrame:
     """Columns may share a name, or have one with dots: between Spark and the member they are numbers."""
     return frame.toDF(*[f"c{index}" for index in range(width)])
-
-
-def escape_glob(path: str) -> str:
-    """Spark takes paths for patterns: a `[` or `*` in the name of a listed file is just that."""
-    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def with_views(sql: str, views: Mapping[str, str]) -> str:

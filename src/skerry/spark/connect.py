@@ -105,7 +105,7 @@ class ConnectEngine(SessionEngine):
         found._cached_schema = struct_of([Column(f"c{index}", each.type) for index, each in enumerate(schema.columns)])
         return found  # type: ignore[no-any-return]
 
-    def _fetch(self, frame: DataFrame, schema: Schema) -> pa.Table:
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
         return _table(self._numbered(frame, schema))  # toArrow() would ask for the columns a second time
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:

@@ -34,7 +34,7 @@ from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.sail_process import SailProcess, machine_memory_bytes
 from skerry.spark.settings import SparkSettings
-from skerry.spark.sink import SinkSpec, hand_over, random_attempt
+from skerry.spark.sink import SinkSpec, check_decimals, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import columns_of, struct_of
 from skerry.spark.views import read_table
@@ -53,6 +53,7 @@ class SailEngine(ConnectEngine):
     name = "Sail"
     tasks_are_here = True
     retries_tasks = False
+    checks_decimals = True
 
     def __init__(self, settings: SparkSettings) -> None:
         super().__init__(settings)
@@ -110,6 +111,11 @@ class SailEngine(ConnectEngine):
         if job.keys:
             frame = frame.orderBy(*map(_sorted_by, job.keys))
         return [hand_over(spec, 0, random_attempt(), _stream(frame))]
+
+    def _fetch(self, frame: DataFrame, schema: Schema) -> pa.Table:
+        table = super()._fetch(frame, schema)
+        check_decimals(table)
+        return table
 
     def _edge_frame(self, spec: SourceSpec) -> DataFrame:
         count = spec.edge.partitions

@@ -60,9 +60,10 @@ async def round_trip(engine: Engine, sql: str) -> tuple[pa.Table, pa.Table, tupl
         edge = site.edge(query, 1, out.schema.columns, out.spool)
         back = await site.collect("SELECT * FROM edge_1", edges={"edge_1": edge}, query=query)
         assert back.schema == out.schema
-        _, driven = await site.drive(sql)
-        assert driven.schema.types == decode_schema(out.schema.arrow).types
-        assert str(driven.to_pylist()) == str(out.rows)
+        for is_small in (False, True):
+            _, driven = await site.drive(sql, is_small=is_small)
+            assert driven.schema.types == decode_schema(out.schema.arrow).types
+            assert str(driven.to_pylist()) == str(out.rows)
         await goes_into_the_plan(site, out)
         return out.table, back.table, tuple(column.type for column in out.schema.columns)
 
