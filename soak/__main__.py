@@ -19,7 +19,7 @@ from types import FrameType
 import psutil
 
 from soak.clients import Crowd
-from soak.members import Members
+from soak.members import Held, Members
 from soak.samples import Samples, above_idle
 from soak.statements import make_tables, right_answers
 
@@ -107,7 +107,7 @@ def _watch(chosen: argparse.Namespace, members: Members, crowd: Crowd, samples: 
         time.sleep(SAMPLE_S)
 
 
-def _when_quiet(members: Members, idle: dict[str, float]) -> dict[str, float]:
+def _when_quiet(members: Members, idle: Held) -> Held:
     give_up = time.monotonic() + QUIET_S
     while above_idle(idle, held := members.held()) and time.monotonic() < give_up:
         time.sleep(SAMPLE_S)
