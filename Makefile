@@ -93,8 +93,9 @@ fuzz: setup ## search for bytes that crash the decoders: make fuzz SECONDS=600
 	@test -d fuzz/.tools || $(BIN)/python -m pip install --quiet --require-hashes --target fuzz/.tools -r fuzz/requirements.txt
 	@$(BIN)/python -m fuzz --seconds $(SECONDS_) $(ARGS)
 
-docs: setup ## print the tables of states into docs/protocol.md; check that links, paths and decisions are true to the tree
+docs: setup ## print the tables of states into docs/protocol.md, what SQL is admitted into docs/sql.md; check that links, paths and decisions are true to the tree
 	$(BIN)/python scripts/transitions.py
+	$(BIN)/python scripts/sql_forms.py
 	$(PYTEST) tests/unit/test_project.py $(ARGS)
 
 lock: ## write requirements/*.txt anew from pyproject.toml (needs uv)

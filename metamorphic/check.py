@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 import skerry
+from metamorphic.forms import Forms
 from metamorphic.grammar import Grammar, Query
 from metamorphic.groups import Groups
 from metamorphic.joins import Joins
@@ -90,8 +91,8 @@ def oracle_of(engine: Any, files: Files) -> SparkOracle:
 
 
 def query_of(tables: Mapping[str, Table], seed: int) -> Query:
-    """Every fourth joins many tables, every eighth groups a join."""
-    kind = Joins if seed % 4 == 3 else Groups if seed % 8 == 5 else Grammar
+    """Every fourth joins many tables, every eighth groups a join, every eighth is of a form that few write."""
+    kind = Joins if seed % 4 == 3 else Groups if seed % 8 == 5 else Forms if seed % 8 == 1 else Grammar
     return kind(tables, Random(f"query {seed}")).query()
 
 

@@ -188,9 +188,7 @@ class _Maker:
         leaves = tuple(msgspec.structs.replace(leaf, placeholder="") for leaf in leaves)
         self.fragments.append(OperatorFragment(len(self.fragments) + 1, member, operator, leaves, output))
 
-    def scan(
-        self, member: str, receivers: tuple[str, ...], edge: int, order: str, through_driver: bool = False
-    ) -> int:
+    def scan(self, member: str, receivers: tuple[str, ...], edge: int, order: str, through_driver: bool = False) -> int:
         lanes, batches = self.random.randint(0, 3), self.random.randint(0, 5)
         rows = self.random.randint(1, 3) if through_driver else self.random.randint(1, 9)
         keys = _KEYS if order == "merge" else ()

@@ -343,6 +343,64 @@ FROM orders |> SELECT reflect('a', 'b')
 SELECT o_id FROM orders |> WHERE reflect('a', 'b') = 'x'
 ### statements: TABLE
 TABLE text.`/etc/passwd`
+### statements: code in a subquery of a pipe
+FROM orders |> WHERE o_id IN (FROM orders |> SELECT reflect('a', 'b'))
+### statements: code in EXTEND
+TABLE orders |> EXTEND java_method('a', 'b') AS x
+### statements: code in SET
+TABLE orders |> SET o_id = reflect('a', 'b')
+### statements: code in AGGREGATE
+TABLE orders |> AGGREGATE max(reflect('a', 'b')) GROUP BY o_id
+### statements: code in the groups of AGGREGATE
+TABLE orders |> AGGREGATE count(*) GROUP BY reflect('a', 'b')
+### statements: code in the order of a pipe
+TABLE orders |> ORDER BY reflect('a', 'b') |> LIMIT 1
+### statements: code in a window of a pipe
+TABLE orders |> SELECT count(*) OVER w WINDOW w AS (PARTITION BY reflect('a', 'b'))
+### statements: a program behind a pipe
+TABLE orders |> SELECT TRANSFORM (o_id) USING 'cat' AS (b)
+### statements: a program behind FROM
+FROM orders MAP o_id USING 'cat' AS b
+### statements: a path joined by a pipe
+TABLE orders |> JOIN text.`/etc/passwd` ON true
+### statements: a path in a set operation of a pipe
+TABLE orders |> UNION ALL TABLE text.`/etc/passwd`
+### statements: a path in a pivot of a pipe
+TABLE orders |> PIVOT (max((SELECT value FROM text.`/etc/passwd`)) FOR o_id IN (1))
+### statements: a statement behind a pipe
+TABLE orders |> INSERT INTO orders SELECT 1
+### statements: an insert behind FROM
+FROM orders INSERT INTO orders SELECT 1
+### statements: code in QUALIFY
+SELECT o_id FROM orders QUALIFY count(reflect('a', 'b')) OVER () > 0
+### statements: a path in QUALIFY
+SELECT o_id FROM orders QUALIFY row_number() OVER (ORDER BY o_id) IN (TABLE text.`/etc/passwd`)
+### statements: IDENTIFIER behind TABLE
+TABLE IDENTIFIER('orders')
+### statements: IDENTIFIER behind a pipe
+FROM orders |> JOIN IDENTIFIER('text.`/etc/passwd`')
+### statements: a path in a recursive WITH
+WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT value FROM text.`/etc/passwd` JOIN r ON true) SELECT * FROM r
+### statements: code in a recursive WITH
+WITH RECURSIVE r AS (SELECT 'a' AS n UNION ALL SELECT reflect(n, 'b') FROM r WHERE n = 'a') SELECT * FROM r
+### statements: a recursive WITH called like a view of ours
+WITH RECURSIVE skerry_table_1 AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM skerry_table_1 WHERE n < 3) SELECT * FROM skerry_table_1
+### statements: code in the base of a variant's path
+SELECT reflect('a', 'b'):x FROM orders
+### statements: code behind a variant's path
+SELECT o_id:['a'] || reflect('a', 'b') FROM orders
+### statements: a variant's path that ends early
+SELECT o_id:['a\'], reflect(\'a\', \'b\'), [\''] FROM orders
+### statements: a variant's path in quotes that ends early
+SELECT o_id:`a, reflect('a', 'b') AS x` FROM orders
+### statements: code in units
+SELECT timestampadd(reflect('a', 'b'), 1, o_date) FROM orders
+### statements: files in options of XML, in a comment's place
+SELECT from_xml('<a/>', 'a INT', map('mode', 'x', 'rowValidation' 'XSDPath', '/etc/passwd'))
+### statements: files in options of XML, by another map
+SELECT from_xml('<a/>', 'a INT', map_from_arrays(array('rowValidationXSDPath'), array('/etc/passwd')))
+### statements: files in options of XML, by name
+SELECT from_xml('<a/>', 'a INT', options => map('rowValidationXSDPath', '/etc/passwd'))
 ### statements: a recursive WITH
 WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r
 ### names: a view of ours

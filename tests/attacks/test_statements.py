@@ -59,3 +59,15 @@ def test_no_alias_ends_the_hint_that_it_stands_in() -> None:
         plan = planned(sql.format(alias))
         assert any(f"`{alias}`" in each.sql for each in plan.jobs)
         assert not any(re.search(rf"/\*\+[^)]*{re.escape(alias)}", each.sql) for each in plan.jobs)
+
+
+def test_no_member_reads_a_table_of_the_engine_under_the_name_of_a_query() -> None:
+    """Sail knows no recursion: the name inside of such a query is one of its own tables to it."""
+    sql = (
+        "WITH RECURSIVE {0} AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM {0} AS r WHERE n < 3) SELECT n FROM {0} AS r"
+    )
+    with pytest.raises(PeerError, match="the plan of member bergen is not admitted here"):
+        admitted(forged(sql.format("salaries")))
+    text = next(iter(planned(sql.format("salaries")).jobs)).sql
+    assert "salaries" not in text
+    assert text.count("skerry_recursive_0") == 3

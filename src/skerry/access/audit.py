@@ -131,6 +131,7 @@ def fingerprint(statement: str) -> str:
         parts = [
             "?" if each.kind in ("string", "hex", "number") else f"{each.kind} {each.value.lower()}"
             for each in lexemes(statement[:AUDIT_STATEMENT_CHARS])
+            if each.kind != "hint"
         ]
     except SqlError:
         return "unreadable"

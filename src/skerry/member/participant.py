@@ -106,7 +106,7 @@ class Participant:
         if not isinstance(error, SkerryError):
             trace.emit(trace.WorkFailed(f"query {self.query}", self.query, fragment), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
-        error = named(error, self._around.identity.member)
+        error = named(error, self._around.identity.member, fragment)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             me = self._around.identity.member
             trace.emit(trace.FragmentsFailed(self.query, me, trace.cause_of(error), fragment))
@@ -168,12 +168,13 @@ class Participant:
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
-        slots = await wait_for_inputs(fragment, around.engine, self._arriving)
+        slots = await wait_for_inputs(fragment, around.engine, self._arriving, around.limits)
         try:
             edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
             sink = None if through_driver else self._sink(running, fragment, around.engine)
-            job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink)
-            if not job.edges and size_bytes <= around.limits.small_job_bytes:
+            job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
+            are_here = all(edge.bodies is not None for edge in edges.values())
+            if are_here and size_bytes <= around.limits.small_job_bytes:
                 job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
 
@@ -282,6 +283,10 @@ class Participant:
         self.do(self.core.fragment_started(running.fragment.id, schema))
         if isinstance(running.store, DirectStore):
             self._send_rows(running, running.store.spool)
+        elif running.store is None and isinstance(running.fragment, SparkFragment):
+            # The channel is there when the rows are.
+            running.spool = self._spool(running.fragment, "rows")
+            self._send_rows(running, running.spool)
 
     async def _settle(self, running: Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
@@ -290,9 +295,8 @@ class Participant:
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
-            output = self._spool(fragment, "rows")
-            running.rows, running.size_bytes = fill_from_table(output, result.table, around.limits)
-            self._send_rows(running, output)
+            assert running.spool is not None
+            running.rows, running.size_bytes = fill_from_table(running.spool, result.table, around.limits)
         else:
             assert running.intake is not None
             winners = running.intake.settle(result.sink_rows)

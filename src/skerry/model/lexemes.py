@@ -27,15 +27,17 @@ _RAW = re.compile(r"[rR](?:'[^']*'|\"[^\"]*\")")
 _HEX = re.compile(rf"[xX]\s*(?:{_SINGLE}|{_DOUBLE})", re.S)
 _QUOTED = re.compile(r"`(?:[^`]|``)*`", re.S)
 
-OPERATORS = frozenset("<=> <= !> >= !< <> != == || -> => :: ( ) [ ] & ^ : , . - = > < % ! | + ; / * ~ ?".split())
+OPERATORS = frozenset("<=> <= !> >= !< <> != == || |> -> => :: ( ) [ ] & ^ : , . - = > < % ! | + ; / * ~ ?".split())
 _SIZES = sorted({len(each) for each in OPERATORS}, reverse=True)
 
 
 # A name is what stands in backticks; a word may be a name as well.
 Kind = Literal["word", "name", "string", "hex", "number", "operator", "hint"]
 
-# The one hint that plans have, and how it is written. Clients write none.
+# The one hint that plans have, and how it is written.
 _HINT = re.compile(r"/\*\+ BROADCAST\(((?:`\w+`|\w+)(?:, (?:`\w+`|\w+))*)\) \*/")
+# Any hint, as clients write them: its strings may hold what ends a comment.
+_ANY_HINT = re.compile(rf"/\*\+(?:[^*'\"`/]|\*(?!/)|/(?!\*)|(?>{_SINGLE}|{_DOUBLE}|`(?:[^`]|``)*`))*+\*/", re.S)
 
 
 class Lexeme(NamedTuple):
@@ -48,16 +50,20 @@ class Lexeme(NamedTuple):
 
 
 def lexemes(text: str, *, has_hints: bool = False) -> Iterator[Lexeme]:
-    """All of `text` in order; SqlError at what Spark's lexer would not take either, and at hints and pipes.
+    """All of `text` in order; SqlError at what Spark's lexer would not take either.
 
-    has_hints: it is a fragment's text, which may have the hints that planners make.
+    has_hints: it is a fragment's text, which may have the hints that planners make. Those of clients are any.
     """
     at = 0
+    before = ""
     while at < len(text):
         if match := _SKIPPED.match(text, at):
             at = match.end()
         elif has_hints and (match := _HINT.match(text, at)):
             yield Lexeme("hint", match[1], at, match.end())
+            at = match.end()
+        elif not has_hints and before == "SELECT" and (match := _ANY_HINT.match(text, at)):
+            yield Lexeme("hint", match.group(), at, match.end())
             at = match.end()
         elif text.startswith("/*", at):
             at = _comment_end(text, at)
@@ -65,14 +71,13 @@ def lexemes(text: str, *, has_hints: bool = False) -> Iterator[Lexeme]:
             lexeme = _lexeme(text, at)
             yield lexeme
             at = lexeme.upto
+            before = lexeme.value.upper() if lexeme.kind == "word" else ""
 
 
 def _comment_end(text: str, start: int) -> int:
-    """Bracketed comments nest; `/*+` is a hint, which would be lost with them."""
+    """Bracketed comments nest; `/*+` is no comment but a hint, which has one place."""
     if text.startswith("/*+", start):
-        raise sql_error(
-            "hints (/*+ … */) are not admitted: Skerry plans the joins; remove the hint", text, start, start + 2
-        )
+        raise sql_error("a hint (/*+ … */) stands right behind SELECT, and nowhere else", text, start, start + 2)
     depth = 0
     for mark in _BRACKET.finditer(text, start):
         depth += 1 if mark.group() == "/*" else -1
@@ -123,8 +128,6 @@ def _number(text: str, at: int) -> int | None:
 
 
 def _operator(text: str, at: int) -> Lexeme:
-    if text.startswith("|>", at):
-        raise sql_error("the pipe syntax (|>) is not admitted; write it as nested SELECTs", text, at, at + 1)
     for size in _SIZES:
         if text[at : at + size] in OPERATORS:
             return Lexeme("operator", text[at : at + size], at, at + size)

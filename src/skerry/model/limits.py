@@ -38,7 +38,17 @@ PLAN_CHARS = 100_000
 REASON_CHARS = 10_000
 
 WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
+# Schemas of batches that are kept decoded: so many, none larger
+SCHEMAS_KEPT = 1000
+SCHEMA_KEPT_BYTES = 4 * KIB
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
+
+# Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
+# asked for
+KEPT_STATEMENTS = 100
+KEPT_STATEMENT_CHARS = 16 * KIB
+ASKED_STATEMENTS = 10_000
+CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as text; more come by a socket
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
@@ -249,6 +259,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broadcast_bytes: int = 10 * MIB
     # tables of one fragment that are no larger together are read by one task
     small_job_bytes: int = 2 * MIB
+    # rows of one edge that are no more when all have arrived go into their job's plan; a fragment that could start
+    # before they have arrived waits so long for it
+    small_edge_bytes: int = 256 * KIB
+    small_edge_wait_s: float = 0.3
     merge_groups: int = 100_000
     observed_edges: int = 40_000
 

@@ -12,7 +12,7 @@ from skerry.model.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate
-from skerry.plan.fragments import Fragments
+from skerry.plan.fragments import INFLATES, Fragments
 from skerry.plan.known import groups_key
 from skerry.plan.once import run_once
 from skerry.plan.partial_plan import InMember
@@ -28,7 +28,6 @@ from skerry.sql.width import only_copies
 # What a column of a result takes, roughly, and how many a star may stand for.
 _COLUMN_BYTES = 32
 _MANY_COLUMNS = 16
-_INFLATES = 4
 # An estimate of a join of joins may be any number; what travels in messages is bounded.
 _MOST = 2**53
 
@@ -135,7 +134,7 @@ class Builder(Fragments):
             leaves: list[Leaf] = []
             own = at_part(self, tree, cut, joined, part, leaves)
             rows = merged.rows[part.member]
-            known = groups_key(part, merge.tree, {each.mentions[0]: each.parts for each in joined})
+            known = groups_key(part, self.text_of(merge.tree), {each.mentions[0]: each.parts for each in joined})
             size_bytes = rows * merged.row_bytes
             self.add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, "", (known,))
         senders = tuple(part.member for part in cut.parts)
@@ -165,8 +164,7 @@ class Builder(Fragments):
                     return 0
                 counts.append(part.rows)
         most = most_rows(counts)
-        # Files are compressed, so a row may have more bytes than they show.
-        held_bytes = _INFLATES * sum(source.widest_row() for source in mentions.values())
+        held_bytes = INFLATES * sum(source.widest_row() for source in mentions.values())
         return most if self._fits_page(most) and most * held_bytes <= self.limits.driver_bytes else 0
 
 

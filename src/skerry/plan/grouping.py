@@ -76,14 +76,18 @@ class Block:
         return infer(node, self.resolve)
 
     def plain(self, node: exp.Expr) -> exp.Expr:
-        """A copy in which equal columns look alike: qualified where there are several relations, else not."""
+        """A copy in which equal columns look alike: qualified where there are several relations, and in HAVING.
+
+        (There a bare name means something else to Sail: sql/having.py.)
+        """
+        is_qualified = len(self.seen) > 1 or self.select.find_ancestor(exp.Having) is not None
         while isinstance(node, exp.Paren):
             node = node.this
         copy = node.copy()
         for column in find_all(copy, exp.Column):
             found = self.owner(column)
             if found is not None and found[1] == len(column.parts) - 1:
-                column.set("table", exp.to_identifier(found[0].alias, quoted=True) if len(self.seen) > 1 else None)
+                column.set("table", exp.to_identifier(found[0].alias, quoted=True) if is_qualified else None)
         return copy
 
     def is_own(self, column: exp.Column) -> bool:

@@ -17,7 +17,7 @@ from skerry.plan.fragments import Fragments
 from skerry.plan.known import groups_key
 from skerry.plan.mention import Mention, Node, distinct_rows, sent_rows, signature, width_of
 from skerry.plan.partials import cast
-from skerry.plan.placeholders import hint_broadcasts, replace_tables
+from skerry.plan.placeholders import hint_broadcasts, replace_tables, select_from
 from skerry.plan.remembered import sent_keys
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Input, Joined
@@ -111,21 +111,26 @@ def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, re
         sent, output = source.shipment, Output(edge, (receiver,))
         add_reduced(builder, sent.node, part, source.columns, output, is_keys=False, planned=sent.columns)
         return
+    if builder.scanned_before(source, part, Output(edge, (receiver,))):
+        return
     leaves: list[Leaf] = []
     if source.partial is not None:
         tree = at_part(builder, source.partial, source, source.joined, part, leaves)
     else:
         leaves.append(TableLeaf(builder.placeholder(), part.table))
-        tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
-            exp.to_table(leaves[0].placeholder)
-        )
+        tree = select_from(leaves[0].placeholder, source.columns)
         tree = tree.where(*source.filters) if source.filters else tree
     rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= builder.limits.narrow_row_bytes
     is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
     size_bytes, known, output = source.estimated_bytes(part), "", Output(edge, (receiver,))
     if source.partial is not None:
-        known = groups_key(part, source.partial, {each.mentions[0]: each.parts for each in source.joined})
+        known = groups_key(
+            part, builder.text_of(source.partial), {each.mentions[0]: each.parts for each in source.joined}
+        )
+    output = builder.scanned(output, part, tree, leaves)
     builder.add(part.member, tree, tuple(leaves), output, rows, size_bytes, is_narrow, "", (known,))
+    if source.partial is None:
+        builder.was_scanned(source, part)
 
 
 def at_part(
@@ -181,6 +186,7 @@ def add_reduced(
     reason = _reason(node, is_keys)
     known = sent_keys(node, part, names, planned, is_distinct=is_keys or node.mention.is_set)
     is_narrow = builder.is_narrow(part, node.mention)
+    output = builder.scanned(output, part, tree, leaves)
     builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, is_narrow, reason, known)
 
 
@@ -288,8 +294,7 @@ def key_relation(
                 add_reduced(builder, node, part, columns, Output(edge, (member,)), is_keys=True)
             leaf = builder.arrives(member, of, edge, tuple(columns), senders, is_keys=True)
         leaves.append(leaf)
-        names = [exp.column(column.name, quoted=True) for column in columns]
-        queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
+        queries.append(select_from(leaf.placeholder, columns))
     union = queries[0]
     for query in queries[1:]:
         union = exp.union(union, query, distinct=False, copy=False)
@@ -315,8 +320,7 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
                 _add_bounds(builder, node, part, known, Output(edge, (member,), through_driver=True))
             leaf = builder.arrives(member, of, edge, columns, senders, is_keys=False)
         leaves.append(leaf)
-        names = [exp.column(each.name, quoted=True) for each in columns]
-        queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
+        queries.append(select_from(leaf.placeholder, columns))
     union = queries[0]
     for query in queries[1:]:
         union = exp.union(union, query, distinct=False, copy=False)

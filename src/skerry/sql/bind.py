@@ -10,7 +10,10 @@ from skerry.model.errors import SqlError
 from skerry.model.names import Catalog, TableRef, unknown_table
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes, Source, tables_of
-from skerry.sql.walk import find_all
+from skerry.sql.walk import children_of, find_all
+
+# What queries that read themselves are called in plans.
+RECURSIVE = "skerry_recursive_"
 
 
 def look_up(tree: exp.Expr, catalog: Catalog, text: str) -> dict[int, TableRef]:
@@ -35,6 +38,36 @@ def _name_only(node: exp.Table) -> exp.Expr:
     place.meta["start"] = node.meta.get("start")
     place.meta["end"] = node.meta.get("end")
     return place
+
+
+def name_recursive(tree: exp.Expr) -> None:
+    """Queries of a WITH RECURSIVE get names that no table of any site has; their mentions keep theirs as aliases.
+
+    An engine that knows no recursion takes the name inside of such a query for a table of its own.
+    """
+    prefix = _free_prefix(tree, RECURSIVE)
+    stack: list[tuple[exp.Expr, dict[str, str | None]]] = [(tree, {})]
+    count = 0
+    while stack:
+        node, names = stack.pop()
+        with_ = node.args.get("with_")
+        if with_ is not None:
+            is_recursive = bool(with_.args.get("recursive"))
+            for cte in with_.expressions:
+                old = cte.alias.lower()
+                inside = names
+                names = {**names, old: f"{prefix}{count}" if is_recursive else None}
+                count += is_recursive
+                stack.append((cte.this, names if is_recursive else inside))
+                if is_recursive:
+                    cte.args["alias"].set("this", exp.Identifier(this=names[old], quoted=False))
+        if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier) and not node.args.get("db"):
+            new, own = names.get(node.name.lower()), node.this
+            if new is not None:
+                if node.args.get("alias") is None:
+                    node.set("alias", exp.TableAlias(this=own))
+                node.set("this", exp.Identifier(this=new, quoted=False))
+        stack += [(child, names) for child in children_of(node) if child is not with_]
 
 
 def check_aliases(scopes: Scopes, text: str) -> None:
@@ -75,7 +108,7 @@ def _shorten(column: exp.Column, scope: Scope) -> None:
 
 def place_scans(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source]:
     """Put `scan_N` in the place of each table; answers the source of each scan, in the order of the text."""
-    prefix = _free_prefix(tree)
+    prefix = _free_prefix(tree, "scan_")
     sources = [source for scope in scopes.all for source in scope.sources if source.table is not None]
     sources.sort(key=lambda source: int(source.node.meta.get("start", 0)))
     if len(sources) != len(tables):
@@ -94,10 +127,9 @@ def place_scans(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef]) -> 
     return placed
 
 
-def _free_prefix(tree: exp.Expr) -> str:
-    """`scan_`, or more of it where the statement has such names of its own."""
+def _free_prefix(tree: exp.Expr, prefix: str) -> str:
+    """The prefix, or more of it where the statement has such names of its own."""
     taken = {node.name.lower() for node in find_all(tree, exp.Identifier)}
-    prefix = "scan_"
     while any(name.startswith(prefix) for name in taken):
         prefix = f"skerry_{prefix}"
     return prefix

@@ -9,6 +9,7 @@ from sqlglot import exp
 from skerry.model.names import TableRef
 from skerry.model.nearest import did_you_mean
 from skerry.sql.functions import BARE_CALLS, is_generator
+from skerry.sql.nodes import VariantPath
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 from skerry.sql.walk import find_all, nodes_of
@@ -35,6 +36,8 @@ def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
             names.add(node.this.name.lower())
         elif isinstance(node, exp.Literal) or (isinstance(node, exp.Column) and len(node.parts) > 1):
             names.add(node.name.lower())
+        elif isinstance(node, VariantPath):
+            names.add(node.output_name.lower())
         elif isinstance(node, exp.Dot):
             names.add(node.expression.name.lower())
     return names

@@ -48,6 +48,12 @@ class Renderer(generator.Generator):
         nodes.SparkType: lambda self, e: self.spark_type(e),
         nodes.StructField: lambda self, e: self.struct_field(e),
         nodes.Arguments: lambda self, e: f"{e.this} {self.items(e.expressions)}",
+        nodes.VariantPath: lambda self, e: self.variant_path(e),
+        nodes.Assignment: lambda self, e: f"{self.sql(e, 'this')} = {self.sql(e, 'expression')}",
+        nodes.Pipe: lambda self, e: self.pipe(e),
+        nodes.Piped: lambda self, e: self._ended(
+            _joined(self.sql(e, "this"), *(self.sql(each) for each in e.expressions)), e
+        ),
         exp.BitwiseNot: lambda self, e: f"~ {self.sql(e, 'this')}",
         exp.Neg: lambda self, e: f"- {self.sql(e, 'this')}",
         exp.Between: lambda self, e: self.predicate(e, False),
@@ -150,7 +156,7 @@ class Renderer(generator.Generator):
         if node.this == "INTERVAL":
             to = node.args.get("to")
             return _joined("INTERVAL", inside, f"TO {self.sql(to)}" if to else "")
-        return f"{node.this}({inside})" if inside else str(node.this)
+        return _joined(f"{node.this}({inside})" if inside else str(node.this), node.args.get("zone") or "")
 
     def struct_field(self, node: nodes.StructField) -> str:
         comment = self.sql(node, "comment")
@@ -262,20 +268,49 @@ class Renderer(generator.Generator):
 
     def select_sql(self, expression: exp.Select) -> str:
         args = expression.args
-        pieces = ["SELECT", self.sql(args.get("hint")).strip()]
-        if args.get("distinct"):
-            pieces.append("DISTINCT")
-        elif args.get("said_all"):
-            pieces.append("ALL")
-        pieces.append(self.items(expression.expressions))
+        listed = []
+        if expression.expressions:
+            words = "DISTINCT" if args.get("distinct") else "ALL" if args.get("said_all") else ""
+            listed = ["SELECT", self.sql(args.get("hint")).strip(), words, self.items(expression.expressions)]
+        from_ = []
         if args.get("from_"):
             joins = "".join(self.sql(join) for join in args.get("joins") or [])
-            pieces.append(f"FROM {self.sql(args['from_'], 'this')}{joins}")
-        pieces += [self.sql(view) for view in args.get("laterals") or []]
-        pieces += [self.sql(pivot).strip() for pivot in args.get("pivots") or []]
+            from_ = [f"FROM {self.sql(args['from_'], 'this')}{joins}"]
+        from_ += [self.sql(view) for view in args.get("laterals") or []]
+        from_ += [self.sql(pivot).strip() for pivot in args.get("pivots") or []]
+        if args.get("written") == "TABLE":
+            return self._ended(f"TABLE {self.sql(args['from_'], 'this')}", expression)
+        pieces = from_ + listed if args.get("written") else listed + from_
         pieces += [self.sql(args.get(clause)).strip() for clause in _CLAUSES]
         pieces.append(self._windows(args.get("windows")))
+        if args.get("qualify"):
+            pieces.append(f"QUALIFY {self.sql(args['qualify'], 'this')}")
         return self._ended(_joined(*pieces), expression)
+
+    def variant_path(self, node: nodes.VariantPath) -> str:
+        pieces = [self.sql(node, "this"), ":"]
+        for place, part in enumerate(node.expressions):
+            is_name = isinstance(part, exp.Identifier)
+            pieces.append(("." if place and is_name else "") + (self.sql(part) if is_name else f"[{self.sql(part)}]"))
+        return "".join(pieces)
+
+    def pipe(self, node: nodes.Pipe) -> str:
+        """`|> WHERE a > 1`; ENDS are ORDER BY, LIMIT and the like, whose words their own nodes bring."""
+        kind = node.args["kind"].name
+        if kind == "ENDS":
+            return self._ended("|>", node)
+        word = "" if kind in ("SELECT", "JOIN", "PIVOT") else kind
+        quantifier = (
+            "ALL" if node.args.get("distinct") is False else "DISTINCT" if node.args.get("said_distinct") else ""
+        )
+        return _joined(
+            "|>",
+            word,
+            quantifier,
+            self.sql(node, "this").strip(),
+            self.items(node.expressions),
+            self.sql(node, "group").strip(),
+        )
 
     def _windows(self, windows: list[exp.Expr] | None) -> str:
         return f"WINDOW {self.items(windows)}" if windows else ""
@@ -323,11 +358,14 @@ class Renderer(generator.Generator):
         return _joined(self.sql(with_) if with_ else "", *pieces)
 
     def with_sql(self, expression: exp.With) -> str:
-        return f"WITH {self.items(expression.expressions)}"
+        return _joined(
+            "WITH", "RECURSIVE" if expression.args.get("recursive") else "", self.items(expression.expressions)
+        )
 
     def cte_sql(self, expression: exp.CTE) -> str:
         word = "" if expression.args.get("bare") else "AS"
-        return _joined(self.sql(expression, "alias"), word, f"({self.sql(expression, 'this')})")
+        level = f"MAX RECURSION LEVEL {self.sql(expression, 'level')}" if expression.args.get("level") else ""
+        return _joined(self.sql(expression, "alias"), level, word, f"({self.sql(expression, 'this')})")
 
     def order_sql(self, expression: exp.Order, flat: bool = False) -> str:
         return f"ORDER BY {self.items(expression.expressions)}"

@@ -15,15 +15,18 @@ from skerry.model.errors import SqlError
 from skerry.model.names import TableRef
 from skerry.model.table import Column
 from skerry.sql import sizes
+from skerry.sql.bind import RECURSIVE
 from skerry.sql.dialect import render
 from skerry.sql.gate import check_bare_calls, check_gate
 from skerry.sql.lexer import tokens_of
 from skerry.sql.parse import parse_query
+from skerry.sql.pipes import is_in_usual_order
 from skerry.sql.position import error_at
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes, tables_of
 from skerry.sql.walk import find_all
 
+_RECURSIVE = re.compile(rf"(skerry_)*{RECURSIVE}\d+")
 _PLACEHOLDER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -34,6 +37,8 @@ def read_fragment(text: str, leaves: Mapping[str, tuple[Column, ...]], depth: in
     """
     tokens = tokens_of(text, depth, has_hints=True)
     tree = parse_query(tokens, text)
+    if not is_in_usual_order(tree):
+        raise SqlError("planners write SELECT … FROM …, in this order")
     hints = [(select, select.args.pop("hint")) for select in find_all(tree, exp.Select) if "hint" in select.args]
     check_gate(tree, text)
     sizes.check_relations(tree, text)
@@ -71,6 +76,11 @@ def _tables(tree: exp.Expr, text: str, leaves: Mapping[str, tuple[Column, ...]])
         elif len(node.parts) > 1 or node.name.lower() not in ctes:
             raise error_at("this relation is no leaf of the fragment", text, node)
     for cte in find_all(tree, exp.CTE):
+        assert cte.parent is not None
+        if cte.parent.args.get("recursive") and not _RECURSIVE.fullmatch(cte.alias):
+            raise error_at(
+                "planners name what reads itself otherwise: an engine may have a table of this name", text, cte
+            )
         if cte.alias.lower() in {name.lower() for name in leaves}:
             raise error_at("this WITH query has the name of a leaf", text, cte)
     return found

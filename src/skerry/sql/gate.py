@@ -16,8 +16,14 @@ from skerry.sql.walk import find_all, nodes_of
 _SPECIAL_TIMES = ("now", "today", "tomorrow", "yesterday")
 _TIME_TYPES = frozenset({"DATE", "TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
 _TIME_CALLS = frozenset({"date", "timestamp", "to_date", "to_timestamp", "timestamp_ntz", "timestamp_ltz"})
-# Their options may name a file of the site (an XSD, a descriptor): admitted without options only.
-_WITHOUT_OPTIONS = {"from_xml": 2, "schema_of_xml": 1}
+# Their options may name a file of the site (an XSD): the place of the options, and those that name none.
+_XML_CALLS = {"from_xml": 2, "schema_of_xml": 1}
+_XML_OPTIONS = frozenset(
+    "rowtag mode columnnameofcorruptrecord dateformat timestampformat timestampntzformat timeformat timezone locale"
+    " encoding charset attributeprefix valuetag nullvalue treatemptyvaluesasnulls ignoresurroundingspaces"
+    " ignorenamespace excludeattribute samplingratio inferschema preferdate prefersdecimal wildcardcolname"
+    " singlevariantcolumn enabledatetimeparsingfallback validatename".split()
+)
 _HIDDEN = frozenset({"_metadata"})
 # What Spark knows tables and edges by while a query runs.
 _VIEWS = re.compile(r"skerry_(table|edge)_\d+", re.IGNORECASE)
@@ -85,10 +91,23 @@ def _check_function(node: exp.Anonymous, text: str) -> None:
         raise error_at(f"unknown function {node.name}{did_you_mean(name, known)}", text, node)
     if function.refused:
         raise error_at(f"function {node.name} is not admitted: {function.refused}", text, node)
-    most = _WITHOUT_OPTIONS.get(name)
-    if most is not None and len(node.expressions) > most:
-        raise error_at(f"options of {node.name} are not admitted: they may name files of the site", text, node)
+    if name in _XML_CALLS:
+        _check_xml_options(node, node.expressions[_XML_CALLS[name] :], text)
     _check_special_time(node, text)
+
+
+def _check_xml_options(node: exp.Anonymous, options: list[exp.Expr], text: str) -> None:
+    """`map('name', 'value', …)` in letters, with names that are known to reach no file."""
+    is_map = len(options) == 1 and isinstance(options[0], exp.Anonymous) and options[0].name.lower() == "map"
+    if options and not is_map:
+        raise error_at(f"options of {node.name} are written as map('name', 'value', …)", text, node)
+    for place, item in enumerate(options[0].expressions if is_map else ()):
+        if not isinstance(item, exp.Literal) or not item.is_string:
+            raise error_at(f"options of {node.name} are strings in the statement's text", text, node)
+        if place % 2 == 0 and item.name.lower() not in _XML_OPTIONS:
+            raise error_at(
+                f"option {item.name} of {node.name} is not admitted: it may name files of the site", text, node
+            )
 
 
 def _check_table_function(call: exp.Anonymous, text: str) -> None:

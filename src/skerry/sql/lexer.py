@@ -6,6 +6,7 @@ parser gets its tokens from here.
 
 from __future__ import annotations
 
+import re
 import sys
 
 from sqlglot.tokens import Token, TokenType
@@ -13,6 +14,7 @@ from sqlglot.tokens import Token, TokenType
 from skerry.model.lexemes import OPERATORS, Kind, lexemes
 from skerry.model.limits import NUMBER_CHARS
 from skerry.model.position import sql_error
+from skerry.sql.policy import REFUSED_FUNCTIONS
 from skerry.sql.words import KEYWORDS, PAIRS
 
 _OPERATORS: dict[str, TokenType] = {
@@ -25,6 +27,7 @@ _OPERATORS: dict[str, TokenType] = {
     "!=": TokenType.NEQ,
     "==": TokenType.EQ,
     "||": TokenType.DPIPE,
+    "|>": TokenType.PIPE_GT,
     "->": TokenType.ARROW,
     "=>": TokenType.FARROW,
     "::": TokenType.DCOLON,
@@ -87,13 +90,26 @@ def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
                 before = word
             continue
         before = ""
-        if kind == "operator":
+        if kind == "hint" and not has_hints:
+            _check_hint(value, text, start, upto)
+        elif kind == "operator":
             made.append(Token(_OPERATORS[value], value, start=start, end=upto - 1))
         elif kind == "string" and made and made[-1].token_type == TokenType.STRING:
             made[-1] = Token(TokenType.STRING, made[-1].text + value, start=made[-1].start, end=upto - 1)
         else:
             made.append(Token(_KINDS[kind], value, start=start, end=upto - 1))
     return made
+
+
+def _check_hint(hint: str, text: str, start: int, upto: int) -> None:
+    """Hints of clients are left out: Skerry plans the joins, and no hint changes an answer.
+
+    What has no business in one is refused all the same: who sends it means something else by it.
+    """
+    if hint.count("*/") > 1 or hint.count("/*") > 1:
+        raise sql_error("a hint holds no comment, not in quotes either", text, start, upto - 1)
+    if not REFUSED_FUNCTIONS.keys().isdisjoint(re.findall(r"\w+", hint.lower())):
+        raise sql_error("a hint names joins and partitions, no function", text, start, upto - 1)
 
 
 def _checked(tokens: list[Token], text: str, depth_max: int) -> list[Token]:

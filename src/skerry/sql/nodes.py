@@ -76,7 +76,7 @@ class Collated(exp.Expression, exp.Condition):
 class SparkType(exp.Expression):
     """A data type as Spark writes it: `this` is the word; `expressions` are sizes, item types or StructFields."""
 
-    arg_types = {"this": True, "expressions": False, "nested": False, "to": False}
+    arg_types = {"this": True, "expressions": False, "nested": False, "to": False, "zone": False}
 
 
 class StructField(exp.Expression):
@@ -95,3 +95,62 @@ class Arguments(exp.Expression):
     """The arguments of an aggregate after DISTINCT or ALL."""
 
     arg_types = {"this": True, "expressions": True}
+
+
+class VariantPath(exp.Expression, exp.Condition):
+    """`v:a.b[0]['c']`: `expressions` are Identifiers (behind a dot but for the first), or literals in brackets."""
+
+    arg_types = {"this": True, "expressions": True}
+
+    @property
+    def output_name(self) -> str:
+        """What Spark calls it: the last part that is no number."""
+        names = [part.name for part in self.expressions if isinstance(part, exp.Identifier) or part.is_string]
+        return names[-1] if names else ""
+
+
+class Piped(exp.Expression):
+    """`query |> operator |> …` as it was written; pipes.py makes SELECTs of it."""
+
+    arg_types = {
+        "with_": False,
+        "this": True,
+        "expressions": True,
+        "order": False,
+        "sort": False,
+        "cluster": False,
+        "distribute": False,
+        "late_windows": False,
+        "limit": False,
+        "offset": False,
+    }
+
+
+class Pipe(exp.Expression):
+    """One operator: `kind` is a Var with its word; the other parts are those of the clause that it holds.
+
+    ENDS has what orders and limits; JOIN, PIVOT, UNION … hold a node in `this`.
+    """
+
+    arg_types = {
+        "kind": True,
+        "this": False,
+        "expressions": False,
+        "group": False,
+        "distinct": False,
+        "said_distinct": False,
+        "windows": False,
+        "order": False,
+        "sort": False,
+        "cluster": False,
+        "distribute": False,
+        "late_windows": False,
+        "limit": False,
+        "offset": False,
+    }
+
+
+class Assignment(exp.Expression):
+    """`a = b + 1` of `|> SET`."""
+
+    arg_types = {"this": True, "expression": True}

@@ -7,6 +7,7 @@ import datetime
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
+from skerry.sql.naming import spark_name
 from skerry.sql.nodes import SparkType
 from skerry.sql.position import error_at
 from skerry.sql.walk import nodes_of
@@ -28,17 +29,22 @@ _BARE = frozenset({"current_timestamp", "current_date"})
 def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
     """Replace every call in place; `defined` are the names that some column or alias has. True if there was any."""
     calls = [node for node in nodes_of(tree) if _call(node, defined) is not None]
+    names: dict[int, tuple[exp.Expr, str]] = {}
     for node in calls:
-        name = _call(node, defined) or ""
         item = _item_of(node)
-        new = _fixed(name)
-        if item is node:
-            node.replace(exp.Alias(this=new, alias=exp.Identifier(this=_CALLS[name], quoted=True)))
-        elif item is not None and _names_matter(item):
-            # Spark would name the column after the whole expression, with the call in it.
+        if item is None or id(item) in names or not _names_matter(item):
+            continue
+        # Spark names the column after the whole expression, with the call in it.
+        name = spark_name(item, lambda part: _CALLS.get(_call(part, defined) or ""))
+        if name is None:
             raise error_at("give this column a name (AS …): its value depends on the time of the query", text, node)
-        else:
-            node.replace(new)
+        names[id(item)] = (item, name)
+    for item, name in names.values():
+        alias = exp.Alias(alias=exp.Identifier(this=name, quoted=True))
+        item.replace(alias)
+        alias.set("this", item)
+    for node in calls:
+        node.replace(_fixed(_call(node, defined) or ""))
     return bool(calls)
 
 

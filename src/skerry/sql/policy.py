@@ -44,6 +44,13 @@ REFUSED_FUNCTIONS: dict[str, str] = {
     "current_time": "the time of a query is fixed by its initiator, and TIME is not among the types it can fix",
 }
 
+# Functions that Spark's grammar knows and its list does not, with a call of each.
+OF_THE_GRAMMAR: dict[str, str] = {
+    "timestampadd": "SELECT timestampadd(MONTH, -1, TIMESTAMP '2022-02-28 00:00:00')",
+    "timestampdiff": "SELECT timestampdiff(HOUR, TIMESTAMP '2022-02-11 20:30:00', TIMESTAMP '2022-02-12 04:30:00')",
+    "timediff": "SELECT timediff(DAY, DATE '2022-02-11', DATE '2022-02-12')",
+}
+
 REFUSED_TABLE_FUNCTIONS: dict[str, str] = {
     "python_worker_logs": "it shows the logs of a site",
 }

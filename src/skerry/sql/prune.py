@@ -83,7 +83,9 @@ def stars(select: exp.Select) -> list[exp.Expr]:
     listed = isinstance(select.parent, exp.Exists)
     found: list[exp.Expr] = []
     stack: list[exp.Expr] = [*select.expressions]
-    stack += [select.args[key] for key in ("where", "group", "having", "order", "sort") if select.args.get(key)]
+    stack += [
+        select.args[key] for key in ("where", "group", "having", "qualify", "order", "sort") if select.args.get(key)
+    ]
     while stack:
         node = stack.pop()
         if isinstance(node, exp.Query):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from skerry.sql.nodes import VariantPath
 from skerry.sql.scope import Scope, Scopes, Source, endings
 from skerry.sql.walk import find_all
 
@@ -87,7 +88,7 @@ def _anywhere(tree: exp.Expr, scopes: Scopes) -> set[str]:
     found: set[str] = set()
     for node in find_all(tree, exp.Identifier):
         around = node.parent
-        is_alias = isinstance(around, exp.Table | exp.TableAlias) or node.arg_key == "alias"
+        is_alias = isinstance(around, exp.Table | exp.TableAlias | VariantPath) or node.arg_key == "alias"
         if not is_alias and id(around) not in claimed and id(node) not in claimed:
             found.add(node.name.lower())
     for query in find_all(tree, exp.SetOperation, exp.Subquery):

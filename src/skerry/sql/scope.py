@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from skerry.model.names import TableRef
 from skerry.sql.functions import is_generator
-from skerry.sql.nodes import ColonCast
+from skerry.sql.nodes import ColonCast, VariantPath
 from skerry.sql.walk import children_of, nodes_of
 
 _PLAIN = re.compile(r"\w+")
@@ -82,8 +82,11 @@ class Scopes:
         if with_ is not None:
             env = dict(env)
             for cte in with_.expressions:
-                columns = self.read(cte.this, env, parent)
-                env[cte.alias.lower()] = _alias_columns(cte.args.get("alias")) or columns
+                name, given = cte.alias.lower(), _alias_columns(cte.args.get("alias"))
+                # A recursive query reads itself, under names that its first arm gives: these may be unknown here.
+                inside = {**env, name: given} if with_.args.get("recursive") else env
+                columns = self.read(cte.this, inside, parent)
+                env[name] = given or columns
         return query, env
 
     def _set_operation(self, query: exp.SetOperation, env: Env, parent: Scope | None) -> Names:
@@ -119,7 +122,7 @@ class Scopes:
             columns = _alias_columns(alias)
             scope.sources.append(Source(_name(alias), view, columns))
         inside = [*select.expressions, *endings(select)]
-        inside += [select.args[key] for key in ("where", "group", "having") if select.args.get(key)]
+        inside += [select.args[key] for key in ("where", "group", "having", "qualify") if select.args.get(key)]
         inside += [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on")]
         self._expressions(inside, env, scope, scope)
         return _output(select, scope)
@@ -207,9 +210,10 @@ def tables_of(tree: exp.Expr) -> list[tuple[exp.Table, set[str]]]:
         if with_ is not None:
             seen = set(seen)
             for cte in with_.expressions:
-                # A WITH query sees the names before it, not its own.
-                stack.append((cte.this, set(seen)))
-                seen.add(cte.alias.lower())
+                # A WITH query sees the names before it, and its own if it is recursive.
+                own = {cte.alias.lower()}
+                stack.append((cte.this, seen | own if with_.args.get("recursive") else set(seen)))
+                seen |= own
         if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
             found.append((node, seen))
         for child in children_of(node):
@@ -278,9 +282,13 @@ def _item_names(item: exp.Expr, scope: Scope) -> Names:
         return (item.name.lower(),)
     if isinstance(item, exp.Cast | exp.TryCast | ColonCast):
         inner = item.this
+        if isinstance(inner, VariantPath):
+            return (inner.output_name.lower(),)
         return (inner.name.lower(),) if isinstance(inner, exp.Column) else None
     if isinstance(item, exp.Literal | exp.Boolean | exp.Null | exp.Dot | exp.Paren | exp.Placeholder | exp.Aliases):
         return None
+    if isinstance(item, VariantPath):
+        return (item.output_name.lower(),)
     if any(is_generator(part) for part in nodes_of(item)):
         return None
     return ()

@@ -11,7 +11,7 @@ from skerry.model.errors import InternalError
 from skerry.model.fragment import SortKey
 from skerry.sql.alike import form
 from skerry.sql.functions import is_aggregate, is_deterministic, is_generator
-from skerry.sql.nodes import ColonCast
+from skerry.sql.nodes import ColonCast, VariantPath
 from skerry.sql.statement import Query
 from skerry.sql.walk import find_all, nodes_of
 
@@ -114,7 +114,7 @@ def literal_bound(bound: exp.Expr | None) -> tuple[int | None, bool]:
 def _own(root: exp.Expr) -> Iterator[exp.Expr]:
     """The nodes of a SELECT's list, HAVING and ORDER BY, without those of its subqueries."""
     stack = [*root.expressions]
-    stack += [root.args[key] for key in ("having", "order") if root.args.get(key) is not None]
+    stack += [root.args[key] for key in ("having", "qualify", "order") if root.args.get(key) is not None]
     while stack:
         node = stack.pop()
         yield node
@@ -194,7 +194,10 @@ def _output(item: exp.Expr) -> _Output:
 
 
 def named_after(item: exp.Expr) -> str | None:
-    """Spark names CAST(a AS INT) after the column, so that ORDER BY and HAVING mean the cast by `a`."""
+    """Spark names CAST(a AS INT) after the column, so that ORDER BY and HAVING mean the cast by `a`; and `v:a.b` b."""
+    inner = item.this if isinstance(item, exp.Cast | exp.TryCast | ColonCast) else item
+    if isinstance(inner, VariantPath):
+        return inner.output_name.lower() or None
     is_cast = isinstance(item, exp.Cast | exp.TryCast | ColonCast) and isinstance(item.this, exp.Column)
     return str(item.this.name).lower() if is_cast else None
 

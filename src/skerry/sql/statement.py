@@ -16,10 +16,12 @@ from skerry.model.position import sql_error
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
 from skerry.sql.commands import Command, read_command
 from skerry.sql.dialect import render
+from skerry.sql.having import qualify_in_having
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
+from skerry.sql.pipes import in_usual_order
 from skerry.sql.prune import needed_columns
 from skerry.sql.push import pushed_filters
 from skerry.sql.quoted import quoted_columns
@@ -136,6 +138,9 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     is_named = any(marker.this for marker in find_all(tree, exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
+    tree = in_usual_order(tree, tables, text)
+    if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):
+        bind.name_recursive(tree)
     defined = columns.defined_names(tree, tables)
     uses_now = fix_now(tree, defined, text)
     scopes = Scopes(tables)
@@ -150,6 +155,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     warnings = quoted_columns(tokens, text, tables.values())
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
+    qualify_in_having(tree, scopes)
     _forget_places(tree)
     needed = needed_columns(tree, scopes, sources)
     filters = pushed_filters(scopes, sources)

@@ -35,7 +35,8 @@ def check(cluster: LocalCluster, at: str) -> None:
         assert sorted(to["member"] for to in each["output"]["to"]) == sorted(others)
         assert each["actual"]["rows"] == FEW
         first, second = (to["member"] for to in each["output"]["to"])
-        assert any(f"to {first} and {second} (~{FEW} rows, " in line and "to each)" in line for line in lines), lines
+        told = f"to {first} and {second}, through the driver (~{FEW} rows, "
+        assert any(told in line and "to each)" in line for line in lines), lines
     # Every link has carried the rows of its scan once; those to the initiator the groups too.
     sent = {(each["from"], each["to"]): each["rows"] for each in ran["links_used"]}
     assert sent == {

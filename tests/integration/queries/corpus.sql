@@ -908,3 +908,48 @@ SELECT CAST(id AS STRING), count(*) AS n FROM events WHERE id < 300 GROUP BY id 
 
 -- name: rules_grouping_above | ordered: yes | for: HAVING and ORDER BY ask of the grouping
 SELECT kind, count(*) AS n, sum(id) AS s FROM events GROUP BY CUBE (kind) HAVING grouping(kind) = 1 OR sum(id) > 3 ORDER BY grouping_id(kind), n, s;
+
+-- ============================================================ forms that are written in other ways
+
+-- name: forms_qualify | ordered: yes | for: rows by their place in a window, of a table with parts; a condition outside stays outside
+SELECT id, kind FROM (
+  SELECT id, kind, ts FROM events WHERE id < 900 QUALIFY row_number() OVER (PARTITION BY kind ORDER BY ts DESC, id) <= 3
+) WHERE id % 2 = 0 ORDER BY id;
+
+-- name: forms_qualify_groups | ordered: no | for: QUALIFY over groups of a join of two sites
+SELECT n_name, count(*) AS many, rank() OVER (ORDER BY count(*) DESC, n_name) AS place
+FROM nation JOIN supplier ON s_nationkey = n_nationkey GROUP BY n_name HAVING count(*) > 1 QUALIFY place < 4 LIMIT 100;
+
+-- name: forms_recursive | ordered: yes | for: a query that reads itself and tables of two sites, one in parts
+WITH RECURSIVE steps(n, label, many) AS (
+  SELECT n_nationkey, n_name, 0L FROM nation WHERE n_nationkey = 1
+  UNION ALL
+  SELECT n + 1, n_name, (SELECT count(*) FROM events WHERE kind = 'buy') FROM steps JOIN nation ON n_nationkey = n + 1 WHERE n < 9
+)
+SELECT * FROM steps WHERE n > 2 ORDER BY n;
+
+-- name: forms_pipes | ordered: yes | for: operators of the pipe syntax over a table with parts and another site's
+FROM events
+|> WHERE id < 800
+|> EXTEND id % 25 AS key
+|> JOIN nation ON n_nationkey = key
+|> SET kind = coalesce(kind, 'none')
+|> AGGREGATE count(*) AS many, max(events.id) AS last GROUP BY n_name, kind AS what
+|> WHERE many > 2
+|> DROP last
+|> AS counted
+|> ORDER BY counted.many DESC, n_name, what
+|> LIMIT 7;
+-- oracle:
+SELECT n_name, coalesce(kind, 'none') AS what, count(*) AS many FROM events JOIN nation ON n_nationkey = id % 25
+WHERE id < 800 GROUP BY n_name, coalesce(kind, 'none') HAVING count(*) > 2 ORDER BY many DESC, n_name, what LIMIT 7;
+
+-- name: forms_pipes_sets | ordered: no | for: set operations, PIVOT with an alias, and joins that keep relations' names
+TABLE region |> SELECT r_name AS name |> UNION ALL (TABLE nation |> AS n |> JOIN region ON n.n_regionkey = r_regionkey |> WHERE region.r_name = 'ASIA' |> SELECT n.n_name)
+|> EXCEPT SELECT 'CHINA' |> EXTEND length(name) AS size |> PIVOT (count(name) AS many FOR size IN (4 AS four, 5 AS five, 6)) AS p |> SELECT p.*;
+
+-- name: forms_orders | ordered: no | for: FROM first, TABLE, hints, div and units
+FROM (TABLE events) SELECT /*+ BROADCAST(events), REPARTITION(3) */ div(id, 100), timestampdiff(HOUR, min(ts), max(ts)), timestampadd(DAY, 1, max(ts)) GROUP BY div(id, 100);
+
+-- name: forms_variant | ordered: no | for: paths into a variant made at the sites, and the names that Spark gives to them
+SELECT v:id::int, v:tags[0]::string, v:kind FROM (SELECT parse_json(to_json(struct(id, kind, tags))) AS v FROM events WHERE id < 60) WHERE v:id::int > 5;

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 from sqlglot import exp
 
+from scripts.sql_forms import FIXTURES, JSON, read_forms, write_docs
 from skerry.model.errors import SqlError
 from skerry.sql import policy
-from tests.integration.sql.sql_fidelity import Fidelity, read_forms
+from tests.integration.sql.sql_fidelity import Fidelity
 
-ROOT = Path(__file__).parents[3]
-FIXTURES = ROOT / "tests/unit/sql"
-JSON = ROOT / "src/skerry/sql/admitted.json"
-DOCS = ROOT / "docs/sql.md"
 _CATALYST = "org.apache.spark.sql.catalyst.expressions."
 _AGGREGATES = ("aggregate.AggregateFunction", "RuntimeReplaceableAggregate")
 _RANDOM = ("Nondeterministic", "ExpressionWithRandomSeed")
@@ -38,31 +34,16 @@ def build(spark: Any) -> dict[str, Any]:
     nodes: dict[str, set[str]] = {}
     forms = {name: _verdict(fidelity, sql, nodes) for name, sql in read_forms(FIXTURES / "forms.sql")}
     functions = {name: _function(spark, fidelity, name, info, nodes) for name, info in sorted(_registry(spark).items())}
+    for name, sql in policy.OF_THE_GRAMMAR.items():
+        reason = _verdict(fidelity, sql, nodes)
+        functions[name] = {"kind": "scalar", **({"refused": reason} if reason else {})}
     return {
         "spark": spark.version,
-        "functions": functions,
+        "functions": dict(sorted(functions.items())),
         "table_functions": {name: policy.REFUSED_TABLE_FUNCTIONS.get(name, "") for name in _table_functions(spark)},
         "nodes": {name: sorted(keys) for name, keys in sorted(nodes.items())},
         "forms": forms,
     }
-
-
-def refused() -> dict[str, str]:
-    """What each text of refused.sql is told; empty where it passed."""
-    # Imported late: they read the file that this script makes.
-    from skerry.model.limits import Limits
-    from skerry.sql.statement import analyse
-    from tests.unit.sql.sql_catalog import FakeCatalog
-
-    said = {}
-    for name, sql in read_forms(FIXTURES / "refused.sql"):
-        try:
-            analyse(sql, None, FakeCatalog({"t": "a int, b string", "u": "a int, b string"}), Limits())
-        except SqlError as error:
-            said[name] = error.message.split("\n")[0]
-        else:
-            said[name] = ""
-    return said
 
 
 def _verdict(fidelity: Fidelity, sql: str, nodes: dict[str, set[str]]) -> str:
@@ -148,54 +129,11 @@ def to_text(made: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(parts) + "\n}\n"
 
 
-def document(made: dict[str, Any], said: dict[str, str]) -> str:
-    """The generated part of docs/sql.md."""
-    functions = made["functions"]
-    fine = [name for name, entry in functions.items() if not entry.get("refused")]
-    lines = [
-        f"Compared with Spark {made['spark']}.",
-        "",
-        f"### Functions: {len(fine)} admitted, {len(functions) - len(fine)} refused",
-        "",
-    ]
-    for kind in ("scalar", "aggregate", "window", "generator", "other"):
-        names = [name for name in fine if functions[name]["kind"] == kind]
-        lines += [f"**{kind}** ({len(names)}): " + ", ".join(f"`{name}`" for name in names) + ".", ""]
-    random = [name for name in fine if functions[name].get("deterministic") is False]
-    lines += [
-        "Never moved to the sources, because two calls may differ: " + ", ".join(f"`{n}`" for n in random) + ".",
-        "",
-    ]
-    lines += ["| refused function | because |", "| --- | --- |"]
-    lines += [f"| `{name}` | {entry['refused']} |" for name, entry in functions.items() if entry.get("refused")]
-    tables = made["table_functions"]
-    lines += ["", "Table functions: " + ", ".join(f"`{name}`" for name, why in tables.items() if not why) + "."]
-    lines += [f"Refused: `{name}` ({why})." for name, why in tables.items() if why]
-    lines += ["", f"### Forms: {len(made['forms'])} compared", "", "| group | admitted |", "| --- | --- |"]
-    groups: dict[str, list[str]] = {}
-    for name, wrong in made["forms"].items():
-        group, form = name.split(": ", 1)
-        groups.setdefault(group, []).append(form if not wrong else f"~~{form}~~ ({wrong})")
-    lines += [f"| {group} | {', '.join(names)} |" for group, names in groups.items()]
-    lines += ["", "### Refused, and what the client is told", "", "| form | message |", "| --- | --- |"]
-    lines += [f"| {name} | {message.replace('|', chr(92) + '|')} |" for name, message in said.items()]
-    return "\n".join(lines) + "\n"
-
-
-def write_docs(made: dict[str, Any], said: dict[str, str]) -> None:
-    begin, end = "<!-- generated: begin -->", "<!-- generated: end -->"
-    text = DOCS.read_text(encoding="utf-8")
-    before, rest = text.split(begin, 1)
-    after = rest.split(end, 1)[1]
-    DOCS.write_text(f"{before}{begin}\n{document(made, said)}{end}{after}", encoding="utf-8")
-
-
 if __name__ == "__main__":
     from tests.integration.sql.sql_session import start_session
 
     session = start_session()
     content = build(session)
     JSON.write_text(to_text(content), encoding="utf-8")
-    if DOCS.exists():
-        write_docs(content, refused())
+    write_docs()
     session.stop()

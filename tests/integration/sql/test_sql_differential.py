@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlglot import exp
 
+from scripts.sql_forms import DOCS, FIXTURES, JSON, document, read_forms, refused
 from skerry.model.errors import SqlError
 from skerry.model.lexemes import escape
 from skerry.model.limits import Limits
@@ -19,8 +20,8 @@ from skerry.sql.nodes import SpokenCall
 from skerry.sql.parse import parse_query
 from skerry.sql.statement import Query, analyse
 from skerry.testing.oracle import tpch_queries
-from tests.integration.sql.make_admitted import DOCS, FIXTURES, JSON, build, document, refused, to_text
-from tests.integration.sql.sql_fidelity import Fidelity, read_forms, reads, tree_of
+from tests.integration.sql.make_admitted import build, to_text
+from tests.integration.sql.sql_fidelity import Fidelity, reads, tree_of
 from tests.unit.sql.sql_catalog import FakeCatalog
 
 pytestmark = pytest.mark.spark

@@ -66,9 +66,10 @@ def test_an_edge_with_several_receivers_names_each_and_its_way() -> None:
     assert [each["member"] for each in found["to"]] == ["oslo", "tromso"]
     assert [each["route"] for each in found["to"]] == [["bergen", "tromso", "oslo"], ["bergen", "tromso"]]
     (told,) = (line for line in explain(plan, "oslo") if "to each" in line)
-    assert told == "    → edge 2 to oslo and tromso (~25 rows, 700 B to each)"
+    assert told == "    → edge 2 to oslo and tromso, through the driver (~25 rows, 700 B to each)"
     (told,) = (line for line in explain(plan, "oslo", TOPOLOGY) if "to each" in line)
-    assert told == "    → edge 2 to oslo (by way of tromso, zstd) and tromso (zstd) (~25 rows, 700 B to each)"
+    ways = "to oslo (by way of tromso, zstd) and tromso (zstd), through the driver"
+    assert told == f"    → edge 2 {ways} (~25 rows, 700 B to each)"
 
 
 def test_text_tells_the_operators_of_each_fragment() -> None:

@@ -348,3 +348,115 @@ SELECT ((SELECT 1)), ((a)), (((SELECT 1)) + 1) FROM t;
 SELECT CASE WHEN a > (SELECT 1) THEN 1 END, coalesce((SELECT max(a) FROM t), 0) FROM t;
 -- in the list of in
 SELECT a IN ((SELECT 1), 2) FROM t;
+
+-- windows and rows
+-- qualify
+SELECT a, row_number() OVER (PARTITION BY b ORDER BY a) AS r FROM t QUALIFY r = 1;
+-- qualify with a window of its own
+SELECT a FROM t WHERE b > 1 QUALIFY rank() OVER (ORDER BY a DESC) <= 3 ORDER BY a LIMIT 2;
+-- qualify behind having and window
+SELECT a, sum(b) AS s, rank() OVER w AS r FROM t GROUP BY a HAVING sum(b) > 1 WINDOW w AS (ORDER BY sum(b)) QUALIFY r < 3 AND s > 0;
+-- qualify in brackets
+SELECT a FROM t AS x QUALIFY (row_number() OVER (ORDER BY a) = 1) OR NOT a IS NULL;
+-- qualify as a name
+SELECT qualify.a, a AS qualify FROM t AS qualify WHERE qualify.a > 1;
+
+-- other orders
+-- from first
+FROM t SELECT a, count(*) WHERE b > 1 GROUP BY a HAVING count(*) > 1 ORDER BY a LIMIT 3;
+-- from first, joined
+FROM t JOIN u ON t.a = u.a SELECT t.a, u.b WHERE u.b IS NOT NULL;
+-- from alone
+FROM t AS x;
+-- from first in brackets
+SELECT * FROM (FROM t SELECT a) WHERE a IN (FROM u SELECT a) AND EXISTS (FROM u);
+-- from first with qualify
+FROM t SELECT a, rank() OVER (ORDER BY b) AS r QUALIFY r = 1;
+-- table
+TABLE t;
+-- table of a schema
+TABLE oslo.t;
+-- table in set operations
+TABLE t UNION ALL (TABLE u) ORDER BY a LIMIT 3;
+-- table in with
+WITH x AS (TABLE t) SELECT * FROM x WHERE a IN (TABLE x);
+
+-- pipes
+-- where
+FROM t |> WHERE a > 1 |> WHERE b < 2;
+-- select
+TABLE t |> SELECT a, b + 1 AS c |> SELECT DISTINCT c;
+-- select with group by and window
+TABLE t |> SELECT a, sum(b) AS s GROUP BY a |> SELECT a, rank() OVER w AS r WINDOW w AS (ORDER BY s);
+-- extend, set, drop
+TABLE t |> EXTEND a + 1 AS x, x + 1 AS y |> SET a = 2, y = a |> DROP b, x;
+-- as
+TABLE t |> AS u |> WHERE u.a = 1;
+-- aggregate
+TABLE t |> AGGREGATE sum(b) AS s, count(*) GROUP BY a AS k, c + 1 |> WHERE s > 1;
+-- aggregate without groups
+SELECT a, b FROM t |> AGGREGATE sum(b), max(a) AS m;
+-- groups without aggregates
+TABLE t |> AGGREGATE GROUP BY a, b;
+-- order and limit
+TABLE t |> ORDER BY a DESC, b |> LIMIT 10 |> OFFSET 2;
+-- sort, distribute, cluster
+TABLE t |> DISTRIBUTE BY a |> SORT BY b |> CLUSTER BY a;
+-- joins
+FROM t |> JOIN u ON t.a = u.a |> LEFT JOIN v USING (a) |> CROSS JOIN w |> NATURAL JOIN x |> LEFT SEMI JOIN y ON y.a = t.a;
+-- set operations
+TABLE t |> UNION ALL TABLE u |> EXCEPT (SELECT 1, 2) |> INTERSECT DISTINCT VALUES (1, 2) |> MINUS ALL TABLE v;
+-- pivot and unpivot
+TABLE t |> SELECT a, b, c |> PIVOT (sum(b) AS s FOR c IN (1 AS x, 2)) |> UNPIVOT (v FOR n IN (x, y));
+-- behind values and brackets
+(VALUES (1, 2), (3, 4) AS t(a, b)) |> WHERE a > 1 |> SELECT b;
+-- behind a union
+SELECT a FROM t UNION ALL SELECT a FROM u |> AGGREGATE count(*);
+-- in subqueries and with
+WITH x AS (FROM t |> WHERE a > 1) SELECT * FROM (TABLE x |> EXTEND 1 AS one) WHERE a IN (TABLE u |> SELECT a) AND EXISTS (FROM u |> WHERE u.a = 1);
+-- with before a pipe
+WITH x AS (SELECT a FROM t) FROM x |> WHERE a > 1;
+-- order and limit behind a pipe
+FROM t |> WHERE a > 1 ORDER BY a LIMIT 3 OFFSET 1;
+-- or of bits
+SELECT a | b, a|b FROM t |> WHERE a | b > 1;
+
+-- recursive with
+-- numbers
+WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM x WHERE a < 3) SELECT * FROM x;
+-- columns
+WITH RECURSIVE x(n, s) AS (VALUES (1, 'a') UNION ALL SELECT n + 1, s || 'b' FROM x WHERE n < 3) SELECT n, s FROM x ORDER BY n;
+-- over a table
+WITH RECURSIVE x(id, depth) AS (SELECT a, 0 FROM t WHERE b IS NULL UNION ALL SELECT t.a, depth + 1 FROM t JOIN x ON t.b = x.id) SELECT max(depth) FROM x;
+-- bounded
+WITH RECURSIVE x(n) MAX RECURSION LEVEL 5 AS (SELECT 1 UNION ALL SELECT n + 1 FROM x), y AS (SELECT * FROM x) SELECT * FROM y LIMIT 3;
+
+-- hints
+-- join hints
+SELECT /*+ BROADCAST(t), MERGE(u) SHUFFLE_HASH(t, u) */ t.a FROM t JOIN u ON t.a = u.a;
+-- several
+SELECT /*+ COALESCE(2) */ /*+ REPARTITION(3, a) REBALANCE */ DISTINCT a FROM t;
+-- unknown
+SELECT /*+ anything('/', "*", `x y`, 1.5) */ a, 2 */* a comment */ 3 FROM t;
+
+-- names and paths
+-- variant paths
+SELECT v:a, v:a.b, v:a.b[0].c, v:['x'], v:[0], v:a['y'][1], v:`a`, v:A FROM t;
+-- variant paths and casts
+SELECT v:a::int, t.v:b::string || 'x', f(v:a) + 1, m[1]:a, (v:a):b FROM t WHERE v:a.b::int > 1 AND v:c = :c;
+-- alias of pivot
+SELECT p.x, u.a FROM t PIVOT (sum(b) FOR c IN (1 AS x, 2)) AS p JOIN u ON u.a = p.x;
+-- alias of pivot without as
+SELECT * FROM (SELECT a, b, c FROM t) PIVOT (sum(b) FOR c IN (1, 2)) p;
+-- div as a function
+SELECT div(a, b), a DIV b, div(7, 2) DIV 2 FROM t;
+-- all as a name
+SELECT all, t.all, all + 1 FROM t GROUP BY all, b;
+-- all in calls
+SELECT count(ALL a), f(all), f(all, b), transform(x, all -> all + 1), transform(x, (all, i) -> all + i) FROM t;
+-- units
+SELECT timestampadd(DAY, 1, a), timestampdiff(MONTH, a, b), timediff(SECOND, a, b), TIMESTAMPADD(QUARTER, -1, a) FROM t;
+-- types of places and zones
+SELECT CAST(a AS GEOMETRY(4326)), CAST(a AS GEOGRAPHY(ANY)), CAST(a AS TIME(3) WITHOUT TIME ZONE), CAST(a AS TIMESTAMP WITHOUT TIME ZONE), CAST(a AS TIMESTAMP WITH LOCAL TIME ZONE) FROM t;
+-- options of XML
+SELECT from_xml(a, 'b INT', map('rowTag', 'r', 'mode', 'PERMISSIVE')), schema_of_xml('<a>1</a>', map('excludeAttribute', 'true')) FROM t;

@@ -15,6 +15,16 @@ SELECT TRANSFORM (a) USING 'cat' AS (b) FROM t;
 SELECT MAP a USING 'cat' FROM t;
 -- from transform
 FROM t SELECT TRANSFORM (a) USING 'cat' AS (b);
+-- transform behind a pipe
+TABLE t |> SELECT TRANSFORM (a) USING 'cat' AS (b);
+-- reflect behind a pipe
+TABLE t |> EXTEND reflect('java.util.UUID', 'randomUUID') AS x;
+-- reflect in a subquery behind a pipe
+TABLE t |> WHERE a IN (FROM u |> SELECT reflect('java.util.UUID', 'randomUUID'));
+-- reflect in a recursive query
+WITH RECURSIVE x AS (SELECT 'a' AS a UNION ALL SELECT reflect('java.util.UUID', 'randomUUID') FROM x) SELECT * FROM x;
+-- reflect behind a hint
+SELECT /*+ x('/') */ reflect('java.util.UUID', 'randomUUID');
 -- identifier clause
 SELECT IDENTIFIER('reflect')('java.util.UUID', 'randomUUID');
 -- identifier clause as table
@@ -27,6 +37,16 @@ SELECT * FROM text.`/etc/passwd`;
 SELECT * FROM parquet.`/tmp/x`;
 -- a quoted path
 SELECT * FROM `/etc/passwd`;
+-- a path behind TABLE
+TABLE text.`/etc/passwd`;
+-- a path behind FROM
+FROM text.`/etc/passwd`;
+-- a path in a pipe
+TABLE t |> JOIN text.`/etc/passwd`;
+-- a path in a union of a pipe
+TABLE t |> UNION ALL TABLE text.`/etc/passwd`;
+-- a path in a recursive query
+WITH RECURSIVE x AS (SELECT 'a' AS value UNION ALL SELECT value FROM text.`/etc/passwd`) SELECT * FROM x;
 -- read_files
 SELECT * FROM read_files('/etc/passwd');
 -- input_file_name
@@ -37,6 +57,12 @@ SELECT _metadata.file_path FROM t;
 SELECT from_xml(a, 'b INT', map('rowValidationXSDPath', '/etc/passwd')) FROM t;
 -- protobuf descriptor
 SELECT from_protobuf(a, 'M', '/etc/passwd') FROM t;
+-- XSD in other letters
+SELECT from_xml(a, 'b INT', map('ROWVALIDATIONXSDPATH', '/etc/passwd')) FROM t;
+-- options that are computed
+SELECT from_xml(a, 'b INT', map(concat('rowValidation', 'XSDPath'), '/etc/passwd')) FROM t;
+-- options from a column
+SELECT from_xml(a, 'b INT', b) FROM t;
 -- an external DTD
 SELECT xpath_string(b, 'a/b') FROM t;
 -- worker logs
@@ -109,6 +135,8 @@ SELECT monotonically_increasing_id() FROM t;
 SELECT spark_partition_id() FROM t;
 -- tablesample
 SELECT * FROM t TABLESAMPLE (10 PERCENT);
+-- tablesample in a pipe
+TABLE t |> TABLESAMPLE (10 PERCENT);
 -- version as of
 SELECT * FROM t VERSION AS OF 1;
 -- timestamp as of
@@ -118,21 +146,33 @@ SELECT DATE 'today';
 -- timestamp now
 SELECT CAST('now' AS TIMESTAMP);
 
--- not carried yet
--- hints
-SELECT /*+ BROADCAST(t) */ * FROM t;
--- pipe syntax
-SELECT * FROM t |> WHERE a > 1;
--- pipe syntax with from
-FROM t |> WHERE a > 1;
--- from first
-FROM t SELECT a;
--- table
-TABLE t;
--- recursive with
-WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM x WHERE a < 3) SELECT * FROM x;
--- qualify
-SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1;
+-- not carried
+-- a hint in another place
+SELECT a /*+ BROADCAST(t) */ FROM t;
+-- a pipe that loses a name
+FROM t |> JOIN u ON t.a = u.a |> EXTEND 1 AS one |> WHERE t.a = 1;
+-- an aggregate outside of AGGREGATE
+TABLE t |> WHERE sum(a) > 1;
+-- no aggregate in AGGREGATE
+TABLE t |> AGGREGATE a;
+-- numbers in GROUP BY of AGGREGATE
+FROM range(3) |> AGGREGATE count(*) GROUP BY 1;
+-- rollup in AGGREGATE
+TABLE t |> AGGREGATE count(*) GROUP BY ROLLUP (a);
+-- SET over columns that are not known
+FROM range(3) |> SET id = 1;
+-- SET of no column
+TABLE t |> SET x = 1;
+-- several selects for one from
+FROM t SELECT a SELECT b;
+-- part of a variant path
+SELECT b:`a"b` FROM t;
+-- text of a variant path
+SELECT b:['a'']'] FROM t;
+-- nearest by
+SELECT * FROM t JOIN u APPROX NEAREST 5 BY DISTANCE t.a - u.a;
+-- columns of a pivot's alias
+SELECT * FROM t PIVOT (sum(a) FOR b IN ('x')) AS p(x);
 -- table argument
 SELECT * FROM explode(TABLE (SELECT 1));
 -- distribute by in a window
@@ -143,5 +183,9 @@ SELECT sun(a) FROM t;
 SELECT * FROM rangee(1);
 -- unknown table
 SELECT * FROM tt;
+-- a recursion without end
+WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM x) SELECT * FROM x;
+-- a comment in a hint
+SELECT /*+ BROADCAST('*/') */ a FROM t;
 -- string alias
 SELECT a AS 'b' FROM t;

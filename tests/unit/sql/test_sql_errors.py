@@ -46,7 +46,7 @@ from tests.unit.sql.sql_cases import statement
         ("-- nothing", "the statement is empty"),
         ("SELECT 1 FROM orders, oslo.orders", "give it an alias"),
         ("SELECT 1 FROM oslo.orders JOIN bergen.orders ON true", "give it an alias, e.g. oslo.orders AS o2"),
-        ("SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1", "QUALIFY is not Spark SQL"),
+        ("SELECT o_id FROM orders |> FOO a", "expected an operator such as WHERE"),
         ("DESCRIBE", "DESCRIBE takes a table's name"),
         ("SELECT * FROM nowhere.orders", "unknown table nowhere.orders; did you mean "),
         ("DESCRIBE nowhere.orders", ".orders?"),

@@ -8,12 +8,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from sqlglot import exp
 
+from scripts.sql_forms import read_forms
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.sql.functions import admitted
 from skerry.sql.lexer import tokens_of
 from skerry.sql.statement import Explain, Query, analyse, render
-from tests.integration.sql.sql_fidelity import read_forms
 from tests.unit.sql.sql_catalog import FakeCatalog
 
 HERE = Path(__file__).parent

@@ -68,6 +68,12 @@ def test_what_does_not_match_is_refused(sql: str, values: object, message: str) 
             "SELECT o_id FROM orders WHERE o_date < current_date - INTERVAL 1 DAY",
             "SELECT o_id FROM scan_0 AS orders WHERE o_date < :skerry_today - INTERVAL 1 DAY",
         ),
+        ("SELECT year(now())", "SELECT year(:skerry_now) AS `year(now())`"),
+        (
+            "SELECT current_date = o_date, Hour(now()) FROM orders",
+            "SELECT :skerry_today = o_date AS `(current_date() = o_date)`, Hour(:skerry_now) AS `hour(now())`"
+            " FROM scan_0 AS orders",
+        ),
         ("SELECT (SELECT year(now()))", "SELECT (SELECT year(:skerry_now))"),
         ("SELECT 1 WHERE 1 IN (SELECT year(now()))", "SELECT 1 WHERE 1 IN (SELECT year(:skerry_now))"),
     ],
@@ -79,7 +85,11 @@ def test_the_time_is_a_marker(sql: str, bound: str) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    ["SELECT year(now())", "SELECT * FROM (SELECT year(now()))", "WITH x AS (SELECT current_date + 1) SELECT * FROM x"],
+    [
+        "SELECT year(now()) + 1",
+        "SELECT * FROM (SELECT now() || 'x')",
+        "WITH x AS (SELECT current_date + 1) SELECT * FROM x",
+    ],
 )
 def test_a_name_that_would_hold_the_time_must_be_given(sql: str) -> None:
     with pytest.raises(SqlError, match="give this column a name"):

@@ -26,6 +26,7 @@ _TRIM_OPTIONS = ("BOTH", "LEADING", "TRAILING")
 _CALLABLE = NAMES | {
     TokenType.ANY,
     TokenType.CUBE,
+    TokenType.DIV,
     TokenType.EXISTS,
     TokenType.FILTER,
     TokenType.FIRST,
@@ -38,6 +39,22 @@ _CALLABLE = NAMES | {
     TokenType.ROLLUP,
     TokenType.SOME,
     TokenType.WINDOW,
+}
+_BEHIND_NAMES = (TokenType.COMMA, TokenType.R_PAREN, TokenType.DOT, TokenType.ARROW)
+_CONDITION_STARTS = NAMES | {
+    TokenType.CASE,
+    TokenType.COLON,
+    TokenType.DASH,
+    TokenType.EXISTS,
+    TokenType.FALSE,
+    TokenType.FIRST,
+    TokenType.INTERVAL,
+    TokenType.NOT,
+    TokenType.NULL,
+    TokenType.NUMBER,
+    TokenType.PLACEHOLDER,
+    TokenType.STRING,
+    TokenType.TRUE,
 }
 _ALIASES = NAMES | {TokenType.FIRST, TokenType.FILTER, TokenType.RANGE, TokenType.ROW, TokenType.ROWS, TokenType.ANY}
 
@@ -58,11 +75,28 @@ class CallGrammar(TypeGrammar):
         explicit = self.take(TokenType.ALIAS)
         if explicit and self.sees(TokenType.L_PAREN):
             return exp.Aliases(this=value, expressions=self.names())
-        if explicit or (self.sees(*_ALIASES) and not self._nulls_follow()):
+        if explicit or (self.sees(*_ALIASES) and not self._nulls_follow() and not self.qualify_follows()):
             return exp.Alias(this=value, alias=self.identifier("an alias"))
         if self.sees(TokenType.STRING):
             self.fail("an alias is a name; quote it with backquotes")
         return value
+
+    def qualify_follows(self) -> bool:
+        """QUALIFY is a name like any other where no condition stands behind it."""
+        if not self.sees_words("QUALIFY"):
+            return False
+        if self.sees(TokenType.L_PAREN, ahead=1):
+            # `t QUALIFY (a)` is an alias with columns.
+            return self._names_end() is None
+        following = self.peek(1)
+        return following.token_type in _CONDITION_STARTS
+
+    def _names_end(self) -> bool | None:
+        start = self.at
+        self.next()
+        found = self.attempt(self.names)
+        self.at = start
+        return True if found is not None else None
 
     def _nulls_follow(self) -> bool:
         return self.sees_words("IGNORE", "NULLS") or self.sees_words("RESPECT", "NULLS")
@@ -105,7 +139,9 @@ class CallGrammar(TypeGrammar):
     def _arguments(self, rule: Callable[[], exp.Expr]) -> list[exp.Expr]:
         if self.take(TokenType.R_PAREN):
             return []
-        word = self.take(TokenType.DISTINCT, TokenType.ALL)
+        # A column or a lambda's parameter may be called all.
+        is_name = self.sees(TokenType.ALL) and self.sees(*_BEHIND_NAMES, ahead=1)
+        word = None if is_name else self.take(TokenType.DISTINCT, TokenType.ALL)
         items = self.listed(lambda: self._argument(rule))
         self.expect(TokenType.R_PAREN, ")")
         if word is None:
@@ -129,7 +165,7 @@ class CallGrammar(TypeGrammar):
     def _table_argument(self) -> exp.Expr:
         if self.sees(TokenType.COMMA, TokenType.R_PAREN, TokenType.DOT, ahead=1):
             return self.expression()
-        self.refuse("TABLE arguments of functions are not admitted")
+        self.refuse("TABLE arguments are for functions written in Python, which Skerry does not run")
 
     def _cast(self) -> exp.Expr:
         start = self.next()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sqlglot import exp
@@ -19,6 +20,7 @@ from skerry.sql.nodes import (
     TypedLiteral,
     UnaryPlus,
     UnsignedShift,
+    VariantPath,
 )
 
 # Spark's binary operators, the loosest first; all of them group to the left.
@@ -47,6 +49,7 @@ _UNARY: dict[TokenType, type[exp.Expr]] = {
     TokenType.TILDE: exp.BitwiseNot,
 }
 _LITERAL_TYPES = frozenset("DATE TIME TIMESTAMP TIMESTAMP_NTZ TIMESTAMP_LTZ".split())
+_PATH_PART = re.compile(r"[\w .-]+", re.ASCII)
 _INTERVAL_UNITS = frozenset(
     f"{unit}{plural}"
     for unit in "NANOSECOND MICROSECOND MILLISECOND SECOND MINUTE HOUR DAY WEEK MONTH YEAR".split()
@@ -54,6 +57,7 @@ _INTERVAL_UNITS = frozenset(
 )
 # Keywords that are columns' names where nothing else can stand.
 _SOFT = {
+    TokenType.ALL,
     TokenType.ANY,
     TokenType.ASC,
     TokenType.CUBE,
@@ -214,8 +218,31 @@ class ExpressionGrammar(CallGrammar):
             elif self.sees(TokenType.DOT):
                 self.next()
                 base = exp.Dot(this=base, expression=self.identifier("a field's name"))
+            elif self.sees(TokenType.COLON):
+                base = self._variant_path(base)
             else:
                 return base
+
+    def _variant_path(self, base: exp.Expr) -> exp.Expr:
+        """`v:a.b[0]['c']`. Spark takes the text of the path as it stands, so its parts are those that keep theirs."""
+        start = self.next()
+        parts: list[exp.Expr] = []
+        while True:
+            if self.take(TokenType.L_BRACKET):
+                token = self.peek()
+                parts.append(self._literal(token) or self.fail("expected a number or a string"))
+                if not isinstance(parts[-1], exp.Literal) or not _PATH_PART.fullmatch(parts[-1].name):
+                    self.refuse("a part of a path holds letters, digits, spaces, dots and dashes", token)
+                if not parts[-1].is_string and not parts[-1].name.isdecimal():
+                    self.refuse("a place in a path is a whole number", token)
+                self.expect(TokenType.R_BRACKET, "]")
+            elif not parts or self.take(TokenType.DOT):
+                token = self.peek()
+                parts.append(self.identifier("a field's name"))
+                if not _PATH_PART.fullmatch(parts[-1].name):
+                    self.refuse("a part of a path holds letters, digits, spaces, dots and dashes", token)
+            else:
+                return placed(VariantPath(this=base, expressions=parts), start, self.peek(-1))
 
     def _primary(self) -> exp.Expr:
         token = self.peek()

@@ -13,12 +13,15 @@ _SET_OPERATIONS: dict[TokenType, type[exp.SetOperation]] = {
     TokenType.EXCEPT: exp.Except,
     TokenType.INTERSECT: exp.Intersect,
 }
+_QUERY_STARTS = (TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, TokenType.FROM)
 _SORTS: tuple[tuple[str, TokenType, type[exp.Expr]], ...] = (
     ("order", TokenType.ORDER_BY, exp.Order),
     ("cluster", TokenType.CLUSTER_BY, exp.Cluster),
     ("distribute", TokenType.DISTRIBUTE_BY, exp.Distribute),
     ("sort", TokenType.SORT_BY, exp.Sort),
 )
+# What may stand behind a query, or behind |>.
+ENDINGS = ("order", "cluster", "distribute", "sort", "late_windows", "limit", "offset")
 
 
 class QueryGrammar(RelationGrammar):
@@ -31,7 +34,7 @@ class QueryGrammar(RelationGrammar):
 
     def _query(self) -> exp.Expr:
         ctes = self._ctes()
-        body = self._set_operations()
+        body = self._piped(self._set_operations())
         self._organise(body)
         if ctes is not None:
             if body.args.get("with_") is not None:
@@ -45,17 +48,27 @@ class QueryGrammar(RelationGrammar):
         start = self.take(TokenType.WITH)
         if start is None:
             return None
-        if self.sees(TokenType.RECURSIVE):
-            self.refuse("WITH RECURSIVE is not admitted yet")
-        return placed(exp.With(expressions=self.listed(self._cte)), start)
+        # A query may be called recursive: the word is one where a name follows.
+        recursive = self.sees(TokenType.RECURSIVE) and not self.sees(TokenType.ALIAS, TokenType.L_PAREN, ahead=1)
+        if recursive:
+            self.next()
+        return placed(exp.With(expressions=self.listed(self._cte), recursive=recursive or None), start)
 
     def _cte(self) -> exp.CTE:
         start = self.peek()
         alias = placed(exp.TableAlias(this=self.identifier("the name of a WITH query")), start)
-        if self.sees(TokenType.L_PAREN) and not self.sees(TokenType.SELECT, TokenType.WITH, TokenType.L_PAREN, ahead=1):
+        if self.sees(TokenType.L_PAREN) and not self.sees(*_QUERY_STARTS, ahead=1):
             alias.set("columns", self.names())
+        level = None
+        if self.take_words("MAX", "RECURSION", "LEVEL"):
+            level = exp.Literal.number(self.expect(TokenType.NUMBER, "a number").text)
         explicit = self.take(TokenType.ALIAS)
-        return placed(exp.CTE(this=self.wrapped(self.query), alias=alias, bare=None if explicit else True), start)
+        cte = exp.CTE(this=self.wrapped(self.query), alias=alias, bare=None if explicit else True, level=level)
+        return placed(cte, start)
+
+    def _piped(self, body: exp.Expr) -> exp.Expr:
+        """The query with its `|>` operators, which grammar/pipes.py reads."""
+        return body
 
     def _set_operations(self) -> exp.Expr:
         """INTERSECT binds tighter than UNION and EXCEPT; all of them group to the left."""
@@ -93,14 +106,38 @@ class QueryGrammar(RelationGrammar):
         if self.sees(TokenType.L_PAREN):
             return placed(exp.Subquery(this=self.wrapped(self.query)), start)
         if self.sees(TokenType.TABLE) and self.sees(TokenType.VAR, TokenType.IDENTIFIER, ahead=1):
-            self.refuse("TABLE t is not admitted; write SELECT * FROM t")
+            self.next()
+            from_ = exp.From(this=self.named_table())
+            return placed(exp.Select(expressions=[exp.Star()], from_=from_, written="TABLE"), start)
         if self.sees(TokenType.FROM):
-            self.refuse("a query starts with SELECT here; FROM first is not admitted")
+            return self._from_first()
         self.fail("expected SELECT")
 
+    def _from_first(self) -> exp.Select:
+        """`FROM t SELECT a WHERE b`, or `FROM t` alone, which is all of it."""
+        start = self.peek()
+        select = exp.Select(written="FROM")
+        self._from(select)
+        if not self.sees(TokenType.SELECT):
+            self._refuse_script()
+            return placed(select, start)
+        self._select_clause(select)
+        self._clauses(select)
+        self._organise(select)
+        if self.sees(TokenType.SELECT):
+            self.refuse("one SELECT for one FROM: write a UNION ALL of two queries")
+        return placed(select, start)
+
     def _select(self) -> exp.Select:
-        start = self.expect(TokenType.SELECT, "SELECT")
-        select = exp.Select()
+        start, select = self.peek(), exp.Select()
+        self._select_clause(select)
+        if self.sees(TokenType.FROM):
+            self._from(select)
+        self._clauses(select)
+        return placed(select, start)
+
+    def _select_clause(self, select: exp.Select) -> None:
+        self.expect(TokenType.SELECT, "SELECT")
         if token := self.take(TokenType.HINT):
             select.set("hint", _hint(token))
         if token := self.take(TokenType.DISTINCT):
@@ -111,13 +148,19 @@ class QueryGrammar(RelationGrammar):
         self._refuse_script()
         select.set("expressions", self.listed(self.named_expression))
         self._refuse_script()
-        if self.sees(TokenType.FROM):
-            from_, joins, laterals, pivots = self.from_clause()
-            select.set("from_", from_)
-            select.set("joins", joins or None)
-            select.set("laterals", laterals or None)
-            select.set("pivots", pivots or None)
+
+    def _from(self, select: exp.Select) -> None:
+        from_, joins, laterals, pivots = self.from_clause()
+        select.set("from_", from_)
+        select.set("joins", joins or None)
+        select.set("laterals", laterals or None)
+        select.set("pivots", pivots or None)
+
+    def _clauses(self, select: exp.Select) -> None:
+        """What stands between FROM (or SELECT, where FROM is first) and ORDER BY."""
         laterals = self.lateral_views()
+        if laterals and select.args.get("laterals"):
+            self.refuse("lateral views stand behind FROM or behind SELECT, not behind both")
         if laterals:
             select.set("laterals", laterals)
         if self.take(TokenType.WHERE):
@@ -127,7 +170,9 @@ class QueryGrammar(RelationGrammar):
         if self.take(TokenType.HAVING):
             select.set("having", exp.Having(this=self.expression()))
         self._windows(select, "windows")
-        return placed(select, start)
+        if self.qualify_follows():
+            self.next()
+            select.set("qualify", exp.Qualify(this=self.expression()))
 
     def _refuse_script(self) -> None:
         """`SELECT TRANSFORM(…) USING 'program'` and its old names run a program at the site."""

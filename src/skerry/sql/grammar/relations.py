@@ -16,7 +16,7 @@ _TABLE_ALIASES = NAMES | {
     TokenType.FILTER,
     TokenType.ANY,
 }
-_JOIN_STARTS = (
+JOIN_STARTS = (
     TokenType.JOIN,
     TokenType.INNER,
     TokenType.CROSS,
@@ -34,13 +34,13 @@ class RelationGrammar(ExpressionGrammar):
         """FROM's first relation, its joins in order (PIVOTs among them), lateral views, PIVOTs after those."""
         self.expect(TokenType.FROM, "FROM")
         first = self._relation()
-        joins: list[exp.Expr] = self._extensions()
+        joins: list[exp.Expr] = self.extensions()
         while self.take(TokenType.COMMA):
             joins.append(exp.Join(this=self._relation(), kind="COMMA"))
-            joins.extend(self._extensions())
+            joins.extend(self.extensions())
         laterals = self.lateral_views()
         pivots: list[exp.Expr] = []
-        while (pivot := self._pivot()) is not None:
+        while (pivot := self.pivot()) is not None:
             pivots.append(pivot)
         return exp.From(this=first), joins, laterals, pivots
 
@@ -83,7 +83,7 @@ class RelationGrammar(ExpressionGrammar):
                 return placed(exp.Subquery(this=query, alias=self.table_alias()), start)
             self.next()
             inner = self._relation()
-            joins = self._extensions()
+            joins = self.extensions()
             self.expect(TokenType.R_PAREN, ")")
             self._refuse_sample()
             # A parenthesised join: a Subquery over its first relation, which carries the joins.
@@ -95,6 +95,14 @@ class RelationGrammar(ExpressionGrammar):
         return self.table()
 
     def table(self) -> exp.Table:
+        """A table with its alias."""
+        table = self.named_table()
+        self._refuse_versions()
+        self._refuse_sample()
+        table.set("alias", self.table_alias())
+        return table
+
+    def named_table(self) -> exp.Table:
         start = self.peek()
         if not self.sees(*NAMES):
             self.fail("expected a table")
@@ -105,12 +113,8 @@ class RelationGrammar(ExpressionGrammar):
             self.refuse("a table function is named without catalog or schema", start)
         if len(parts) > 3:
             self.refuse("a table's name has at most three parts", start)
-        last = self.peek(-1)
-        self._refuse_versions()
-        self._refuse_sample()
         keys = ("this", "db", "catalog")
-        table = exp.Table(**dict(zip(keys, reversed(parts), strict=False)), alias=self.table_alias())
-        return placed(table, start, last)
+        return placed(exp.Table(**dict(zip(keys, reversed(parts), strict=False))), start, self.peek(-1))
 
     def _refuse_versions(self) -> None:
         if (
@@ -119,6 +123,10 @@ class RelationGrammar(ExpressionGrammar):
             or self.sees_words("TIMESTAMP", "AS", "OF")
         ):
             self.refuse("a table is read as it is now: VERSION AS OF and TIMESTAMP AS OF are not admitted")
+
+    def _refuse_nearest(self) -> None:
+        if self.sees_words("APPROX", "NEAREST") or self.sees_words("EXACT", "NEAREST"):
+            self.refuse("joins with the NEAREST rows are not carried yet: rank a CROSS JOIN and filter it by QUALIFY")
 
     def _refuse_sample(self) -> None:
         if self.sees(TokenType.TABLE_SAMPLE):
@@ -136,24 +144,25 @@ class RelationGrammar(ExpressionGrammar):
 
     def table_alias(self) -> exp.TableAlias | None:
         explicit = self.take(TokenType.ALIAS)
-        if not explicit and not self.sees(*_TABLE_ALIASES):
+        if not explicit and (not self.sees(*_TABLE_ALIASES) or self.qualify_follows()):
             return None
         start = self.peek()
+        self._refuse_nearest()
         name = self.identifier("an alias")
         columns = self.names() if self.sees(TokenType.L_PAREN) else None
         return placed(exp.TableAlias(this=name, columns=columns), start)
 
-    def _extensions(self) -> list[exp.Expr]:
+    def extensions(self) -> list[exp.Expr]:
         found: list[exp.Expr] = []
         while True:
-            if self.sees(*_JOIN_STARTS):
-                found.append(self._join())
-            elif (pivot := self._pivot()) is not None:
+            if self.sees(*JOIN_STARTS):
+                found.append(self.join())
+            elif (pivot := self.pivot()) is not None:
                 found.append(pivot)
             else:
                 return found
 
-    def _join(self) -> exp.Join:
+    def join(self) -> exp.Join:
         start = self.peek()
         join = exp.Join()
         if self.take(TokenType.NATURAL):
@@ -166,13 +175,14 @@ class RelationGrammar(ExpressionGrammar):
             join.set("kind", token.text.upper())
         self.expect(TokenType.JOIN, "JOIN")
         join.set("this", self._relation())
+        self._refuse_nearest()
         if self.take(TokenType.ON):
             join.set("on", self.expression())
         elif self.take(TokenType.USING):
             join.set("using", self.names())
         return placed(join, start)
 
-    def _pivot(self) -> exp.Pivot | None:
+    def pivot(self) -> exp.Pivot | None:
         if not self.sees(TokenType.PIVOT, TokenType.UNPIVOT):
             return None
         start = self.next()
@@ -190,10 +200,10 @@ class RelationGrammar(ExpressionGrammar):
         self.expect(TokenType.R_PAREN, ")")
         field = exp.In(this=column, expressions=items)
         pivot = exp.Pivot(expressions=values, fields=[field], unpivot=unpivot, include_nulls=nulls)
-        if unpivot:
-            pivot.set("alias", self.table_alias())
-        elif self.sees(*_TABLE_ALIASES, TokenType.ALIAS):
-            self.fail("PIVOT takes no alias in Spark; put it in a subquery")
+        alias = self.table_alias()
+        if alias is not None and alias.args.get("columns"):
+            self.refuse("the alias of PIVOT and UNPIVOT takes no columns", start)
+        pivot.set("alias", alias)
         return placed(pivot, start)
 
     def _pivot_columns(self) -> exp.Expr:

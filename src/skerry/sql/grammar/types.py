@@ -10,7 +10,7 @@ from skerry.sql.nodes import SparkType, StructField
 
 _SIMPLE = frozenset(
     "BOOLEAN TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMP_NTZ"
-    " TIMESTAMP_LTZ STRING CHAR CHARACTER VARCHAR BINARY DECIMAL DEC NUMERIC VOID VARIANT".split()
+    " TIMESTAMP_LTZ STRING CHAR CHARACTER VARCHAR BINARY DECIMAL DEC NUMERIC VOID VARIANT GEOMETRY GEOGRAPHY".split()
 )
 _UNITS = frozenset("YEAR MONTH DAY HOUR MINUTE SECOND".split())
 
@@ -35,7 +35,16 @@ class TypeGrammar(Cursor):
             return placed(SparkType(this=word, expressions=self._fields(), nested=True), token)
         if word == "INTERVAL":
             return placed(self._interval_type(), token)
-        return placed(SparkType(this=word, expressions=self._sizes()), token)
+        if word in {"GEOMETRY", "GEOGRAPHY"} and self.sees(TokenType.ANY, ahead=1):
+            return placed(
+                SparkType(this=word, expressions=[self.wrapped(lambda: exp.var(self.next().text.upper()))]), token
+            )
+        made = placed(SparkType(this=word, expressions=self._sizes()), token)
+        if word in {"TIME", "TIMESTAMP"} and self.take_words("WITHOUT", "TIME", "ZONE"):
+            made.set("zone", "WITHOUT TIME ZONE")
+        elif word == "TIMESTAMP" and self.take_words("WITH", "LOCAL", "TIME", "ZONE"):
+            made.set("zone", "WITH LOCAL TIME ZONE")
+        return made
 
     def _sizes(self) -> list[exp.Expr]:
         if not self.take(TokenType.L_PAREN):

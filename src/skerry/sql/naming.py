@@ -1,0 +1,59 @@
+"""What Spark calls a column that has no alias, for the expressions of which that is proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from skerry.sql.nodes import SparkType, SpokenCall
+
+# Spark writes these as they were called. tests/integration/sql/test_sql_answers.py compares each.
+NAMED_AS_CALLED = frozenset(
+    "add_months coalesce concat date_add date_format date_sub date_trunc datediff day dayname dayofmonth dayofweek"
+    " dayofyear from_utc_timestamp greatest hour if isnotnull isnull last_day least lower minute month monthname"
+    " months_between next_day nullif nvl quarter second to_date to_timestamp to_utc_timestamp trunc typeof unix_date"
+    " unix_micros unix_millis unix_seconds upper weekday weekofyear year".split()
+)
+_COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+    exp.And: "AND",
+    exp.Or: "OR",
+}
+_CASTS = frozenset(
+    "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIMESTAMP TIMESTAMP_NTZ STRING BINARY".split()
+)
+
+
+def spark_name(node: exp.Expr, known: Callable[[exp.Expr], str | None]) -> str | None:
+    """`known` names some expressions itself; None where nothing is proven."""
+    name = known(node)
+    if name is not None:
+        return name
+    if isinstance(node, exp.Paren):
+        return spark_name(node.this, known)
+    if isinstance(node, exp.Column):
+        return None if node.is_star else node.name
+    if isinstance(node, exp.Literal):
+        return node.name if node.is_string or node.name.isdecimal() else None
+    if isinstance(node, exp.Anonymous) and isinstance(node.this, str) and node.this.lower() in NAMED_AS_CALLED:
+        parts = [spark_name(part, known) for part in node.expressions]
+        return None if None in parts else f"{node.this.lower()}({', '.join(part or '' for part in parts)})"
+    if isinstance(node, SpokenCall) and str(node.this).lower() == "extract":
+        field, source = node.expressions[0].name, spark_name(node.expressions[1], known)
+        return None if source is None else f"extract({field} FROM {source})"
+    if isinstance(node, exp.Cast) and isinstance(node.args["to"], SparkType):
+        to, inner = node.args["to"], spark_name(node.this, known)
+        # A column's cast is called after the column.
+        is_plain = to.this in _CASTS and not to.expressions and not isinstance(node.this, exp.Column | exp.Paren)
+        return f"CAST({inner} AS {to.this})" if inner is not None and is_plain else None
+    word = _COMPARISONS.get(type(node))
+    if word is None:
+        return None
+    left, right = spark_name(node.this, known), spark_name(node.args["expression"], known)
+    return None if left is None or right is None else f"({left} {word} {right})"
