@@ -16,6 +16,7 @@ SLACK = {
     "engine MB": (0.35, 400.0),
     "worker MB": (0.5, 400.0),
     "planner MB": (0.35, 150.0),
+    "engine threads": (0.3, 800.0),  # Spark's pools that clean up blocks: up to 256 a JVM, which go after a minute
     "threads": (0.3, 30.0),
     "files": (0.3, 40.0),
     "sockets": (0.3, 40.0),
@@ -23,7 +24,8 @@ SLACK = {
     "spool MB": (1.0, 200.0),
 }
 # When nobody asks, nothing of these is above what it was before the first query, but for the members' own pools.
-IDLE_SLACK = {"member sockets": 6.0, "engine sockets": 40.0, "spool MB": 0.0}
+# (A thread that has spoken to a JVM keeps its connection.)
+IDLE_SLACK = {"member sockets": 40.0, "engine sockets": 40.0, "spool MB": 0.0}
 
 
 @dataclass(frozen=True)
