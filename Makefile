@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos bench mutants fuzz docs lock sbom clean
+.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos soak bench mutants fuzz docs lock sbom clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -22,6 +22,7 @@ export PYTHON
 NAME ?=
 SEEDS ?= 2000
 N ?= 300
+MINUTES ?= 30
 # Not from the shell's environment: bash counts its own SECONDS.
 SECONDS_ := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 export SEEDS
@@ -38,11 +39,12 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
 	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=2 --keep-going test-queries test-sail test-sites test-processes lint test-slow
+	@$(MAKE) --no-print-directory --jobs=3 --keep-going test-queries test-sail test-sites test-processes lint test-slow
 
-# Two of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on with
-# no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of this,
-# which fill both cores when the others have ended.
+# Three of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on
+# with no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of
+# this, which fill both cores when the others have ended. Two at a time leave a fifth of two cores idle, for all of them
+# wait at times: for members that start, stop, or are given up.
 # What all but the first say is shown at their end. Each reads the folders that its tests may be in and no other: to
 # collect all tests takes seven seconds more. tests/conftest.py refuses one that is elsewhere (HOMES).
 QUERIES := tests/integration/queries
@@ -77,6 +79,9 @@ metamorphic: setup ## N generated queries on four clusters, then TPC-H on six (A
 
 chaos: setup ## members killed, stopped and cut off from each other, in network namespaces (root)
 	@$(JAVA) $(BIN)/python -m chaos $(ARGS)
+
+soak: setup ## mixed queries for MINUTES, clients that come and go; memory, threads, files must stay flat (ARGS=--sail)
+	@$(JAVA) $(BIN)/python -m soak --minutes $(MINUTES) $(ARGS)
 
 bench: setup ## all benchmarks, or one: make bench NAME=overhead
 	@$(JAVA) $(BIN)/python -m bench $(NAME) $(ARGS)

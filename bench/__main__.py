@@ -7,28 +7,45 @@ import importlib
 import os
 import sys
 
-from bench.frame import Options, Report, publish
+from bench.frame import ENGINES, Options, Report, publish
+from bench.star_schema import STAR_SCALE
 
-NAMES = ("overhead", "fetch", "neighbours", "channel", "cancel", "clients", "client", "large", "wan", "planning")
+NAMES = (
+    "overhead",
+    "fetch",
+    "neighbours",
+    "channel",
+    "cancel",
+    "clients",
+    "client",
+    "large",
+    "wan",
+    "star",
+    "planning",
+)
+SCALE = 1.0
 
 
 def main() -> int:
     """Exit status 1 when a bar was missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios against bare PySpark, in one run.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one or more of {', '.join(NAMES)} (default: all)")
-    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale (default: 1)")
+    parser.add_argument("--scale", type=float, help=f"TPC-H scale (default: {SCALE:g}; star {STAR_SCALE:g})")
     parser.add_argument("--rounds", type=int, default=7, help="measured rounds, at least 5 for a median (default: 7)")
     parser.add_argument("--heap", default="2g", help="Spark's heap (default: 2g)")
     parser.add_argument("--shaped", action="store_true", help="wan: times on links of 100 Mbit/s too (needs root)")
     parser.add_argument("--locked", action="store_true", help="overhead, clients, fetch: with users and rights")
+    parser.add_argument("--engine", choices=ENGINES, help="star: on this engine only (default: on both)")
     chosen = parser.parse_args()
     if unknown := set(chosen.names) - set(NAMES):
         parser.error(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}")
     # Spark must start this very interpreter, also where its virtual environment is not activated.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    options = Options(chosen.scale, chosen.rounds, chosen.heap, chosen.shaped, chosen.locked)
+    engines = (chosen.engine,) if chosen.engine else ENGINES
     reports: list[Report] = []
     for name in chosen.names or NAMES:
+        scale = chosen.scale or (STAR_SCALE if name == "star" else SCALE)
+        options = Options(scale, chosen.rounds, chosen.heap, chosen.shaped, chosen.locked, engines)
         report = importlib.import_module(f"bench.{name}").run(options)
         publish(report)
         reports.append(report)

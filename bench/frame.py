@@ -39,6 +39,7 @@ BARE, SKERRY = "bare PySpark", "Skerry"
 WARM_UPS = 3
 LOGIN = {"SKERRY_USER": "bench", "SKERRY_PASSWORD": "a password of a benchmark"}
 SAIL_START_S = 60.0
+ENGINES = ("sail", "spark")
 
 Samples = dict[str, dict[str, list[float]]]
 
@@ -52,6 +53,7 @@ class Options:
     heap: str = "2g"
     shaped: bool = False
     locked: bool = False
+    engines: tuple[str, ...] = ENGINES
 
 
 @dataclass(frozen=True)

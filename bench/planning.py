@@ -1,4 +1,5 @@
-"""Planning alone, without Spark: TPC-H's queries on three sites from text to plan, by their tables' statistics.
+"""Planning alone, without Spark: TPC-H's queries on three sites, and those of `star` over tables with parts, from text
+to plan, by their tables' statistics.
 
 What counts is this process's own processor time: on a machine that others use, a clock counts their work too.
 """
@@ -7,11 +8,12 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from bench.frame import CACHE, Bar, Options, Report, Samples, tpch_files
+from bench.star_schema import QUERIES, STAR, STAR_SCALE, star_files
 from bench.wan import PLANNING_MS
-from metamorphic.planned import planner
+from metamorphic.planned import Planner, planner
 from skerry.plan.rules import Rules
 from skerry.testing.long_statements import LONG
 from skerry.testing.nasty import SITES
@@ -28,6 +30,10 @@ LONGEST = {
     "brackets": 500,
     "columns": 5_000,
     "CTEs": 1_000,
+    "aggregates": 2_000,
+    "keys": 1_000,
+    "pairs": 3_000,
+    "concatenations": 5_000,
 }
 
 
@@ -35,23 +41,32 @@ def run(options: Options) -> Report:
     """The bar is for the least time of the query that takes longest: what is above it, others took."""
     folders = tpch_files(options.scale)
     planned = planner(Files(CACHE, {table: (str(folder),) for table, folder in folders.items()}), THREE)
-    texts = tpch_queries()
-    samples: Samples = {f"Q{number}": {PLANNED: []} for number in texts}
-    for turn in range(options.rounds + 1):
-        for number, text in texts.items():
-            taken_ms = _processor_ms(lambda text=text: planned.plan(text, SITES[0], Rules()))  # type: ignore[misc]
-            if turn:  # the first is a warm-up
-                samples[f"Q{number}"][PLANNED].append(taken_ms)
-    least_ms = {case: min(taken[PLANNED]) for case, taken in samples.items()}
-    largest = max(least_ms, key=lambda case: least_ms[case])
-    bars = [Bar("largest_ms", least_ms[largest], PLANNING_MS)]
-    notes = [f"planning takes longest for {largest}; all 22 take {sum(least_ms.values()):.0f} ms (least times)"]
+    samples = _planned(planned, {f"Q{number}": text for number, text in tpch_queries().items()}, options.rounds)
+    of_star = _planned(planner(star_files(STAR_SCALE), STAR), QUERIES, options.rounds)
+    bars, notes = [], []
+    for bar, taken in (("largest_ms", samples), ("star", of_star)):
+        least_ms = {case: min(each[PLANNED]) for case, each in taken.items()}
+        largest = max(least_ms, key=lambda case: least_ms[case])
+        bars.append(Bar(bar, least_ms[largest], PLANNING_MS))
+        notes.append(
+            f"planning takes longest for {largest}; all {len(taken)} take {sum(least_ms.values()):.0f} ms (least times)"
+        )
     for kind, most in LONGEST.items():
         bars.append(
             Bar(f"grows_{kind}", _growth(lambda text: planned.plan(text, SITES[0], Rules()), kind, most), GROWS)
         )
     title = f"three sites, TPC-H scale {options.scale:g}"
-    return Report("planning", title, "milliseconds of processor time", samples, bars, options, notes)
+    return Report("planning", title, "milliseconds of processor time", samples | of_star, bars, options, notes)
+
+
+def _planned(planned: Planner, texts: Mapping[str, str], rounds: int) -> Samples:
+    samples: Samples = {case: {PLANNED: []} for case in texts}
+    for turn in range(rounds + 1):
+        for case, text in texts.items():
+            taken_ms = _processor_ms(lambda text=text: planned.plan(text, SITES[0], Rules()))  # type: ignore[misc]
+            if turn:  # the first is a warm-up
+                samples[case][PLANNED].append(taken_ms)
+    return samples
 
 
 def _growth(plan: Callable[[str], object], kind: str, most: int) -> float:

@@ -47,20 +47,26 @@ class Runner:
 
     def rows(self, plan: Plan, tables: Tables) -> list[tuple[Any, ...]]:
         """The rows of the result in its order, if it has one."""
-        edges: dict[int, list[pa.Table]] = {}
+        edges: dict[tuple[int, str], list[pa.Table]] = {}  # by receiver: senders may be others for each
         for fragment in plan.jobs:
-            edges.setdefault(fragment.output.edge, []).append(self._answer(fragment, tables, edges))
-        found = _finished(plan, edges[plan.rows.edge])
+            answer = self._answer(fragment, tables, edges)
+            for receiver in fragment.output.receivers:
+                edges.setdefault((fragment.output.edge, receiver), []).append(answer)
+        (result,) = (each for way, each in edges.items() if way[0] == plan.rows.edge)
+        found = _finished(plan, result)
         return [tuple(_comparable(value) for value in row) for row in found]
 
-    def _answer(self, fragment: SparkFragment, tables: Tables, edges: Mapping[int, list[pa.Table]]) -> pa.Table:
+    def _answer(
+        self, fragment: SparkFragment, tables: Tables, edges: Mapping[tuple[int, str], list[pa.Table]]
+    ) -> pa.Table:
         sql, received = _in_duckdb(fragment.sql), []
         for leaf in fragment.leaves:
             match leaf:
                 case TableLeaf(placeholder, table):
                     sql = sql.replace(placeholder, self._hold(tables[fragment.member, table]))
                 case EdgeLeaf(placeholder, edge, columns, _):
-                    self._put(placeholder, _together(edges[edge]).rename_columns([each.name for each in columns]))
+                    came = _together(edges[edge, fragment.member])
+                    self._put(placeholder, came.rename_columns([each.name for each in columns]))
                     received.append(placeholder)
         try:
             return self._connection.execute(sql).to_arrow_table()

@@ -56,33 +56,30 @@ class Planner:
         return {place: pa.concat_tables([pq.read_table(file) for file in found]) for place, found in self.files.items()}
 
     def unsound(self, plan: Plan, at: str) -> list[str]:
-        """Every edge has one receiver, whose fragments read it from exactly those who send; rows flow one way."""
+        """A receiver's fragments read an edge from exactly those who send it there; rows flow one way."""
         found = []
-        senders: dict[int, set[str]] = {}
-        receivers: dict[int, set[str]] = {}
+        senders = {way: {each.member for each in sending} for way, sending in plan.feeding().items()}
         for fragment in plan.fragments:
-            senders.setdefault(fragment.output.edge, set()).add(fragment.member)
-            receivers.setdefault(fragment.output.edge, set()).add(fragment.output.receiver)
             if fragment.member not in self.config.members:
                 found.append(f"fragment {fragment.id} is at {fragment.member}, which is no member")
-        found += [f"edge {edge} has receivers {sorted(names)}" for edge, names in receivers.items() if len(names) != 1]
-        made: set[int] = set()
-        read: list[int] = [plan.rows.edge]
-        if set(plan.rows.senders) != senders[plan.rows.edge] or receivers[plan.rows.edge] != {at}:
+        made: set[tuple[int, str]] = set()
+        read = {(plan.rows.edge, at)}
+        if set(plan.rows.senders) != senders.get((plan.rows.edge, at)):
             found.append("the result is not what the initiator waits for")
         for fragment in plan.jobs:
             for leaf in fragment.leaves:
                 if leaf.placeholder not in fragment.sql:
                     found.append(f"fragment {fragment.id} does not use {leaf.placeholder}")
                 if isinstance(leaf, EdgeLeaf):
-                    read.append(leaf.edge)
-                    if leaf.edge not in made:
+                    way = (leaf.edge, fragment.member)
+                    read.add(way)
+                    if way not in made:
                         found.append(f"fragment {fragment.id} reads edge {leaf.edge}, which comes later")
-                    if set(leaf.senders) != senders.get(leaf.edge) or receivers.get(leaf.edge) != {fragment.member}:
+                    if set(leaf.senders) != senders.get(way):
                         found.append(f"edge {leaf.edge} is not what fragment {fragment.id} reads")
-            made.add(fragment.output.edge)
-        if set(read) != set(senders):
-            found.append(f"edges {sorted(senders)} are sent, {sorted(set(read))} are read")
+            made |= {(fragment.output.edge, receiver) for receiver in fragment.output.receivers}
+        if read != senders.keys():
+            found.append(f"edges {sorted(senders)} are sent, {sorted(read)} are read")
         return [*found, *self._not_admitted(plan, at)]
 
     def _not_admitted(self, plan: Plan, at: str) -> list[str]:

@@ -77,7 +77,7 @@ class World:
                 first, query=msgspec.structs.replace(first.query, local=queries[-1].query.local), rows=[]
             )
         for query in queries:
-            plan = "; ".join(f"{f.member}: {work(f)} → {f.output.receiver}" for f in query.plan.fragments)
+            plan = "; ".join(f"{f.member}: {work(f)} → {' '.join(f.output.receivers)}" for f in query.plan.fragments)
             self._say(f"{query.query} {query.shape} {query.policy.value}, at {query.start_s:.4f}: {plan}")
         cluster.queries = {query.query: query for query in queries}
         asked = [asyncio.ensure_future(cluster.ask(query)) for query in queries]

@@ -61,9 +61,11 @@ SHARED_S = 300.0
 
 # For every JVM that tests start: queries that differ, over few rows. To compile them as for a long life, and to collect
 # garbage beside them, took half of Spark's time; to look through the whole heap whenever the classes that queries are
-# compiled to outgrew 21 MB, and a young generation of a third, a sixth of the rest.
+# compiled to outgrew 21 MB, and a young generation of a third, a sixth of the rest. To prove anew that Spark's own
+# classes are sound takes a fifth of its start.
 JVM_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:NewRatio=1"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
 TESTS = Path(__file__).parent
@@ -256,7 +258,10 @@ def spark_engine() -> Iterator[Engine]:
     """The one Apache Spark of this run: a process can have no second one."""
     from skerry.spark import SparkSettings, start_engine
 
-    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "1g"}))
+    # Each sort and each hash table begins with a page. Spark's own choice, 4 MB for this heap, filled it with pages of
+    # few rows: a sixth of the time of all queries went into looking through the whole heap again and again.
+    conf = {"spark.driver.memory": "2g", "spark.buffer.pageSize": "1m"}
+    engine = start_engine(SparkSettings(master="local[2]", conf=conf))
     yield engine
     engine.stop()
 

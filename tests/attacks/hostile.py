@@ -40,7 +40,7 @@ def sealed(plan: Plan) -> Plan:
 
 def forged(sql: str, leaves: tuple[Leaf, ...] = LEAVES, **changed: Any) -> Plan:
     """One fragment with this text at the honest member, whose rows go to the one that was taken over."""
-    fragment = SparkFragment(1, HONEST, sql, leaves, Output(1, TAKEN))
+    fragment = SparkFragment(1, HONEST, sql, leaves, Output(1, (TAKEN,)))
     fragment = msgspec.structs.replace(fragment, **changed)
     return sealed(Plan("", (fragment,), Rows(1, (HONEST,)), {f"{HONEST}.orders": 7}))
 

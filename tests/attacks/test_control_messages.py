@@ -29,7 +29,7 @@ QUERY = QueryId("oslo", "0123456789abcdef0123456789abcdef")
 
 def plan(sql: str) -> Plan:
     """What oslo has tromso run."""
-    made = Plan("", (SparkFragment(1, "tromso", sql, (), Output(1, "oslo")),), Rows(1, ("tromso",)), {})
+    made = Plan("", (SparkFragment(1, "tromso", sql, (), Output(1, ("oslo",))),), Rows(1, ("tromso",)), {})
     return msgspec.structs.replace(made, plan_id=fingerprint(made))
 
 

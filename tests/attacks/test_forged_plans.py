@@ -96,8 +96,8 @@ def test_its_depth_is_counted_here() -> None:
 
 def test_a_column_that_is_called_user_is_a_column() -> None:
     edge = EdgeLeaf("leaf_2", 2, (*COLUMNS, msgspec.structs.replace(COLUMNS[0], name="user")), (TAKEN,))
-    sending = SparkFragment(2, TAKEN, "SELECT 1", (), Output(2, HONEST))
-    reading = SparkFragment(1, HONEST, "SELECT user FROM leaf_2", (edge,), Output(1, TAKEN))
+    sending = SparkFragment(2, TAKEN, "SELECT 1", (), Output(2, (HONEST,)))
+    reading = SparkFragment(1, HONEST, "SELECT user FROM leaf_2", (edge,), Output(1, (TAKEN,)))
     admitted(sealed(Plan("", (sending, reading), Rows(1, (HONEST,)), {})))
     without = msgspec.structs.replace(reading, leaves=(msgspec.structs.replace(edge, columns=COLUMNS),))
     with pytest.raises(PeerError, match="user"):
@@ -111,35 +111,46 @@ def test_names_of_views_are_known_to_the_gate() -> None:
 # --- plans -----------------------------------------------------------------------------------------
 def two(reading: Any, sending: Output | None = None, **changed: Any) -> Plan:
     """A fragment of the taken member feeds edge 2, which one of the honest member reads."""
-    first = SparkFragment(2, TAKEN, "SELECT 1", (), sending or Output(2, HONEST))
+    first = SparkFragment(2, TAKEN, "SELECT 1", (), sending or Output(2, (HONEST,)))
     plan = Plan("", (first, reading), Rows(1, (HONEST,)), {})
     return msgspec.structs.replace(plan, **changed)
 
 
 def finish(operator: Finish, *leaves: EdgeLeaf) -> OperatorFragment:
     edges = leaves or (msgspec.structs.replace(EDGE, placeholder=""),)
-    return OperatorFragment(1, HONEST, operator, edges, Output(1, TAKEN))
+    return OperatorFragment(1, HONEST, operator, edges, Output(1, (TAKEN,)))
 
 
-READS = SparkFragment(1, HONEST, "SELECT * FROM leaf_2", (EDGE,), Output(1, TAKEN))
+READS = SparkFragment(1, HONEST, "SELECT * FROM leaf_2", (EDGE,), Output(1, (TAKEN,)))
 WRONG: dict[str, Plan] = {
     "one number twice": two(msgspec.structs.replace(READS, id=2)),
     "at nobody": two(msgspec.structs.replace(READS, member="nobody")),
-    "to nobody": two(msgspec.structs.replace(READS, output=Output(3, "nobody"))),
-    "a result for another": two(msgspec.structs.replace(READS, output=Output(1, HONEST))),
+    "to nobody": two(msgspec.structs.replace(READS, output=Output(3, ("nobody",)))),
+    "a result for another": two(msgspec.structs.replace(READS, output=Output(1, (HONEST,)))),
     "a result of nobody": two(READS, ends_in=Rows(1, ("nobody",))),
     "a count of nothing": two(READS, ends_in=Count((7,))),
     "senders that do not send": two(
         msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, senders=(HONEST,)),))
     ),
     "an edge that nobody sends": two(msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, edge=5),))),
-    "an edge for another": two(READS, Output(2, TAKEN)),
-    "a circle": two(msgspec.structs.replace(READS, output=Output(3, TAKEN)), ends_in=Rows(9, ())),
-    "an unknown order": two(msgspec.structs.replace(READS, output=Output(1, TAKEN, "random"))),
-    "a key before the first column": two(
-        msgspec.structs.replace(READS, output=Output(1, TAKEN, "merge", (SortKey(-1, False, False),)))
+    "an edge for another": two(READS, Output(2, (TAKEN,))),
+    "a result for another too": two(msgspec.structs.replace(READS, output=Output(1, (TAKEN, HONEST)))),
+    "one member twice": two(READS, Output(2, (HONEST, HONEST))),
+    "for nobody": two(READS, Output(2, ())),
+    "a job that reads what stays": two(
+        msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, senders=(HONEST,)),)),
+        fragments=(
+            SparkFragment(2, HONEST, "SELECT 1", (), Output(2, (HONEST,))),
+            msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, senders=(HONEST,)),)),
+        ),
     ),
-    "less than no rows": two(msgspec.structs.replace(READS, output=Output(1, TAKEN, rows_max=-1))),
+    "to nobody too": two(READS, Output(2, (HONEST, "nobody"))),
+    "a circle": two(msgspec.structs.replace(READS, output=Output(3, (TAKEN,))), ends_in=Rows(9, ())),
+    "an unknown order": two(msgspec.structs.replace(READS, output=Output(1, (TAKEN,), "random"))),
+    "a key before the first column": two(
+        msgspec.structs.replace(READS, output=Output(1, (TAKEN,), "merge", (SortKey(-1, False, False),)))
+    ),
+    "less than no rows": two(msgspec.structs.replace(READS, output=Output(1, (TAKEN,), rows_max=-1))),
     "one leaf twice": two(msgspec.structs.replace(READS, leaves=(EDGE, EDGE))),
     "a leaf with a name that is none": two(
         msgspec.structs.replace(READS, leaves=(msgspec.structs.replace(EDGE, placeholder="leaf_2|SELECT"),))
@@ -200,7 +211,7 @@ def test_a_text_of_any_size() -> None:
 
 
 def test_an_order_by_a_column_that_spark_does_not_give() -> None:
-    plan = admitted(forged(SCAN, output=Output(1, TAKEN, "merge", (SortKey(1, False, False),))))
+    plan = admitted(forged(SCAN, output=Output(1, (TAKEN,), "merge", (SortKey(1, False, False),))))
     check_keys(plan.fragments[0], 2)
     with pytest.raises(PeerError, match="a column that it does not have"):
         check_keys(plan.fragments[0], 1)
@@ -227,7 +238,7 @@ def test_merges_are_those_that_there_are() -> None:
     ],
 )
 def test_only_few_rows_go_through_the_driver(sql: str, rows_max: int, fits: bool) -> None:
-    plan = admitted(forged(sql, output=Output(1, TAKEN, through_driver=True, rows_max=rows_max)))
+    plan = admitted(forged(sql, output=Output(1, (TAKEN,), through_driver=True, rows_max=rows_max)))
     assert plan.jobs[0].output.through_driver is fits
 
 
@@ -296,13 +307,19 @@ def test_what_an_initiator_says_of_it_is_not_believed() -> None:
 
 def test_rows_that_go_through_an_operator_first() -> None:
     """The table's rows stay, are limited, and leave then."""
-    stays = SparkFragment(2, HONEST, SCAN, (TABLE,), Output(2, HONEST))
+    stays = SparkFragment(2, HONEST, SCAN, (TABLE,), Output(2, (HONEST,)))
     passes = finish(Finish(limit=10), EdgeLeaf("", 2, COLUMNS[:1], (HONEST,)))
     plan = sealed(Plan("", (stays, passes), Rows(1, (HONEST,)), {f"{HONEST}.orders": 7}))
     admitted(plan)
     for mark in MARKS:
         with pytest.raises(UserError, match="rows of orders"):
             admitted(plan, mark)
+    # They may stay and leave at once: what is limited leaves here, and what is counted.
+    both = msgspec.structs.replace(stays, output=Output(2, (HONEST, TAKEN)))
+    counts = finish(Finish(aggregate=(MergeStep(0, "count"),)), EdgeLeaf("", 2, COLUMNS[:1], (HONEST,)))
+    for reads in (passes, counts):
+        with pytest.raises(UserError, match=f"rows of orders .*from {HONEST} to {TAKEN} .fragment 2"):
+            admitted(sealed(msgspec.structs.replace(plan, fragments=(both, reads))), Leaves.AGGREGATED)
     lied = finish(Finish(limit=10), EdgeLeaf("", 2, COLUMNS[:1], (TAKEN,)))
     with pytest.raises(PeerError, match="whose senders are others"):
         admitted(sealed(msgspec.structs.replace(plan, fragments=(stays, lied))), Leaves.NEVER)

@@ -22,6 +22,9 @@ from tests.integration.member.member_sites import wait_until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
+# To look through all processes of the machine takes 5 ms of a core that those who are waited for need.
+LOOK_S = 0.05
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -60,7 +63,7 @@ class Started:
             assert self.process.poll() is None, self.output
             return text in self.output
 
-        wait_until(said, f"it says {text!r}", START_S)
+        wait_until(said, f"it says {text!r}", START_S, LOOK_S)
 
     def wait(self) -> int:
         """Its status, once all it started is gone."""
@@ -69,7 +72,7 @@ class Started:
             self.look()
             return self.process.poll() is not None
 
-        wait_until(ended, "it ends", START_S)
+        wait_until(ended, "it ends", START_S, LOOK_S)
         wait_gone(list(self.seen.values()), "the command")
         return int(self.process.returncode)
 
@@ -113,9 +116,11 @@ class TestDemo:
         demo = start("demo", "--dir", folder)
         demo.wait_for("(made before)")
         demo.wait_for("starting 3 members")
-        wait_until(
-            lambda: sum("SparkSubmit" in command_of(each) for each in demo.look()) == 3, "three Sparks start", START_S
-        )
+
+        def has_three() -> bool:
+            return sum("SparkSubmit" in command_of(each) for each in demo.look()) == 3
+
+        wait_until(has_three, "three Sparks start", START_S, LOOK_S)
         demo.process.send_signal(signal.SIGINT)
         assert demo.wait() == 130, demo.output
         assert "interrupted; everything that was started has been stopped" in demo.output

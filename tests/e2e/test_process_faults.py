@@ -135,3 +135,28 @@ def test_a_member_that_is_paused_is_waited_for(sites: Sites) -> None:
         finally:
             paused.send_signal(signal.SIGCONT)
         assert asking.answer() == [(FEW,)]
+
+
+def test_a_receiver_that_is_paused_holds_back_no_other(sites: Sites) -> None:
+    """Each site's `few` goes to both others: oslo and bergen have each other's while tromso is silent."""
+    sql = f"SELECT t.kind, count(*) AS n FROM ticks t JOIN few f ON t.id % {FEW} = f.id GROUP BY t.kind ORDER BY t.kind"
+    with sites.connect("oslo") as connection:
+        expected = connection.cursor().execute(sql).fetchall()
+        paused = sites.running["tromso"].process
+        paused.send_signal(signal.SIGSTOP)
+        try:
+            cursor = connection.cursor()
+            asking = Asking(cursor, sql)
+            wait_until(
+                lambda: rows_sent(cursor, "bergen", "oslo") == rows_sent(cursor, "oslo", "bergen") == FEW, "rows"
+            )
+            assert rows_sent(cursor, "oslo", "tromso") == 0
+        finally:
+            paused.send_signal(signal.SIGCONT)
+        assert asking.answer() == expected
+
+
+def rows_sent(cursor: Cursor, sender: str, receiver: str) -> int:
+    links = cursor.status().links if cursor.query_id is not None else ()
+    ways = {(link.sender, link.receiver): link.rows for link in links}
+    return ways.get((sender, receiver), 0)

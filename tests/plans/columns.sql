@@ -50,7 +50,7 @@ plan, result at tromso
 fragment 1 at bergen: reads table Mixed
     scan
     SELECT `note` FROM Mixed
-    → edge 1 to tromso (~10 rows, 240 B)
+    → edge 1 to tromso, through the driver (~10 rows, 240 B)
 fragment 2 at oslo: reads table logs
     scan, filter
     SELECT `id`, `level` FROM logs WHERE id > 3
@@ -90,7 +90,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table Mixed
     scan
     SELECT `Id`, `note` FROM Mixed
-    → edge 2 to oslo (~10 rows, 320 B)
+    → edge 2 to oslo and tromso, through the driver (~10 rows, 320 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`b`) */ a.id, b.note AS kind FROM events AS a JOIN edge_2 AS b ON a.id = b.id WHERE a.amount > 3
@@ -99,13 +99,9 @@ fragment 3 at bergen: reads table events; table Mixed
     scan, filter, join
     SELECT a.id, b.note AS kind FROM events AS a JOIN Mixed AS b ON a.id = b.id WHERE a.amount > 3
     → edge 1 to oslo (~33 rows, 1.3 KiB)
-fragment 4 at bergen: reads table Mixed
-    scan
-    SELECT `Id`, `note` FROM Mixed
-    → edge 3 to tromso (~10 rows, 320 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, filter, join
-    SELECT /*+ BROADCAST(`b`) */ a.id, b.note AS kind FROM events AS a JOIN edge_3 AS b ON a.id = b.id WHERE a.amount > 3
+    SELECT /*+ BROADCAST(`b`) */ a.id, b.note AS kind FROM events AS a JOIN edge_2 AS b ON a.id = b.id WHERE a.amount > 3
     → edge 1 to oslo (~20 rows, 800 B)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
@@ -153,11 +149,11 @@ plan, result at tromso
 fragment 1 at oslo: reads table events
     scan, filter
     SELECT `id`, `kind`, `amount` FROM events WHERE amount > 1
-    → edge 1 to bergen (~333 rows, 13.0 KiB)
+    → edge 1 to bergen, through the driver (~333 rows, 13.0 KiB)
 fragment 2 at tromso: reads table events
     scan, filter
     SELECT `id`, `kind`, `amount` FROM events WHERE amount > 1
-    → edge 1 to bergen (~1000 rows, 39.1 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 39.1 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso; table Mixed
     scan, filter, join, union
     WITH t AS (SELECT id, kind FROM (SELECT `id`, `kind`, `amount` FROM events UNION ALL SELECT `id`, `kind`, `amount` FROM edge_1) AS events WHERE amount > 1) SELECT t.id, m.note FROM t JOIN (SELECT id, note FROM Mixed AS mixed) AS m USING (id) WHERE t.kind != 'x'

@@ -5,11 +5,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `amount` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `amount` FROM events
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT count(*) AS n, max(amount) AS most FROM (SELECT `amount` FROM events UNION ALL SELECT `amount` FROM edge_1) AS events
@@ -164,7 +164,7 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table nation; table sales; edge 1 from oslo
     scan, join
     SELECT /*+ BROADCAST(`events`) */ n_name, s_id FROM nation AS nation JOIN sales AS sales ON n_id = s_id JOIN edge_1 AS events ON id = n_id

@@ -5,11 +5,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind`, `amount` FROM events
-    → edge 1 to bergen (~1000 rows, 31.2 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 31.2 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind`, `amount` FROM events
-    → edge 1 to bergen (~3000 rows, 93.8 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT * FROM (SELECT kind, amount FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events) AS e PIVOT (sum(amount) FOR kind IN ('click', 'view'))
@@ -24,11 +24,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to bergen (~1000 rows, 140.6 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 140.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to bergen (~3000 rows, 421.9 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 421.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT * FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS events PIVOT (sum(amount) FOR kind IN ('click', 'view'))
@@ -43,11 +43,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `tags` FROM events
-    → edge 1 to bergen (~1000 rows, 54.7 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 54.7 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `tags` FROM events
-    → edge 1 to bergen (~3000 rows, 164.1 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 164.1 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union
     SELECT id, tag FROM (SELECT `id`, `tags` FROM events UNION ALL SELECT `id`, `tags` FROM edge_1) AS events LATERAL VIEW explode(tags) t AS tag
@@ -81,7 +81,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at bergen: reads table nation
     scan
     SELECT `n_id` FROM nation
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM (orders AS orders JOIN edge_1 AS customer ON o_cust = c_id) JOIN edge_2 AS nation ON c_nation = n_id
@@ -145,7 +145,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at bergen: reads table nation
     scan
     SELECT `n_id` FROM nation
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`y`) */ 1 AS one FROM orders AS x JOIN edge_1 AS x JOIN edge_2 AS y ON TRUE

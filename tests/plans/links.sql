@@ -399,7 +399,7 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`kind` FROM events AS events
     because events is there
-    → edge 1 to tromso, by way of bergen, zstd (~1000 rows, 31.2 KiB)
+    → edge 1 to tromso, through the driver, by way of bergen, zstd (~1000 rows, 31.2 KiB)
 fragment 2 at oslo: reads table sales
     scan, aggregate
     SELECT c.`s_cust` FROM (SELECT s_cust, max(s_id) AS x FROM sales AS sales GROUP BY s_cust) AS c
@@ -448,7 +448,7 @@ fragment 3 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_id > 3
     because nation is there
-    → edge 4 to oslo, zstd (~8 rows, 233 B)
+    → edge 4 to oslo, through the driver, zstd (~8 rows, 233 B)
 fragment 4 at oslo: reads edge 3 from bergen; edge 4 from bergen
     scan, join, aggregate
     SELECT a.`s` FROM (SELECT /*+ BROADCAST(`customer`, `nation`) */ n_name, sum(c_id) AS s FROM edge_3 AS customer JOIN edge_4 AS nation ON c_nation = n_id GROUP BY n_name) AS a

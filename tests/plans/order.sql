@@ -5,11 +5,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `amount` FROM events
-    → edge 1 to bergen (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `amount` FROM events
-    → edge 1 to bergen (~3000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
     SELECT id FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events ORDER BY amount
@@ -24,11 +24,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `tags` FROM events
-    → edge 1 to bergen (~1000 rows, 54.7 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 54.7 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `tags` FROM events
-    → edge 1 to bergen (~3000 rows, 164.1 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 164.1 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
     SELECT id, tags FROM (SELECT `id`, `tags` FROM events UNION ALL SELECT `id`, `tags` FROM edge_1) AS events ORDER BY tags
@@ -43,11 +43,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `place` FROM events
-    → edge 1 to bergen (~1000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 46.9 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `place` FROM events
-    → edge 1 to bergen (~3000 rows, 140.6 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 140.6 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
     SELECT place.id AS x FROM (SELECT `place` FROM events UNION ALL SELECT `place` FROM edge_1) AS events ORDER BY x
@@ -62,11 +62,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
     SELECT kind COLLATE UTF8_LCASE AS k FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events ORDER BY k
@@ -81,11 +81,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
     SELECT - id AS id, id + 1 AS y FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ORDER BY id + 1
@@ -171,11 +171,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `ts` FROM events
-    → edge 1 to bergen (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `ts` FROM events
-    → edge 1 to bergen (~3000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort, limit
     SELECT id FROM (SELECT id, ts FROM (SELECT `id`, `ts` FROM events UNION ALL SELECT `id`, `ts` FROM edge_1) AS events ORDER BY ts LIMIT 3) AS newest ORDER BY id
@@ -190,11 +190,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, distinct, sort
     SELECT DISTINCT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events SORT BY kind
@@ -209,11 +209,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso; table customer
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION ALL SELECT c_id FROM customer AS customer ORDER BY id LIMIT 7 OFFSET 2
@@ -239,11 +239,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `tags` FROM events
-    → edge 1 to bergen (~1000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 46.9 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `tags` FROM events
-    → edge 1 to bergen (~3000 rows, 140.6 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 140.6 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort
     SELECT x FROM (SELECT tags AS x FROM (SELECT `tags` FROM events UNION ALL SELECT `tags` FROM edge_1) AS events) AS t ORDER BY x
@@ -258,11 +258,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `place` FROM events
-    → edge 1 to bergen (~1000 rows, 54.7 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 54.7 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `place` FROM events
-    → edge 1 to bergen (~3000 rows, 164.1 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 164.1 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, join, union, sort
     SELECT /*+ BROADCAST(`a`, `b`) */ a.id, b.place FROM (SELECT `id`, `place` FROM events UNION ALL SELECT `id`, `place` FROM edge_1) AS a JOIN (SELECT `id`, `place` FROM events UNION ALL SELECT `id`, `place` FROM edge_1) AS b ON a.id = b.id SORT BY a.id

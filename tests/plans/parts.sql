@@ -178,11 +178,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ORDER BY id LIMIT :p0
@@ -197,11 +197,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events LIMIT 2147483647 OFFSET 10
@@ -292,11 +292,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind
@@ -311,11 +311,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, distinct
     SELECT DISTINCT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events
@@ -331,11 +331,11 @@ plan, result at bergen
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `amount` FROM events
-    → edge 1 to bergen (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `amount` FROM events
-    → edge 1 to bergen (~3000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso; table customer
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`events`) */ c_name, sum(amount) AS total FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events JOIN customer AS customer ON id = c_id GROUP BY c_name
@@ -350,7 +350,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan
     SELECT `s_cust`, `s_price` FROM sales
-    → edge 1 to oslo (~1000 rows, 15.6 KiB)
+    → edge 1 to oslo, through the driver (~1000 rows, 15.6 KiB)
 fragment 2 at oslo: reads table orders; table sales; edge 1 from bergen
     scan, join, union
     SELECT o_id, s_price FROM orders AS orders JOIN (SELECT `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_cust`, `s_price` FROM edge_1) AS sales ON s_cust = o_cust
@@ -365,15 +365,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 2 to bergen (~1000 rows, 7.8 KiB)
+    → edge 2 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 3 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 2 to bergen (~3000 rows, 23.4 KiB)
+    → edge 2 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 4 at bergen: reads edge 1 from oslo; table events; edge 2 from oslo, tromso
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`a`, `b`) */ count(*) AS n FROM edge_1 AS a JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_2) AS b ON a.id = b.id
@@ -389,7 +389,7 @@ plan, result at bergen
 fragment 1 at tromso: reads table mixed
     scan
     SELECT `Id`, `note` FROM mixed
-    → edge 1 to bergen (~10 rows, 320 B)
+    → edge 1 to bergen, through the driver (~10 rows, 320 B)
 fragment 2 at bergen: reads table Mixed; edge 1 from tromso
     scan, union
     SELECT * FROM (SELECT `Id`, `note` FROM Mixed UNION ALL SELECT `Id`, `note` FROM edge_1) AS mixed
@@ -408,7 +408,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to oslo (~3000 rows, 421.9 KiB)
+    → edge 1 to oslo, through the driver (~3000 rows, 421.9 KiB)
 fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
     scan, filter, union, aggregate
     SELECT o_id FROM orders AS orders WHERE o_total > (SELECT avg(d) FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS e(a, b, c, d, t, p) WHERE a = o_cust)

@@ -5,15 +5,15 @@ SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean F
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 2 at bergen: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 fragment 3 at tromso: reads table events
     scan, filter, aggregate
-    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE)) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
+    SELECT count(*), sum(amount), min(ts), max(kind), avg(amount), avg(id) AS mean, count(amount) AS part_0, sum(CAST(id AS DOUBLE) + 0) AS part_1, count(id) AS part_2 FROM events AS events WHERE kind != 'x'
     → edge 1 to oslo, through the driver (~1 row, 88 B)
 finish at oslo: gather, aggregate edge 1 from oslo, bergen, tromso
 */
@@ -86,16 +86,16 @@ SELECT kind, max(amount) AS m FROM events GROUP BY kind LIMIT 2
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
-    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 fragment 2 at bergen: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
-    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 fragment 3 at tromso: reads table events
     scan, aggregate, sort, limit
-    SELECT kind, max(amount) AS m FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
-    → edge 1 to oslo, in order, through the driver (~2 rows, 64 B)
+    SELECT kind, max(amount) AS m, CASE WHEN bool_or(isnan(amount)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(amount) THEN amount END) END AS part_0 FROM events AS events GROUP BY kind ORDER BY 1 LIMIT 2
+    → edge 1 to oslo, in order, through the driver (~2 rows, 80 B)
 finish at oslo: merge, aggregate, limit 2 edge 1 from oslo, bergen, tromso
 */
 
@@ -107,11 +107,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~100 rows, 3.1 KiB)
+    → edge 1 to bergen, through the driver (~100 rows, 3.1 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~300 rows, 9.4 KiB)
+    → edge 1 to bergen, through the driver (~300 rows, 9.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort, limit
     SELECT part_0 AS `kind`, coalesce(sum(part_1), 0) AS n FROM (SELECT kind AS part_0, count(*) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0 ORDER BY n DESC LIMIT 3
@@ -127,11 +127,11 @@ SELECT kind AS k, 100.0 * sum(s_price) / sum(s_id) AS share FROM (SELECT s_cust 
 plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan, filter, aggregate
-    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
+    SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN bool_or(isnan(s_price)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(s_price) THEN s_price END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind
     → edge 1 to oslo (~10 rows, 400 B)
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     scan, filter, union, aggregate, sort
-    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, max(s_price) AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND max(part_4) < 100 ORDER BY share
+    SELECT part_0 AS k, 100.0 * sum(part_1) / sum(part_2) AS share FROM (SELECT kind AS part_0, sum(s_price) AS part_1, sum(s_id) AS part_2, count(*) AS part_3, CASE WHEN bool_or(isnan(s_price)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(s_price) THEN s_price END) END AS part_4 FROM (SELECT s_cust % 10 AS kind, s_price, s_id FROM sales AS sales WHERE s_price > 0) AS s GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0 HAVING coalesce(sum(part_3), 0) > 5 AND CASE WHEN bool_or(isnan(part_4)) THEN CAST('NaN' AS DOUBLE) ELSE max(CASE WHEN NOT isnan(part_4) THEN part_4 END) END < 100 ORDER BY share
     because the links take ~0.0012 s, ~0.0023 s at bergen
     → edge 2 to oslo, in order (~1 row, 32 B)
 finish at oslo: gather edge 2 from oslo
@@ -144,15 +144,15 @@ SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM events GROUP BY kind ORDER
 plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~100 rows, 5.5 KiB)
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    → edge 1 to bergen, through the driver (~100 rows, 5.5 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
-    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
-    → edge 1 to bergen (~300 rows, 16.4 KiB)
+    SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind
+    → edge 1 to bergen, through the driver (~300 rows, 16.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort, limit
-    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE)) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
+    (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC LIMIT 5
     because the links take ~0.0052 s, ~0.0058 s at oslo
     → edge 2 to oslo, in order, through the driver (~5 rows, 280 B)
 finish at oslo: gather edge 2 from bergen
@@ -170,7 +170,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5
-    → edge 1 to oslo (~600 rows, 19.3 KiB)
+    → edge 1 to oslo, through the driver (~600 rows, 19.3 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, aggregate
     SELECT part_0 AS `kind`, count(DISTINCT part_1) AS n, sum(part_2) AS total FROM (SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY part_0
@@ -191,7 +191,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, sum(id) AS part_2 FROM events AS events GROUP BY kind, id > 5
-    → edge 1 to oslo (~600 rows, 19.3 KiB)
+    → edge 1 to oslo, through the driver (~600 rows, 19.3 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, aggregate
     SELECT part_0 AS `kind`, approx_count_distinct(part_1) AS n, approx_count_distinct(part_1, 0.1) + sum(part_2) AS m FROM (SELECT kind AS part_0, id > 5 AS part_1, sum(id) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY part_0
@@ -230,12 +230,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount`, events.`tags` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 85.9 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 85.9 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount`, events.`tags` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 257.8 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 257.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, filter, union, aggregate
     SELECT (SELECT approx_count_distinct(id) + approx_count_distinct(amount) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS a, (SELECT approx_count_distinct(tags) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS b, (SELECT approx_count_distinct(kind) FILTER (WHERE id > 5) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS c
@@ -256,7 +256,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5
-    → edge 1 to oslo (~600 rows, 19.3 KiB)
+    → edge 1 to oslo, through the driver (~600 rows, 19.3 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, aggregate
     SELECT part_0 AS `kind`, part_1 AS y, grouping_id() AS g, coalesce(sum(part_2), 0) AS n FROM (SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY ROLLUP (part_0, part_1)
@@ -273,7 +273,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan, aggregate
     SELECT s_cust AS part_0, sum(s_price) AS part_1 FROM sales AS sales GROUP BY s_cust
-    → edge 1 to oslo (~100 rows, 1.6 KiB)
+    → edge 1 to oslo, through the driver (~100 rows, 1.6 KiB)
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     scan, union, aggregate
     SELECT part_0 AS `s_cust`, sum(part_1) AS total FROM (SELECT s_cust AS part_0, sum(s_price) AS part_1 FROM sales AS sales GROUP BY s_cust UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
@@ -295,7 +295,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at bergen: reads table sales
     scan, aggregate
     SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100
-    → edge 2 to oslo (~100 rows, 1.6 KiB)
+    → edge 2 to oslo, through the driver (~100 rows, 1.6 KiB)
 fragment 3 at oslo: reads edge 1 from bergen; table sales; edge 2 from bergen
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`customer`) */ c_name, n FROM edge_1 AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0) AS s ON c = c_id
@@ -313,12 +313,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 31.2 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 31.2 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 93.8 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT kind, percentile(amount, 0.5) AS p FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events GROUP BY kind
@@ -339,7 +339,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT tags AS part_0, count(*) AS part_1 FROM events AS events GROUP BY tags
-    → edge 1 to oslo (~300 rows, 16.4 KiB)
+    → edge 1 to oslo, through the driver (~300 rows, 16.4 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, aggregate
     SELECT part_0 AS `tags`, coalesce(sum(part_1), 0) AS n FROM (SELECT tags AS part_0, count(*) AS part_1 FROM events AS events GROUP BY tags UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
@@ -357,12 +357,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort
     SELECT upper(kind) AS kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind SORT BY kind
@@ -379,7 +379,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo and tromso, through the driver (~25 rows, 700 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, filter, join, aggregate, sort
     SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
@@ -388,13 +388,9 @@ fragment 3 at bergen: reads table events; table nation
     scan, filter, join, aggregate, sort
     SELECT n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN nation AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
     → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
-fragment 4 at bergen: reads table nation
-    scan
-    SELECT `n_id`, `n_name` FROM nation
-    → edge 3 to tromso (~25 rows, 700 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, filter, join, aggregate, sort
-    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_3 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
+    SELECT /*+ BROADCAST(`nation`) */ n_name, count(*) AS n, avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1 FROM events AS events JOIN edge_2 AS nation ON id = n_id WHERE kind != 'x' GROUP BY n_name SORT BY 1
     → edge 1 to oslo, lanes merged in order (~2 rows, 112 B)
 finish at oslo: merge, aggregate edge 1 from oslo, bergen, tromso
 */
@@ -407,7 +403,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 1 to oslo (~25 rows, 700 B)
+    → edge 1 to oslo, through the driver (~25 rows, 700 B)
 fragment 2 at bergen: reads table sales; table nation
     scan, filter, join, aggregate
     SELECT `nation`.n_name AS part_0, sum(s_price) AS part_1 FROM sales AS sales, nation AS nation WHERE s_cust = n_id GROUP BY `nation`.n_name
@@ -429,12 +425,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name
@@ -493,12 +489,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 39.1 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 39.1 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 117.2 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 117.2 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT kind, hll_sketch_agg(id) AS a, any_value(amount) AS v, approx_percentile(amount, 0.5) AS p FROM (SELECT `id`, `kind`, `amount` FROM events UNION ALL SELECT `id`, `kind`, `amount` FROM edge_1) AS events GROUP BY kind
@@ -537,12 +533,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT id, bitmap_construct_agg(bitmap_bit_position(id)) AS b FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events GROUP BY id

@@ -28,7 +28,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to oslo (~150000 rows, 1.7 MiB)
 fragment 2 at tromso: reads table lineitem
     scan, aggregate
-    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(17, 2)) AS `answer_1_1` FROM (SELECT 2 * max(l_price) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
+    SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(17, 2)) AS `answer_1_1` FROM (SELECT 2 * max(`lineitem`.l_price) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
     because its tables are there; the subquery is answered once
     → edge 2 to oslo (~1 row, 16 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
@@ -333,7 +333,7 @@ fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'x'
     because nation is there
-    → edge 2 to oslo (~10 rows, 40 B)
+    → edge 2 to oslo, through the driver (~10 rows, 40 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_total > (SELECT max(n_id) FROM edge_2 AS nation)
@@ -374,7 +374,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ explode(array(c_id)) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id)

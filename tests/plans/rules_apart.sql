@@ -13,7 +13,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 3 to oslo (~25 rows, 100 B)
+    → edge 3 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 2 from bergen; edge 3 from bergen
     scan, join, aggregate
     SELECT d.`k`, CAST(d.`s` AS DECIMAL(25, 2)) AS `s` FROM (SELECT /*+ BROADCAST(`customer`, `nation`) */ c_nation AS k, sum(o_total) AS s FROM orders AS orders JOIN edge_2 AS customer ON o_cust = c_id JOIN edge_3 AS nation ON n_id = c_nation GROUP BY c_nation) AS d
@@ -186,7 +186,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 3 to oslo (~25 rows, 100 B)
+    → edge 3 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 3 from bergen
     scan, filter, join, aggregate
     SELECT o.`o_cust` FROM (SELECT /*+ BROADCAST(`nation`) */ o_cust, max(o_total) AS m FROM orders AS orders JOIN edge_3 AS nation ON n_id = o_id GROUP BY o_cust) AS o WHERE o.m > 2
@@ -335,7 +335,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to tromso (~25 rows, 100 B)
+    → edge 2 to tromso, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders
     scan, aggregate
     SELECT grouped_1.`o_cust`, CAST(grouped_1.`grouped_1_1` AS DECIMAL(25, 2)) AS `grouped_1_1` FROM (SELECT orders.`o_cust` AS `o_cust`, sum(o_total) AS `grouped_1_1` FROM orders AS orders GROUP BY orders.`o_cust`) AS grouped_1

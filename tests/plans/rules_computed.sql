@@ -49,12 +49,12 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo, through the driver (~25 rows, 700 B)
 fragment 3 at bergen: reads table sales
     scan
     SELECT sales.`s_id` FROM sales AS sales
     because sales is there
-    → edge 3 to oslo (~1000 rows, 7.8 KiB)
+    → edge 3 to oslo, through the driver (~1000 rows, 7.8 KiB)
 fragment 4 at oslo: reads edge 1 from tromso; edge 2 from bergen; table sales; edge 3 from bergen
     scan, filter, join, union, aggregate
     SELECT /*+ BROADCAST(`nation`) */ n_name, sum(l_price * (1 - l_price)) AS s FROM edge_1 AS lineitem, edge_2 AS nation, (SELECT `s_id` FROM sales UNION ALL SELECT `s_id` FROM edge_3) AS sales WHERE l_qty = n_id AND s_id = n_id GROUP BY n_name

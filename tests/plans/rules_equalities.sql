@@ -35,7 +35,7 @@ fragment 3 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 3 to tromso (~25 rows, 100 B)
+    → edge 3 to tromso, through the driver (~25 rows, 100 B)
 fragment 4 at tromso: reads edge 1 from oslo; edge 2 from bergen; table lineitem; edge 3 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`orders`, `customer`, `nation`) */ o_id FROM edge_1 AS orders, edge_2 AS customer, lineitem AS lineitem, edge_3 AS nation WHERE o_id = c_id AND c_id = l_order AND n_id = o_id AND l_order BETWEEN 5 AND 7

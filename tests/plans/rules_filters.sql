@@ -25,7 +25,7 @@ fragment 1 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'NORWAY'
     because nation is there
-    → edge 1 to oslo (~10 rows, 240 B)
+    → edge 1 to oslo, through the driver (~10 rows, 240 B)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM orders AS orders JOIN edge_1 AS nation ON TRUE
@@ -134,7 +134,7 @@ fragment 1 at bergen: reads table sales
     scan, filter
     SELECT sales.`s_id`, sales.`s_cust`, sales.`s_price` FROM sales AS sales WHERE s_price > 1
     because sales is there
-    → edge 1 to oslo (~333 rows, 7.8 KiB)
+    → edge 1 to oslo, through the driver (~333 rows, 7.8 KiB)
 fragment 2 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer

@@ -120,7 +120,7 @@ SELECT v_word, avg(o_id) AS a, avg(o_total) FILTER (WHERE o_id > 3) AS b FROM or
 plan, result at bergen
 fragment 1 at oslo: reads table orders
     scan, filter, aggregate
-    SELECT grouped_1.`o_cust`, grouped_1.`grouped_1_1`, grouped_1.`grouped_1_2`, CAST(grouped_1.`grouped_1_3` AS DECIMAL(25, 2)) AS `grouped_1_3`, grouped_1.`grouped_1_4` FROM (SELECT orders.`o_cust` AS `o_cust`, sum(CAST(o_id AS DOUBLE)) AS `grouped_1_1`, count(o_id) AS `grouped_1_2`, sum(o_total) FILTER (WHERE o_id > 3) AS `grouped_1_3`, count(o_total) FILTER (WHERE o_id > 3) AS `grouped_1_4` FROM orders AS orders GROUP BY orders.`o_cust`) AS grouped_1
+    SELECT grouped_1.`o_cust`, grouped_1.`grouped_1_1`, grouped_1.`grouped_1_2`, CAST(grouped_1.`grouped_1_3` AS DECIMAL(25, 2)) AS `grouped_1_3`, grouped_1.`grouped_1_4` FROM (SELECT orders.`o_cust` AS `o_cust`, sum(CAST(o_id AS DOUBLE) + 0) AS `grouped_1_1`, count(o_id) AS `grouped_1_2`, sum(o_total) FILTER (WHERE o_id > 3) AS `grouped_1_3`, count(o_total) FILTER (WHERE o_id > 3) AS `grouped_1_4` FROM orders AS orders GROUP BY orders.`o_cust`) AS grouped_1
     because its tables are there; their rows are grouped there before they are joined with others
     → edge 1 to bergen (~150000 rows, 6.9 MiB)
 fragment 2 at bergen: reads table visits; edge 1 from oslo

@@ -125,7 +125,7 @@ fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'x'
     because nation is there
-    → edge 2 to oslo (~10 rows, 40 B)
+    → edge 2 to oslo, through the driver (~10 rows, 40 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders, edge_1 AS customer, edge_2 AS nation WHERE o_cust = c_id AND c_nation = n_id AND c_nation / n_id > 1
@@ -171,7 +171,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo, through the driver (~25 rows, 700 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT JOIN edge_2 AS nation ON c_nation = n_id
@@ -194,7 +194,7 @@ fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_name = 'NORWAY'
     because nation is there
-    → edge 2 to oslo (~10 rows, 280 B)
+    → edge 2 to oslo, through the driver (~10 rows, 280 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id
@@ -295,7 +295,7 @@ fragment 2 at bergen: reads table sales
     scan
     SELECT sales.`s_id`, sales.`s_price` FROM sales AS sales
     because sales is there
-    → edge 2 to oslo (~1000 rows, 15.6 KiB)
+    → edge 2 to oslo, through the driver (~1000 rows, 15.6 KiB)
 fragment 3 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_0.`c_id`, joined_0.`c_name`, joined_0.`c_nation` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name`, customer.`c_nation` AS `c_nation` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
@@ -323,7 +323,7 @@ fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_name = 'x'
     because nation is there
-    → edge 2 to oslo (~10 rows, 280 B)
+    → edge 2 to oslo, through the driver (~10 rows, 280 B)
 fragment 3 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
@@ -346,7 +346,7 @@ fragment 1 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 1 to tromso (~25 rows, 700 B)
+    → edge 1 to tromso, through the driver (~25 rows, 700 B)
 fragment 2 at oslo: reads table orders
     scan, filter
     SELECT orders.`o_cust` FROM orders AS orders WHERE o_note = 'x' AND o_total = 3

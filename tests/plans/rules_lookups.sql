@@ -282,7 +282,7 @@ fragment 1 at bergen: reads table customer
     → edge 1 to tromso (~150000 rows, 585.9 KiB)
 fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     scan, filter, aggregate
-    SELECT c_nation, count(*) AS n FROM edge_1 AS customer GROUP BY c_nation HAVING count(*) > (SELECT max(l_qty) FROM lineitem AS lineitem WHERE l_qty = c_nation)
+    SELECT c_nation, count(*) AS n FROM edge_1 AS customer GROUP BY c_nation HAVING count(*) > (SELECT max(`lineitem`.l_qty) FROM lineitem AS lineitem WHERE `lineitem`.l_qty = c_nation)
     because the links take ~0.074 s, ~1.9 s at bergen
     → edge 2 to oslo (~15000 rows, 293.0 KiB)
 finish at oslo: gather edge 2 from tromso
@@ -302,7 +302,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)
@@ -325,7 +325,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT /*+ BROADCAST(`customer`, `nation`) */ max(n_id) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id WHERE c_id = o_cust)

@@ -292,12 +292,12 @@ fragment 1 at bergen: reads table Mixed
     scan, filter
     SELECT mixed.`Id`, mixed.`note` FROM Mixed AS mixed WHERE id > 100
     because Mixed is there
-    → edge 1 to oslo (~3 rows, 106 B)
+    → edge 1 to oslo, through the driver (~3 rows, 106 B)
 fragment 2 at tromso: reads table mixed
     scan, filter
     SELECT mixed.`Id`, mixed.`note` FROM mixed AS mixed WHERE id > 100
     because Mixed is there
-    → edge 1 to oslo (~3 rows, 106 B)
+    → edge 1 to oslo, through the driver (~3 rows, 106 B)
 fragment 3 at oslo: reads edge 1 from bergen, tromso
     scan, filter
     SELECT * FROM edge_1 AS mixed WHERE id > 100

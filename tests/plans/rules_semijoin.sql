@@ -12,7 +12,7 @@ fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'NORWAY'
     because nation is there
-    → edge 2 to oslo (~10 rows, 40 B)
+    → edge 2 to oslo, through the driver (~10 rows, 40 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id
@@ -97,7 +97,7 @@ fragment 5 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 5 to oslo (~25 rows, 700 B)
+    → edge 5 to oslo, through the driver (~25 rows, 700 B)
 fragment 6 at oslo: reads table orders; edge 1 from tromso; edge 3 from bergen; edge 5 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`, `customer`, `nation`) */ n_name, l_price FROM orders AS orders LEFT JOIN edge_1 AS lineitem ON l_order = o_id LEFT JOIN edge_3 AS customer ON c_id = o_cust JOIN edge_5 AS nation ON n_id = o_id WHERE o_id = 5
@@ -203,7 +203,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT a.`n_id`, a.`n_name` FROM nation AS a
     because nation is there
-    → edge 2 to tromso (~25 rows, 700 B)
+    → edge 2 to tromso, through the driver (~25 rows, 700 B)
 fragment 3 at tromso: reads edge 1 from oslo; table lineitem; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`a`) */ a.n_name FROM edge_1 AS orders, lineitem AS lineitem, edge_2 AS a WHERE a.n_id = o_id AND l_order = o_id AND o_cust IN (SELECT b.n_id FROM edge_2 AS b)

@@ -85,7 +85,7 @@ fragment 3 at bergen: reads table sales
     scan
     SELECT sales.`s_cust` FROM sales AS sales
     because sales is there
-    → edge 3 to oslo (~1000 rows, 7.8 KiB)
+    → edge 3 to oslo, through the driver (~1000 rows, 7.8 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; table orders; edge 2 from tromso; table sales; edge 3 from bergen
     scan, filter, union, aggregate
     SELECT c_name FROM edge_1 AS customer WHERE c_id IN (SELECT o_cust FROM orders AS orders) AND c_id NOT IN (SELECT l_order FROM edge_2 AS lineitem GROUP BY l_order HAVING count(*) > 3) AND EXISTS (SELECT count(*) FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_3) AS sales WHERE s_cust = c_id)
@@ -128,7 +128,7 @@ fragment 2 at bergen: reads table sales
     scan, distinct
     SELECT DISTINCT sales.`s_cust` FROM sales AS sales
     because sales is there
-    → edge 2 to oslo (~99 rows, 799 B)
+    → edge 2 to oslo, through the driver (~99 rows, 799 B)
 fragment 3 at oslo: reads edge 1 from bergen; table orders; table sales; edge 2 from bergen
     scan, union
     SELECT c_id FROM edge_1 AS customer EXCEPT SELECT o_cust FROM orders AS orders UNION SELECT s_cust FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_2) AS sales
@@ -219,7 +219,7 @@ fragment 3 at tromso: reads table events
     scan, distinct
     SELECT DISTINCT events.`id` FROM events AS events
     because events is there
-    → edge 2 to oslo (~166 rows, 1.3 KiB)
+    → edge 2 to oslo, through the driver (~166 rows, 1.3 KiB)
 fragment 4 at tromso: reads table lineitem
     scan, aggregate, distinct
     SELECT DISTINCT arm_0.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem GROUP BY l_order) AS arm_0(arm_c0)

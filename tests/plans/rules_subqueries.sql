@@ -71,7 +71,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE EXISTS (SELECT * FROM edge_2 AS nation WHERE n_id = c_nation AND n_id = o_id)

@@ -307,7 +307,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo, through the driver (~25 rows, 700 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT ANTI JOIN edge_2 AS nation ON n_id = c_nation
@@ -371,7 +371,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT ANTI JOIN edge_2 AS nation ON n_id = 100 / c_nation
@@ -394,7 +394,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 100 B)
+    → edge 2 to oslo, through the driver (~25 rows, 100 B)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT JOIN edge_2 AS nation ON n_id = c_nation WHERE coalesce(100 / n_id, 1) < 2
@@ -417,7 +417,7 @@ fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo, through the driver (~25 rows, 700 B)
 fragment 3 at oslo: reads edge 1 from bergen; edge 2 from bergen; table orders
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, c_name, n_name FROM edge_1 AS customer LEFT JOIN edge_2 AS nation ON n_id = c_nation JOIN orders AS orders ON o_cust = c_id

@@ -6,7 +6,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo and tromso, through the driver (~25 rows, 700 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, join, sort, limit
     SELECT /*+ BROADCAST(`nation`) */ id, n_name FROM events AS events JOIN edge_2 AS nation ON id = n_id ORDER BY id DESC LIMIT 15
@@ -15,13 +15,9 @@ fragment 3 at bergen: reads table events; table nation
     scan, join, sort, limit
     SELECT id, n_name FROM events AS events JOIN nation AS nation ON id = n_id ORDER BY id DESC LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 480 B)
-fragment 4 at bergen: reads table nation
-    scan
-    SELECT `n_id`, `n_name` FROM nation
-    → edge 3 to tromso (~25 rows, 700 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, join, sort, limit
-    SELECT /*+ BROADCAST(`nation`) */ id, n_name FROM events AS events JOIN edge_3 AS nation ON id = n_id ORDER BY id DESC LIMIT 15
+    SELECT /*+ BROADCAST(`nation`) */ id, n_name FROM events AS events JOIN edge_2 AS nation ON id = n_id ORDER BY id DESC LIMIT 15
     → edge 1 to oslo, in order, through the driver (~15 rows, 480 B)
 finish at oslo: merge, offset 5, limit 10 edge 1 from oslo, bergen, tromso
 */
@@ -35,7 +31,7 @@ plan, result at front
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo and tromso, through the driver (~25 rows, 700 B to each)
 fragment 2 at oslo: reads table events; edge 2 from bergen
     scan, join, limit
     SELECT /*+ BROADCAST(`nation`) */ * FROM events AS e LEFT JOIN edge_2 AS nation ON e.id = n_id LIMIT 10
@@ -44,13 +40,9 @@ fragment 3 at bergen: reads table events; table nation
     scan, join, limit
     SELECT * FROM events AS e LEFT JOIN nation AS nation ON e.id = n_id LIMIT 10
     → edge 1 to front, through the driver (~10 rows, 1.7 KiB)
-fragment 4 at bergen: reads table nation
-    scan
-    SELECT `n_id`, `n_name` FROM nation
-    → edge 3 to tromso (~25 rows, 700 B)
-fragment 5 at tromso: reads table events; edge 3 from bergen
+fragment 4 at tromso: reads table events; edge 2 from bergen
     scan, join, limit
-    SELECT /*+ BROADCAST(`nation`) */ * FROM events AS e LEFT JOIN edge_3 AS nation ON e.id = n_id LIMIT 10
+    SELECT /*+ BROADCAST(`nation`) */ * FROM events AS e LEFT JOIN edge_2 AS nation ON e.id = n_id LIMIT 10
     → edge 1 to front, through the driver (~10 rows, 1.7 KiB)
 finish at front: gather, limit 10 edge 1 from oslo, bergen, tromso
 */
@@ -64,7 +56,7 @@ plan, result at front
 fragment 1 at bergen: reads table nation
     scan, filter
     SELECT `n_id`, `n_name` FROM nation WHERE n_name = 'NORWAY'
-    → edge 2 to oslo (~10 rows, 280 B)
+    → edge 2 to oslo, through the driver (~10 rows, 280 B)
 fragment 2 at oslo: reads table sales; edge 2 from bergen
     scan, filter, join, sort
     SELECT /*+ BROADCAST(`nation`) */ s_id, n_name FROM edge_2 AS nation JOIN sales AS sales ON n_id = s_cust WHERE n_name = 'NORWAY' SORT BY s_id
@@ -85,7 +77,7 @@ plan, result at front
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 1 to oslo (~25 rows, 700 B)
+    → edge 1 to oslo, through the driver (~25 rows, 700 B)
 fragment 2 at bergen: reads table sales; table nation
     scan, join, sort, limit
     SELECT `sales`.s_id AS part_0, `nation`.n_name AS part_1, `sales`.s_price AS part_2 FROM sales AS sales JOIN nation AS nation ON n_id = s_cust ORDER BY part_1, part_2 DESC NULLS LAST LIMIT 3
@@ -111,7 +103,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan, sort, limit
     SELECT `id`, `amount` FROM events AS events ORDER BY amount DESC LIMIT 10
-    → edge 1 to oslo (~10 rows, 160 B)
+    → edge 1 to oslo, through the driver (~10 rows, 160 B)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, sort, limit
     SELECT id FROM ((SELECT `id`, `amount` FROM events AS events ORDER BY amount DESC LIMIT 10) UNION ALL SELECT `id`, `amount` FROM edge_1) AS events ORDER BY amount DESC LIMIT 10
@@ -129,11 +121,11 @@ plan, result at tromso
 fragment 1 at oslo: reads table events
     scan, filter, sort, limit
     SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10
-    → edge 1 to bergen (~10 rows, 400 B)
+    → edge 1 to bergen, through the driver (~10 rows, 400 B)
 fragment 2 at tromso: reads table events
     scan, filter, sort, limit
     SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10
-    → edge 1 to bergen (~10 rows, 400 B)
+    → edge 1 to bergen, through the driver (~10 rows, 400 B)
 fragment 3 at bergen: reads table customer; table events; edge 1 from oslo, tromso
     scan, filter, join, union, sort, limit
     SELECT c_name, t.id FROM (SELECT id, amount FROM ((SELECT `id`, `kind`, `amount` FROM events AS events WHERE kind = 'click' ORDER BY amount + 1, id LIMIT 10) UNION ALL SELECT `id`, `kind`, `amount` FROM edge_1) AS events WHERE kind = 'click' ORDER BY amount + 1, 1 LIMIT 10) AS t JOIN customer AS customer ON c_id = t.id
@@ -150,7 +142,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan, sort, limit
     SELECT `s_id`, `s_cust`, `s_price` FROM sales AS sales ORDER BY `sales`.`s_price` LIMIT 9
-    → edge 1 to oslo (~9 rows, 216 B)
+    → edge 1 to oslo, through the driver (~9 rows, 216 B)
 fragment 2 at oslo: reads table sales; edge 1 from bergen
     scan, join, union, sort, limit
     WITH t AS (SELECT * FROM ((SELECT `s_id`, `s_cust`, `s_price` FROM sales AS sales ORDER BY `sales`.`s_price` LIMIT 9) UNION ALL SELECT `s_id`, `s_cust`, `s_price` FROM edge_1) AS sales ORDER BY s_price LIMIT 7 OFFSET 2) SELECT a.s_id, b.s_cust FROM t AS a JOIN t AS b ON a.s_id = b.s_cust
@@ -167,7 +159,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id`, `n_name` FROM nation
-    → edge 1 to oslo (~25 rows, 700 B)
+    → edge 1 to oslo, through the driver (~25 rows, 700 B)
 fragment 2 at bergen: reads table sales; table nation
     scan, join, sort, limit
     SELECT `sales`.s_cust AS part_0, `nation`.n_name AS part_1 FROM sales AS sales JOIN nation AS nation ON s_id = n_id ORDER BY part_1 LIMIT 3
@@ -189,12 +181,12 @@ fragment 1 at bergen: reads table sales
     scan
     SELECT sales.`s_id`, sales.`s_cust` FROM sales AS sales
     because sales is there
-    → edge 1 to oslo (~1000 rows, 15.6 KiB)
+    → edge 1 to oslo, through the driver (~1000 rows, 15.6 KiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
     because nation is there
-    → edge 2 to oslo (~25 rows, 700 B)
+    → edge 2 to oslo, through the driver (~25 rows, 700 B)
 fragment 3 at oslo: reads table sales; edge 1 from bergen; edge 2 from bergen
     scan, join, union, sort, limit
     SELECT /*+ BROADCAST(`nation`) */ s_id, n_name FROM (SELECT `s_id`, `s_cust` FROM sales UNION ALL SELECT `s_id`, `s_cust` FROM edge_1) AS sales RIGHT JOIN edge_2 AS nation ON s_cust = n_id ORDER BY n_name, s_id LIMIT 5
@@ -211,7 +203,7 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to tromso (~1000 rows, 7.8 KiB)
+    → edge 1 to tromso, through the driver (~1000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
     scan
     SELECT `id` FROM events
@@ -232,12 +224,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, window, sort, limit
     SELECT id, rank() OVER (ORDER BY amount) AS r FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events ORDER BY r LIMIT 5
@@ -255,12 +247,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, filter, union, aggregate, sort, limit
     SELECT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind HAVING count(*) > 1 ORDER BY kind LIMIT 5
@@ -283,7 +275,7 @@ fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to oslo (~3000 rows, 46.9 KiB)
+    → edge 1 to oslo, through the driver (~3000 rows, 46.9 KiB)
 fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
     scan, filter, union, aggregate, sort, limit
     SELECT o_id, (SELECT max(amount) FROM (SELECT amount FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events WHERE id = o_cust ORDER BY amount LIMIT 2) AS t) AS m FROM orders AS orders
@@ -305,7 +297,7 @@ fragment 1 at bergen: reads table events
 fragment 2 at tromso: reads table events
     scan, sort, limit
     SELECT `id`, `kind` FROM events AS events ORDER BY kind DESC, id LIMIT 7
-    → edge 1 to oslo (~7 rows, 224 B)
+    → edge 1 to oslo, through the driver (~7 rows, 224 B)
 fragment 3 at bergen: reads table customer; table nation
     scan, join, sort, limit
     SELECT `customer`.c_id AS part_0, `nation`.n_name AS part_1 FROM customer AS customer JOIN nation AS nation ON c_nation = n_id ORDER BY part_1 DESC, part_0 LIMIT 7
@@ -331,7 +323,7 @@ fragment 1 at oslo: reads table sales
 fragment 2 at bergen: reads table sales
     scan, sort, limit
     SELECT `s_id`, `s_price` FROM sales AS sales ORDER BY s_price LIMIT 3
-    → edge 1 to tromso (~3 rows, 48 B)
+    → edge 1 to tromso, through the driver (~3 rows, 48 B)
 fragment 3 at bergen: reads table customer
     scan, sort, limit
     SELECT `c_id`, `c_nation` FROM customer AS customer ORDER BY c_nation LIMIT 3
@@ -358,7 +350,7 @@ fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION ALL SELECT o_note FROM orders AS orders ORDER BY 1 LIMIT 5
@@ -381,7 +373,7 @@ fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo, through the driver (~3000 rows, 23.4 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION SELECT o_id FROM orders AS orders ORDER BY 1 LIMIT 5
@@ -399,11 +391,11 @@ plan, result at tromso
 fragment 1 at oslo: reads table events
     scan, aggregate, sort, limit
     SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
-    → edge 1 to bergen (~4 rows, 128 B)
+    → edge 1 to bergen, through the driver (~4 rows, 128 B)
 fragment 2 at tromso: reads table events
     scan, aggregate, sort, limit
     SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4
-    → edge 1 to bergen (~4 rows, 128 B)
+    → edge 1 to bergen, through the driver (~4 rows, 128 B)
 fragment 3 at bergen: reads table customer; table events; edge 1 from oslo, tromso
     scan, join, union, aggregate, distinct, sort, limit
     SELECT c_name, t.k FROM (SELECT DISTINCT part_0 AS k, part_1 AS `id` FROM ((SELECT kind AS part_0, id AS part_1 FROM events AS events GROUP BY kind, id ORDER BY part_1, part_0 DESC LIMIT 4) UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows ORDER BY 2, k DESC LIMIT 3 OFFSET 1) AS t JOIN customer AS customer ON c_id = t.id
@@ -426,7 +418,7 @@ fragment 1 at bergen: reads table customer
 fragment 2 at oslo: reads table events
     scan, aggregate
     SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind
-    → edge 2 to tromso (~100 rows, 3.1 KiB)
+    → edge 2 to tromso, through the driver (~100 rows, 3.1 KiB)
 fragment 3 at bergen: reads table events
     scan, aggregate
     SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind

@@ -32,7 +32,7 @@ fragment 2 at bergen: reads table customer
 fragment 3 at bergen: reads table nation
     scan, filter
     SELECT `n_id`, `n_name` FROM nation WHERE n_name != 'NORWAY'
-    → edge 3 to tromso (~15 rows, 420 B)
+    → edge 3 to tromso, through the driver (~15 rows, 420 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen; edge 3 from bergen
     scan, filter, join, aggregate, sort
     SELECT /*+ BROADCAST(`orders`, `customer`, `nation`) */ n_name, sum(l_price) AS revenue FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_2 AS customer ON o_cust = c_id JOIN edge_3 AS nation ON c_nation = n_id WHERE o_date >= DATE '1995-01-01' AND n_name != 'NORWAY' GROUP BY n_name SORT BY revenue DESC
@@ -48,7 +48,7 @@ plan, result at tromso
 fragment 1 at tromso: reads table mixed
     scan
     SELECT `id` FROM mixed
-    → edge 1 to bergen (~10 rows, 80 B)
+    → edge 1 to bergen, through the driver (~10 rows, 80 B)
 fragment 2 at bergen: reads table Mixed; edge 1 from tromso
     scan, join
     SELECT /*+ BROADCAST(`b`) */ a.id FROM Mixed AS a JOIN edge_1 AS b ON a.id = b.id
@@ -160,7 +160,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id` FROM nation
-    → edge 1 to oslo (~25 rows, 100 B)
+    → edge 1 to oslo, through the driver (~25 rows, 100 B)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, join
     WITH customer AS (SELECT n_id AS c_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN customer ON o_cust = c_id
@@ -175,7 +175,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table nation
     scan
     SELECT `n_id` FROM nation
-    → edge 1 to oslo (~25 rows, 100 B)
+    → edge 1 to oslo, through the driver (~25 rows, 100 B)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, join
     WITH scan_0 AS (SELECT n_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN scan_0 ON o_cust = n_id

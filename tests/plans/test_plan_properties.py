@@ -190,7 +190,7 @@ def test_without_data_members_holding_tables_the_first_runs_it() -> None:
     query = analyse("SELECT 1", None, CATALOG, LIMITS)
     assert isinstance(query, Query)
     plan = make_plan(query, CATALOG, Site("nobody", ("oslo", "bergen")), LIMITS)
-    assert [(fragment.member, fragment.output.receiver) for fragment in plan.fragments] == [("oslo", "nobody")]
+    assert [(fragment.member, fragment.output.receivers) for fragment in plan.fragments] == [("oslo", ("nobody",))]
 
 
 def test_rows_are_narrow_when_they_are_copies_of_short_rows() -> None:

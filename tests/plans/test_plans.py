@@ -35,7 +35,8 @@ def test_plan(case: Case) -> None:
     """One test of all that a plan must be: with one for each, starting tests took longer than planning."""
     assert case.explained() == case.expected
     fragments_are_sql_that_reads_its_leaves_and_nothing_else(case.plan)
-    every_edge_has_one_receiver_and_its_senders(case.plan, case.at)
+    every_receiver_of_an_edge_has_its_senders(case.plan, case.at)
+    nothing_is_done_twice_for_two_receivers(case.plan)
     no_member_is_sent_the_same_twice(case.plan)
     tables_are_read_where_they_are_under_their_own_names(case.plan)
     bounds_are_applied_once_and_orders_are_kept(case.plan)
@@ -58,37 +59,55 @@ def fragments_are_sql_that_reads_its_leaves_and_nothing_else(plan: Plan) -> None
             assert len(re.findall(rf"\b{placeholder}\b", fragment.sql)) == len(tables)
 
 
-def every_edge_has_one_receiver_and_its_senders(plan: Plan, at: str) -> None:
-    """Several fragments of the receiver may read it, after it has been made and as it is."""
-    readers: dict[int, tuple[str, tuple[str, ...]]] = {plan.rows.edge: (at, plan.rows.senders)}
+def every_receiver_of_an_edge_has_its_senders(plan: Plan, at: str) -> None:
+    """Several fragments of a receiver may read it, after it has been made and as it is."""
+    readers: dict[tuple[int, str], tuple[str, ...]] = {(plan.rows.edge, at): plan.rows.senders}
     columns: dict[int, tuple[Column, ...]] = {}
-    made: set[int] = set()
+    made: set[tuple[int, str]] = set()
     for fragment in plan.fragments:
         for leaf in fragment.leaves:
             if isinstance(leaf, EdgeLeaf):
-                assert leaf.edge in made
+                assert (leaf.edge, fragment.member) in made
                 assert leaf.edge != plan.rows.edge
-                assert readers.setdefault(leaf.edge, (fragment.member, leaf.senders)) == (fragment.member, leaf.senders)
+                assert readers.setdefault((leaf.edge, fragment.member), leaf.senders) == leaf.senders
                 assert columns.setdefault(leaf.edge, leaf.columns) == leaf.columns
-        made.add(fragment.output.edge)
-    assert {fragment.output.edge for fragment in plan.fragments} == set(readers)
-    for edge, (receiver, senders) in readers.items():
-        feeding = [fragment for fragment in plan.fragments if fragment.output.edge == edge]
-        assert tuple(fragment.member for fragment in feeding) == senders
-        assert {fragment.output.receiver for fragment in feeding} == {receiver}
+        made |= {(fragment.output.edge, receiver) for receiver in fragment.output.receivers}
+    feeding = plan.feeding()
+    assert feeding.keys() == readers.keys()
+    for edge, senders in readers.items():
+        assert sorted(fragment.member for fragment in feeding[edge]) == sorted(senders)
+    assert [fragment.id for fragment in plan.fragments] == [*range(1, len(plan.fragments) + 1)]
+    assert {edge for edge, _ in feeding} == {*range(1, len({edge for edge, _ in feeding}) + 1)}
+
+
+def nothing_is_done_twice_for_two_receivers(plan: Plan) -> None:
+    """But for queries that may give other rows each time, and for edges that have to stay apart at a receiver."""
+    done: dict[str, SparkFragment] = {}
+    receivers: dict[int, set[str]] = {}
+    for edge, receiver in plan.feeding():
+        receivers.setdefault(edge, set()).add(receiver)
+    for fragment in plan.jobs:
+        same = done.setdefault(f"{fragment.member}: {_text(fragment)}", fragment)
+        if same is not fragment and "LIMIT" not in fragment.sql and not plan.is_result(fragment.output):
+            assert receivers[same.output.edge] & receivers[fragment.output.edge], (same, fragment)
+
+
+def _text(fragment: SparkFragment) -> str:
+    text = re.sub(r"\bkey_\d+", "key", fragment.sql)
+    for leaf in fragment.leaves:
+        read = f"edge {leaf.edge}" if isinstance(leaf, EdgeLeaf) else f"table {leaf.table}"
+        text = text.replace(leaf.placeholder, read)
+    return text
 
 
 def no_member_is_sent_the_same_twice(plan: Plan) -> None:
     """But for queries that may give other rows each time. A table and one of its parts are not the same."""
     sent: dict[int, list[str]] = {}
-    for fragment in plan.fragments:
-        text = re.sub(r"\bkey_\d+", "key", fragment.sql)
-        for leaf in fragment.leaves:
-            read = f"edge {leaf.edge}" if isinstance(leaf, EdgeLeaf) else f"table {leaf.table}"
-            text = text.replace(leaf.placeholder, read)
-        if fragment.output.receiver != fragment.member:
-            way = f"{fragment.member} to {fragment.output.receiver}: {text}"
-            sent.setdefault(fragment.output.edge, []).append(way)
+    for fragment in plan.jobs:
+        for receiver in fragment.output.receivers:
+            if receiver != fragment.member:
+                way = f"{fragment.member} to {receiver}: {_text(fragment)}"
+                sent.setdefault(fragment.output.edge, []).append(way)
     counts = Counter("; ".join(sorted(ways)) for ways in sent.values())
     assert all(count == 1 or "LIMIT" in each for each, count in counts.items()), counts
 

@@ -113,8 +113,8 @@ def run(plan: Plan, observed: Observed) -> tuple[Counter[tuple[Any, ...]], int]:
     RUNNER.sizes.clear()
     answer = RUNNER.run(plan, TABLES)
     observed.learn(plan, RUNNER.sizes, CATALOG.files_version)
-    sent = [each for each in plan.fragments if each.member != each.output.receiver]
-    return answer, sum(RUNNER.sizes[each.id].size_bytes for each in sent)
+    sent = [each.id for each in plan.fragments for to in each.output.receivers if each.member != to]
+    return answer, sum(RUNNER.sizes[number].size_bytes for number in sent)
 
 
 WRONG_GUESSES = {

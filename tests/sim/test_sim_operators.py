@@ -36,15 +36,18 @@ def asked(operator: Finish, shape: str, batches: int = 4, ends_in: Ending = RESU
     temper = Temper(retries_tasks=False, pipelined=True, slots=64, pause_s=0.001, deaf_share=0.0)
     cluster = Cluster(1, 3, [], limits, Weather(slow_share=0.0), temper)
     scans = [
-        SparkFragment(number, site, f"SELECT 'make={number} lanes=2 batches={batches} rows=4'", (), Output(1, "tromso"))
+        SparkFragment(
+            number, site, f"SELECT 'make={number} lanes=2 batches={batches} rows=4'", (), Output(1, ("tromso",))
+        )
         for number, site in enumerate(SITES, 1)
     ]
     if operator.keys:
         scans = [
-            msgspec.structs.replace(each, output=Output(1, "tromso", "merge", operator.keys, False)) for each in scans
+            msgspec.structs.replace(each, output=Output(1, ("tromso",), "merge", operator.keys, False))
+            for each in scans
         ]
     leaf = EdgeLeaf("", 1, COLUMNS, SITES)
-    operated = OperatorFragment(4, "tromso", operator, (leaf,), Output(9, "oslo"))
+    operated = OperatorFragment(4, "tromso", operator, (leaf,), Output(9, ("oslo",)))
     plan = Plan("", (*scans, operated), ends_in, {})
     plan = msgspec.structs.replace(plan, plan_id=fingerprint(plan))
     lanes = {number * 100 + lane: batches * 4 for number in (1, 2, 3) for lane in (0, 1)}

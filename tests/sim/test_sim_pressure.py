@@ -27,9 +27,9 @@ def run_with(disk_bytes: int) -> Query:
         "",
         (
             SparkFragment(
-                1, "bergen", "SELECT 'make=1 lanes=1 batches=8 rows=4'", (), Output(1, "tromso", "any", (), False)
+                1, "bergen", "SELECT 'make=1 lanes=1 batches=8 rows=4'", (), Output(1, ("tromso",), "any", (), False)
             ),
-            SparkFragment(2, "tromso", "SELECT 'pass'", (edge,), Output(9, "oslo")),
+            SparkFragment(2, "tromso", "SELECT 'pass'", (edge,), Output(9, ("oslo",))),
         ),
         Rows(9, ("tromso",)),
         {},

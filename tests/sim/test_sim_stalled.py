@@ -27,7 +27,7 @@ def ran_with(credits_bytes: int) -> Actual:
     temper = Temper(retries_tasks=False, pipelined=False, slots=64, pause_s=0.001, deaf_share=0.0)
     weather = Weather(delay_s=DELAY_S, slow_share=0.0, bytes_per_s=1e9)
     cluster = Cluster(1, 2, [], Limits(first_credits_bytes=credits_bytes, batch_rows=4), weather, temper)
-    output = Output(9, "oslo", "any", (), False)
+    output = Output(9, ("oslo",), "any", (), False)
     made = (SparkFragment(1, "bergen", f"SELECT 'make=1 lanes=1 batches={BATCHES} rows=4'", (), output),)
     plan = Plan("", made, Rows(9, ("bergen",)), {})
     plan = msgspec.structs.replace(plan, plan_id=fingerprint(plan))

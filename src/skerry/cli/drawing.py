@@ -121,7 +121,7 @@ def _at(curve: _Curve, share: float) -> _Point:
 def draw(plan: Mapping[str, Any]) -> str:
     """The SVG of a plan."""
     boxes = _boxes(plan)
-    hops = [hop for fragment in plan["fragments"] for hop in _hops(fragment)]
+    hops = [hop for fragment, to in _sent(plan) for hop in _hops(fragment, to)]
     hops += [(sender, receiver) for sender, receiver, _ in _links(plan)]
     headline = textwrap.wrap(_headline(plan), int((_width(boxes.values()) - 48) / _TITLE_PX), break_on_hyphens=False)
     above = ABOVE + HEADLINE * (len(headline) - 1) + _LANE * sum(_is_far(boxes, *hop) for hop in hops)
@@ -137,7 +137,7 @@ def draw(plan: Mapping[str, Any]) -> str:
     ]
     labels = _Labels(boxes.values())
     lanes = _Lanes(boxes)
-    lines = [piece for fragment in plan["fragments"] for piece in _rows(fragment, plan, lanes, labels)]
+    lines = [piece for fragment, to in _sent(plan) for piece in _rows(fragment, to, plan, lanes, labels)]
     wires = [piece for link in _links(plan) for piece in _wire(link, lanes, labels)]
     return "\n".join([*parts, *wires, *lines, *(_box(box) for box in boxes.values()), *labels.parts, "</svg>"]) + "\n"
 
@@ -158,7 +158,7 @@ def _boxes(plan: Mapping[str, Any]) -> dict[str, _Box]:
     initiator = plan["initiator"]
     roles = {each["name"]: each["role"] for each in plan.get("members", ())}
     used = [initiator, *(fragment["member"] for fragment in plan["fragments"])]
-    used += [hop for fragment in plan["fragments"] for hop in fragment["output"].get("route", ())]
+    used += [hop for _, to in _sent(plan) for hop in to.get("route", ())]
     names = list(roles) if len(roles) <= 8 else [name for name in roles if name in used]
     names = list(dict.fromkeys([*names, *used]))
     boxes = {name: _Box(name, roles.get(name, "data"), name == initiator, []) for name in names}
@@ -178,19 +178,20 @@ def _finish(finish: Mapping[str, Any]) -> str:
 
 def _find_layers(plan: Mapping[str, Any], boxes: Mapping[str, _Box]) -> None:
     """A member stands right of those whose rows its fragments read; relays beside the sender; the initiator last."""
-    feeding: dict[int, list[Mapping[str, Any]]] = {}
-    for fragment in plan["fragments"]:
-        feeding.setdefault(fragment["output"]["edge"], []).append(fragment)
+    feeding: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
+    for fragment, to in _sent(plan):
+        feeding.setdefault((fragment["output"]["edge"], to["member"]), []).append(fragment)
 
     def depth(fragment: Mapping[str, Any]) -> int:
-        senders = [each for leaf in fragment["reads"] if "edge" in leaf for each in feeding.get(leaf["edge"], ())]
+        edges = [(leaf["edge"], fragment["member"]) for leaf in fragment["reads"] if "edge" in leaf]
+        senders = [each for edge in edges for each in feeding.get(edge, ())]
         return 1 + max(map(depth, senders)) if senders else 0
 
     for fragment in plan["fragments"]:
         box = boxes[fragment["member"]]
         box.layer = max(box.layer, depth(fragment))
-    for fragment in plan["fragments"]:
-        for relay in fragment["output"].get("route", ())[1:-1]:
+    for fragment, to in _sent(plan):
+        for relay in to.get("route", ())[1:-1]:
             if not boxes[relay].cards:
                 boxes[relay].layer = boxes[fragment["member"]].layer
     others = [box.layer for box in boxes.values() if not box.is_initiator]
@@ -284,12 +285,16 @@ def _speed(link: Mapping[str, Any]) -> str:
     return f"{link['mbit']:g} Mbit/s" + (f", {link['ms']:g} ms" if link["ms"] else "") + price
 
 
-def _hops(fragment: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """From member to member, the way that the rows of a fragment take."""
-    output = fragment["output"]
-    if output["to"] == fragment["member"]:
+def _sent(plan: Mapping[str, Any]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+    """Every fragment with each of its receivers."""
+    return [(fragment, to) for fragment in plan["fragments"] for to in fragment["output"]["to"]]
+
+
+def _hops(fragment: Mapping[str, Any], to: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """From member to member, the way that the rows of a fragment take to one of its receivers."""
+    if to["member"] == fragment["member"]:
         return []
-    return list(pairwise(output.get("route") or [fragment["member"], output["to"]]))
+    return list(pairwise(to.get("route") or [fragment["member"], to["member"]]))
 
 
 def _is_far(boxes: Mapping[str, _Box], sender: str, receiver: str) -> bool:
@@ -348,21 +353,23 @@ def _wire(link: tuple[str, str, str], lanes: _Lanes, labels: _Labels) -> list[st
     return [f'<path class="wire" d="{path}"/>']
 
 
-def _rows(fragment: Mapping[str, Any], plan: Mapping[str, Any], lanes: _Lanes, labels: _Labels) -> list[str]:
-    """The edge of one fragment, hop by hop, to the card that reads it."""
+def _rows(
+    fragment: Mapping[str, Any], to: Mapping[str, Any], plan: Mapping[str, Any], lanes: _Lanes, labels: _Labels
+) -> list[str]:
+    """The edge of one fragment, hop by hop, to the card that reads it at one of its receivers."""
     output, found = fragment["output"], []
-    hops = _hops(fragment)
+    hops = _hops(fragment, to)
     size = fragment.get("actual", fragment.get("estimated", {})).get("bytes")
     reader = next(
         (
             f"fragment {each['id']}"
             for each in plan["fragments"]
-            if each["member"] == output["to"] and any(leaf.get("edge") == output["edge"] for leaf in each["reads"])
+            if each["member"] == to["member"] and any(leaf.get("edge") == output["edge"] for leaf in each["reads"])
         ),
         "finish",
     )
     width = 2.0 if not size else min(9.0, 1.5 + math.log10(max(10.0, size)) * 0.9)
-    codecs = output.get("codecs") or ["none"] * len(hops)
+    codecs = to.get("codecs") or ["none"] * len(hops)
     for number, (here, there) in enumerate(hops):
         start = f"fragment {fragment['id']}" if number == 0 else ""
         end = reader if number == len(hops) - 1 else ""

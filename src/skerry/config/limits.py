@@ -13,7 +13,16 @@ from skerry.model.limits import MARKER_LEAST_S, Limits
 FRAME_BYTES_MAX = 2**32 - 1  # a frame's length is u32
 MAY_BE_ZERO = (
     *("broadcast_bytes", "drain_s", "driver_rows", "driver_bytes", "history_queries", "merge_groups"),
-    *("queued_queries", "result_rows", "result_rows_of_user", "small_job_bytes", "spark_s", "spark_s_of_user"),
+    *(
+        "queued_queries",
+        "result_rows",
+        "result_rows_of_user",
+        "small_edge_bytes",
+        "small_edge_wait_s",
+        "small_job_bytes",
+        "spark_s",
+        "spark_s_of_user",
+    ),
     *("spool_disk_bytes", "spool_disk_bytes_in_all", "spool_disk_bytes_of_user", "spool_memory_bytes_in_all"),
     *("spool_memory_bytes_of_user", "stats_put_off", "stats_scan_bytes"),
 )

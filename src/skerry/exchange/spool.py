@@ -258,6 +258,9 @@ class Spool:
     def has_room(self, size_bytes: int) -> bool:
         return self.budget.has_room(size_bytes, gives_way=self._gives_way)
 
+    def fits_memory(self, size_bytes: int) -> bool:
+        return self.budget.fits_memory(size_bytes, gives_way=self._gives_way)
+
     def promise(self, size_bytes: int) -> None:
         """Its sender may send so much unasked: spools that give way keep it free."""
         if not (self._finished or self._closed or self._error):
@@ -271,7 +274,7 @@ class Spool:
         if self._finished or self._closed:
             raise InternalError(f"{self.name}: append to a spool that was {'closed' if self._closed else 'finished'}")
         size = len(entry.body)
-        if self.budget.fits_memory(size, gives_way=self._gives_way):
+        if self.fits_memory(size):
             self.budget.take_memory(size)
             self._entries[self._length] = entry
         elif self.budget.fits_disk(size, gives_way=self._gives_way):

@@ -11,13 +11,18 @@ from skerry.exchange.entries import Feed, ReadableSpool
 from skerry.exchange.finishing import Finished
 from skerry.exchange.input import END, Signal
 from skerry.exchange.lanes import Lanes
-from skerry.exchange.spool import Entry, Spool
+from skerry.exchange.spool import Body, Entry, Spool
 from skerry.member.inputs import Arriving
 from skerry.model.fragment import Finish, Output
 from skerry.model.limits import MIB, Limits
 from skerry.model.results import Schema
+from skerry.model.table import Column
 from skerry.wire.codec import decode_schema, decoded_bytes, encode_batch
 
+# What rows in a plan may be made of. Others take the way that is known to keep them as they are.
+_PLAIN = frozenset(
+    "boolean tinyint smallint int bigint float double string binary date timestamp timestamp_ntz".split()
+)
 # One task reads what is small: a task costs more than it saves below this.
 _BYTES_WORTH_A_TASK = 8 * MIB
 
@@ -28,6 +33,22 @@ def partitions_for(arriving: Sequence[Arriving], cores: int) -> int:
         return cores
     size = sum(each.channel.received_bytes for each in arriving)
     return max(1, min(cores, size // _BYTES_WORTH_A_TASK + 1))
+
+
+def is_plain(column: Column) -> bool:
+    return column.type in _PLAIN or column.type.startswith("decimal(")
+
+
+def small_bodies(arriving: Sequence[Arriving], columns: Sequence[Column], limits: Limits) -> tuple[Body, ...] | None:
+    """All batches of an edge whose rows have arrived, if they are few and of types that every engine takes as rows."""
+    if not all(each.spool.finished for each in arriving):
+        return None
+    if sum(each.channel.received_bytes for each in arriving) > limits.small_edge_bytes:
+        return None
+    if not all(map(is_plain, columns)):
+        return None
+    entries = (each.spool.read(index) for each in arriving for index in range(each.spool.length))
+    return tuple(entry.body for entry in entries if entry.rows)
 
 
 def fill_from_table(spool: Spool, table: pa.Table, limits: Limits) -> tuple[int, int]:

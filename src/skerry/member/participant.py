@@ -10,6 +10,7 @@ from typing import assert_never
 import msgspec
 
 from skerry.exchange.entries import ReadableSpool
+from skerry.exchange.fan import Fan, FanReader
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.member import clock
@@ -69,6 +70,7 @@ class Participant:
         self._arriving: dict[int, list[Arriving]] = {}
         self._operations: dict[int, Operation] = {}  # by the edges that they read
         self._readers: dict[int, set[int]] = {}  # the fragments that still read each edge
+        self._staying: dict[int, FanReader] = {}  # rows for operators here, by edge
         self._channels: list[ChannelOut] = []
         self._relays = Relays()
         self._spools: list[Spool] = []
@@ -104,7 +106,7 @@ class Participant:
         if not isinstance(error, SkerryError):
             trace.emit(trace.WorkFailed(f"query {self.query}", self.query, fragment), error)
             error = InternalError(f"{type(error).__name__}: {error}", member=self._around.identity.member)
-        error = named(error, self._around.identity.member)
+        error = named(error, self._around.identity.member, fragment)
         if self.core.phase not in (TaskPhase.STOPPING, TaskPhase.GONE):
             me = self._around.identity.member
             trace.emit(trace.FragmentsFailed(self.query, me, trace.cause_of(error), fragment))
@@ -166,12 +168,13 @@ class Participant:
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
-        slots = await wait_for_inputs(fragment, around.engine, self._arriving)
+        slots = await wait_for_inputs(fragment, around.engine, self._arriving, around.limits)
         try:
             edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
             sink = None if through_driver else self._sink(running, fragment, around.engine)
-            job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink)
-            if not job.edges and size_bytes <= around.limits.small_job_bytes:
+            job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
+            are_here = all(edge.bodies is not None for edge in edges.values())
+            if are_here and size_bytes <= around.limits.small_job_bytes:
                 job = msgspec.structs.replace(job, is_small=True)
             loop = asyncio.get_running_loop()
 
@@ -224,6 +227,8 @@ class Participant:
                 self._around.taskport.close_edge(self.query, edge)
                 for each in self._arriving[edge]:
                     each.channel.stop_sending()
+                if edge in self._staying:
+                    self._staying[edge].close()
 
     async def _stop(self, running: Running) -> None:
         """End a fragment whose rows nobody wants; it does not fail, it is done."""
@@ -253,7 +258,7 @@ class Participant:
     def _store(self, fragment: Fragment, *, keeps_lanes: bool) -> RowStore:
         """Rows leave as they come, unless an order must be made of them or Spark may run a task twice."""
         assert self.core.plan is not None
-        if not self.core.plan.is_read(fragment.output):
+        if not self.core.readers[fragment.id]:
             return NoStore()
         if keeps_lanes:
             name = f"query {self.query} fragment {fragment.id}"
@@ -278,6 +283,10 @@ class Participant:
         self.do(self.core.fragment_started(running.fragment.id, schema))
         if isinstance(running.store, DirectStore):
             self._send_rows(running, running.store.spool)
+        elif running.store is None and isinstance(running.fragment, SparkFragment):
+            # The channel is there when the rows are.
+            running.spool = self._spool(running.fragment, "rows")
+            self._send_rows(running, running.spool)
 
     async def _settle(self, running: Running, result: JobResult) -> None:
         """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
@@ -286,9 +295,8 @@ class Participant:
         assert running.schema is not None
         if running.store is None:
             assert result.table is not None
-            output = self._spool(fragment, "rows")
-            running.rows, running.size_bytes = fill_from_table(output, result.table, around.limits)
-            self._send_rows(running, output)
+            assert running.spool is not None
+            running.rows, running.size_bytes = fill_from_table(running.spool, result.table, around.limits)
         else:
             assert running.intake is not None
             winners = running.intake.settle(result.sink_rows)
@@ -304,7 +312,7 @@ class Participant:
                     merged_rows = await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
                     self._send_rows(running, merged_rows)
                 case NoStore():
-                    self.do(self.core.output_taken(fragment.id))
+                    pass  # its rows were counted
                 case never:
                     assert_never(never)
         self._done(running)
@@ -317,32 +325,37 @@ class Participant:
         self.do(self.core.fragment_done(number, rows, size_bytes, seconds, running.jobs))
 
     def _send_rows(self, running: Running, spool: ReadableSpool) -> None:
-        assert running.schema is not None
-        assert self.core.plan is not None
-        output, me = running.fragment.output, self._around.identity.member
-        if not self.core.plan.is_read(output):  # its rows are only counted
+        """To each who takes them. Nobody holds back another: rows stay in the spool until the slowest has them."""
+        readers = self.core.readers[running.fragment.id]
+        if not readers:  # its rows are only counted
             drop_rows(spool)
-            self.do(self.core.output_taken(running.fragment.id))
-            return
-        channel = ChannelId(self.query, output.edge, me, output.receiver)
-        if output.receiver == me:
-            # Rows that stay are taken from this spool; the initiator's COMPLETE lets go of it.
-            if (operation := self._operations.get(output.edge)) is not None:
-                operation.attach(output.edge, me, spool, running.schema.arrow, lambda _consumed: None)
-            else:
-                self._around.deliver(channel, spool)
-            return
-        around = self._around
-        sending = around.outgoing.channel(channel, running.schema.arrow, spool, self.watch.patience.wait_s)
-        self._channels.append(sending)
-        self._own(self._run_channel(running, sending), running.fragment.id)
+        for receiver, rows in zip(readers, Fan(spool, len(readers)).readers, strict=True):
+            self._send_to(receiver, running, rows)
 
-    async def _run_channel(self, running: Running, sending: ChannelOut) -> None:
-        if await sending.run() is ChannelEnd.STOPPED:
-            seconds = clock.now() - running.started_at
-            self.do(self.core.output_stopped(running.fragment.id, running.rows, running.size_bytes, seconds))
+    def _send_to(self, receiver: str, running: Running, rows: FanReader) -> None:
+        assert running.schema is not None
+        edge, me = running.fragment.output.edge, self._around.identity.member
+        channel, schema = ChannelId(self.query, edge, me, receiver), running.schema.arrow
+        if receiver != me:
+            sending = self._around.outgoing.channel(channel, schema, rows, self.watch.patience.wait_s)
+            self._channels.append(sending)
+            self._own(self._run_channel(running, sending, rows), running.fragment.id)
+        # Rows that stay are taken from the spool itself; the initiator's COMPLETE lets go of it.
+        elif (operation := self._operations.get(edge)) is not None:
+            self._staying[edge] = rows
+            operation.attach(edge, me, rows, schema, lambda _consumed: None)
         else:
-            self.do(self.core.output_taken(running.fragment.id))
+            self._around.deliver(channel, rows)
+
+    async def _run_channel(self, running: Running, sending: ChannelOut, rows: FanReader) -> None:
+        number, receiver = running.fragment.id, sending.channel.receiver
+        end = await sending.run()
+        rows.close()
+        if end is ChannelEnd.STOPPED:
+            seconds = clock.now() - running.started_at
+            self.do(self.core.output_stopped(number, receiver, running.rows, running.size_bytes, seconds))
+        else:
+            self.do(self.core.output_taken(number, receiver))
 
     def _relay(self, channel: ChannelId) -> None:
         arriving = self._around.inputs.expect_relayed(channel)

@@ -17,14 +17,14 @@ from skerry.wire.sending import ChannelOut, EntryLike
 def relays_of(plan: Plan, query: QueryId, topology: Topology) -> dict[str, tuple[ChannelId, ...]]:
     """Which channels pass which members. ConfigError, before anything runs, when two have no way to each other."""
     found: dict[str, list[ChannelId]] = {}
+    readers = plan.readers()
     for fragment in plan.fragments:
-        sender, receiver = fragment.member, fragment.output.receiver
-        if sender == receiver or not plan.is_read(fragment.output):
-            continue
-        for member in topology.route(sender, receiver)[1:-1]:
+        sender = fragment.member
+        for receiver in readers[fragment.id]:
             channel = ChannelId(query, fragment.output.edge, sender, receiver)
-            if channel not in found.setdefault(member, []):
-                found[member].append(channel)
+            for member in topology.route(sender, receiver)[1:-1] if sender != receiver else ():
+                if channel not in found.setdefault(member, []):
+                    found[member].append(channel)
     return {member: tuple(channels) for member, channels in found.items()}
 
 

@@ -13,10 +13,11 @@ from skerry.access.sight import view_of
 from skerry.catalog.statistics import ANALYZED
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
+from skerry.exchange.spool import Spool
 from skerry.member import clock
 from skerry.member.gathering import found_in
 from skerry.member.inputs import Arriving, Inputs
-from skerry.member.jobs import partitions_for
+from skerry.member.jobs import partitions_for, small_bodies
 from skerry.member.outgoing import Outgoing
 from skerry.member.resources import Held, Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, RowStore
@@ -72,6 +73,7 @@ class Running:
         self.size_bytes = 0
         self.intake: Intake | None = None
         self.store: RowStore | None = None
+        self.spool: Spool | None = None  # of rows that return through the driver
         self.tag = ""
         self.in_spark = False
         self.is_stopped = False  # its receiver has enough
@@ -112,24 +114,41 @@ async def snapshots(
     return tables, most_rows(counts), size_bytes
 
 
-async def wait_for_inputs(fragment: SparkFragment, engine: Engine, arriving: Mapping[int, Sequence[Arriving]]) -> int:
+async def wait_for_inputs(
+    fragment: SparkFragment, engine: Engine, arriving: Mapping[int, Sequence[Arriving]], limits: Limits
+) -> int:
     """Slots taken to receive while rows still arrive; 0 after everything has arrived (D7)."""
     edges = [leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)]
     if not edges:
         return 0
-    wanted = engine.cores * len(edges)
-    if engine.source_slots is not None and engine.source_slots.try_take(wanted):
-        return wanted
+    channels = [each for edge in edges for each in arriving[edge]]
+
+    def are_here() -> bool:
+        return all(each.spool.finished for each in channels)
+
+    def are_many() -> bool:
+        return any(each.channel.received_bytes > limits.small_edge_bytes for each in channels)
+
+    if engine.source_slots is not None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limits.small_edge_wait_s):
+                await _until(lambda: are_here() or are_many(), channels)
+        wanted = engine.cores * len(edges)
+        if not are_here() and engine.source_slots.try_take(wanted):
+            return wanted
+    await _until(are_here, channels)  # owner: the query's deadline, and a failed spool ends the query
+    return 0
+
+
+async def _until(is_so: Callable[[], bool], channels: Sequence[Arriving]) -> None:
     wakeup = Wakeup()
-    spools = [each.spool for edge in edges for each in arriving[edge]]
-    endings = [spool.subscribe(wakeup) for spool in spools]
+    endings = [each.spool.subscribe(wakeup) for each in channels]
     try:
-        while not all(spool.finished for spool in spools):
-            await wakeup.wait()  # owner: the query's deadline, and a failed spool ends the query
+        while not is_so():
+            await wakeup.wait()
     finally:
         for end in endings:
             end()
-    return 0
 
 
 def edge_inputs(
@@ -145,7 +164,9 @@ def edge_inputs(
     for leaf in fragment.leaves:
         if isinstance(leaf, EdgeLeaf):
             spools = [each.spool for each in arriving[leaf.edge]]
-            around.taskport.register_edge(query, leaf.edge, token, spools)
+            bodies = small_bodies(arriving[leaf.edge], leaf.columns, around.limits)
+            if bodies is None:
+                around.taskport.register_edge(query, leaf.edge, token, spools)
             partitions = partitions_for(arriving[leaf.edge], cores)
             found[leaf.placeholder] = EdgeInput(
                 query,
@@ -156,6 +177,7 @@ def edge_inputs(
                 partitions,
                 around.identity.cluster,
                 around.taskport.fingerprint,
+                bodies,
             )
     return found
 
@@ -167,6 +189,7 @@ def make_job(
     tables: dict[str, TableFiles],
     edges: dict[str, EdgeInput],
     sink: SinkOutput | None,
+    limits: Limits,
 ) -> Job:
     query = execute.query
     return Job(
@@ -179,6 +202,7 @@ def make_job(
         parameters={name: from_value(value) for name, value in execute.parameters.items()},
         sink=sink,
         is_narrow=fragment.is_narrow,
+        gives_few=0 < fragment.estimated_rows <= limits.driver_rows,
         order=fragment.output.order,
         keys=fragment.output.keys,
         operator_depth=fragment.operator_depth,
@@ -289,11 +313,13 @@ def left_of(
     return (*jobs, *waiting, *spools, *(f"task {task.get_name()}" for task in tasks))
 
 
-def named(error: SkerryError, member: str) -> SkerryError:
+def named(error: SkerryError, member: str, fragment: int | None = None) -> SkerryError:
     """The client reads where it happened; errors that begin with a site say so already."""
-    if error.message.startswith("site "):
+    message = error.message if error.message.startswith("site ") else f"site {member}: {error.message}"
+    if fragment is not None and f"fragment {fragment}" not in message:
+        message = f"{message.rstrip('.')} (fragment {fragment})"
+    if message == error.message:
         return error
-    message = f"site {member}: {error.message}"
     said = from_code(error.code, message, member=error.member or member, suggestion=error.suggestion)
     said.may_quote = error.may_quote
     return said

@@ -26,6 +26,13 @@ class DirectStore:
     def has_room(self, size_bytes: int) -> bool:
         return not self._waits or self.spool.closed or _has_room(self.spool, size_bytes)
 
+    def would_spill(self, size_bytes: int) -> bool:
+        """Once something is on disk nobody waits: whoever reads is slow, and tasks shall end."""
+        spool = self.spool
+        if not self._waits or spool.closed or spool.budget.disk_used:
+            return False
+        return spool.has_room(size_bytes) and not spool.fits_memory(size_bytes)
+
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self.spool.budget.subscribe(callback)
 
@@ -54,6 +61,9 @@ class LaneStore:
 
     def has_room(self, size_bytes: int) -> bool:
         return True
+
+    def would_spill(self, size_bytes: int) -> bool:
+        return False
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return self._budget.subscribe(callback)
@@ -90,6 +100,9 @@ class NoStore:
 
     def has_room(self, size_bytes: int) -> bool:
         return True
+
+    def would_spill(self, size_bytes: int) -> bool:
+        return False
 
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]:
         return lambda: None

@@ -28,8 +28,8 @@ class TaskEvent(enum.Enum):
     PLANNED = "the plan arrived, or none is needed"
     STARTED = "a fragment's columns are known"
     DONE = "a fragment is done"
-    TAKEN = "a fragment's rows are all taken"
-    STOPPED = "a fragment's receiver has enough"
+    TAKEN = "a receiver has all rows of a fragment"
+    STOPPED = "a receiver of a fragment has enough"
     RELAYED = "a channel has passed"
     COMPLETED = "nothing is left to do"
     FAILED = "something failed here, or time is up"
@@ -71,7 +71,7 @@ class Release(msgspec.Struct, frozen=True):
 
 
 class StopFragment(msgspec.Struct, frozen=True):
-    """Its receiver has enough: end its job, and let its own senders know that no more is wanted."""
+    """All its receivers have enough: end its job, and let its own senders know that no more is wanted."""
 
     fragment: int
 
@@ -95,7 +95,9 @@ class TaskCore:
         self.deadline = now + execute.timeout_s
         self._member = member
         self._running: set[int] = set(execute.fragments)  # fragments not done
-        self._sending: set[int] = set(execute.fragments)  # fragments whose rows are not all taken by the receiver
+        self.readers: dict[int, tuple[str, ...]] = {}  # who takes the rows of each fragment of the plan
+        # Who has not all rows yet, of each fragment here; nobody is known before the plan is.
+        self._sending: dict[int, set[str]] = {fragment: set() for fragment in execute.fragments}
         self._relaying: set[ChannelId] = set(execute.relays)  # channels that have not all passed
         self._initiator_gone = False
         self._life = Machine("task of query", execute.query, NEXT, TaskPhase.PLANNING)
@@ -125,7 +127,8 @@ class TaskCore:
             return self.failed(PeerError(f"query {self.query}: {wrong}"))
         if plan is None or not self._life.move(TaskEvent.PLANNED):
             return []
-        self.plan = plan
+        self.plan, self.readers = plan, plan.readers()
+        self._sending = {fragment: {*self.readers[fragment]} for fragment in self.execute.fragments}
         mine = {fragment.id: fragment for fragment in plan.fragments if fragment.member == self._member}
         return [*(RunFragment(mine[f]) for f in self.execute.fragments), *self._maybe_release()]
 
@@ -145,10 +148,10 @@ class TaskCore:
         done = FragmentDone(self.query, self._member, fragment, rows, size_bytes, seconds, jobs)
         return [Send(self.query.initiator, done), *self._maybe_release()]
 
-    def output_taken(self, fragment: int) -> list[TaskInstruction]:
-        """The receiver has all rows of this fragment (or wants no more)."""
+    def output_taken(self, fragment: int, receiver: str) -> list[TaskInstruction]:
+        """This receiver has all rows of the fragment (or wants no more)."""
         self._life.move(TaskEvent.TAKEN)
-        self._sending.discard(fragment)
+        self._sending[fragment].discard(receiver)
         return self._maybe_release()
 
     def relayed(self, channel: ChannelId) -> list[TaskInstruction]:
@@ -157,12 +160,16 @@ class TaskCore:
         self._relaying.discard(channel)
         return self._maybe_release()
 
-    def output_stopped(self, fragment: int, rows: int, size_bytes: int, seconds: float) -> list[TaskInstruction]:
-        """The receiver wants no more (a LIMIT is full): a fragment that still runs for it is done with."""
+    def output_stopped(
+        self, fragment: int, receiver: str, rows: int, size_bytes: int, seconds: float
+    ) -> list[TaskInstruction]:
+        """This receiver wants no more (a LIMIT is full): a fragment that still runs, for nobody else, is done with."""
         self._life.move(TaskEvent.STOPPED)
-        stops = [StopFragment(fragment)] if fragment in self._running and self.phase is TaskPhase.RUNNING else []
+        is_unwanted = self._sending[fragment] <= {receiver}
+        runs = fragment in self._running and self.phase is TaskPhase.RUNNING
+        stops = [StopFragment(fragment)] if is_unwanted and runs else []
         done = self.fragment_done(fragment, rows, size_bytes, seconds) if stops else []
-        return [*stops, *done, *self.output_taken(fragment)]
+        return [*stops, *done, *self.output_taken(fragment, receiver)]
 
     def failed(self, error: SkerryError) -> list[TaskInstruction]:
         """Something here went wrong: the initiator cancels the whole query, this member stops at once."""
@@ -221,7 +228,7 @@ class TaskCore:
                 assert_never(never)
 
     def _maybe_release(self) -> list[TaskInstruction]:
-        if self.phase is not TaskPhase.RUNNING or self._running or self._sending or self._relaying:
+        if self.phase is not TaskPhase.RUNNING or self._running or any(self._sending.values()) or self._relaying:
             return []
         self._life.move(TaskEvent.COMPLETED)
         return [Release("complete")]
@@ -229,8 +236,9 @@ class TaskCore:
     # --- for tests -------------------------------------------------------------------------------
     def validate(self) -> None:
         """What always holds, whatever came in which order."""
-        assert self._running | self._sending <= set(self.execute.fragments)
+        assert self._running | self._sending.keys() <= set(self.execute.fragments)
+        assert all(left <= {*self.readers.get(fragment, ())} for fragment, left in self._sending.items())
         assert self._relaying <= set(self.execute.relays)
         assert self.plan is not None or self.phase is not TaskPhase.RUNNING or not self.execute.fragments
         if self.phase is TaskPhase.RUNNING:
-            assert self._running or self._sending or self._relaying
+            assert self._running or any(self._sending.values()) or self._relaying

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 import msgspec
@@ -19,12 +19,12 @@ from skerry.exchange.spool import Entry, Spool
 from skerry.model import trace
 from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
-from skerry.model.limits import Limits
+from skerry.model.limits import SPILL_WAIT_S, Limits
 from skerry.model.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
 from skerry.wire.listener import Listener
-from skerry.wire.messages import Batch, Hello, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
+from skerry.wire.messages import Batch, Hello, Message, SinkEnd, SinkOpen, SinkTaken, SourceEnd, SourceOpen
 from skerry.wire.session import Identity
 from skerry.wire.tcp import Connection, receive_message
 from skerry.wire.tls import Tls
@@ -35,6 +35,7 @@ class Store(Protocol):
 
     def open(self, attempt: Attempt) -> None: ...
     def has_room(self, size_bytes: int) -> bool: ...
+    def would_spill(self, size_bytes: int) -> bool: ...
     def subscribe_room(self, callback: Callable[[], None]) -> Callable[[], None]: ...
     def append(self, attempt: Attempt, entry: Entry) -> None: ...
     def end(self, attempt: Attempt) -> None: ...
@@ -61,6 +62,9 @@ class _Query:
         self.tasks: dict[asyncio.Task[None], Connection] = {}
         self.parts: dict[asyncio.Task[None], tuple[str, int]] = {}  # what each one serves: ("edge", 3), ("sink", 1)
         self.waiting: dict[Connection, float] = {}  # sinks that wait for room, since when
+
+    def is_for(self, token: str) -> bool:
+        return any(_is_same(each.token, token) for each in (*self.sinks.values(), *self.edges.values()))
 
     @contextmanager
     def serving(self, line: Connection, part: tuple[str, int]) -> Iterator[None]:
@@ -147,7 +151,7 @@ class TaskPort:
 
     async def serve(self, connection: Connection, hello: Hello) -> None:
         """The Listener's handler; what it raises is told to the task."""
-        opening = await receive_message(connection, self._limits.login_s)
+        opening = await self._opening(connection, hello.credentials)
         match opening:
             case SinkOpen():
                 known = self._known(opening.query)
@@ -169,6 +173,14 @@ class TaskPort:
             with known.serving(connection, ("edge", opening.edge)):
                 await _serve_source(connection, edge.spools, opening)
 
+    async def _opening(self, connection: Connection, token: str) -> Message:
+        """A stranger has to be quick. Whoever shows a query's token may be stopped here for as long as that runs."""
+        known = next((known for known in self._queries.values() if known.is_for(token)), None)
+        if known is None:
+            return await receive_message(connection, self._limits.login_s)
+        with known.serving(connection, ("opening", 0)):
+            return await receive_message(connection, self._limits.query_timeout_s)
+
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)
         if known is None:
@@ -178,8 +190,12 @@ class TaskPort:
 
 def _authorise(registered: _Sink | _Edge | None, token: str, what: str) -> None:
     # One answer for both: a task that guesses learns nothing.
-    if registered is None or not hmac.compare_digest(registered.token.encode(), token.encode()):
+    if registered is None or not _is_same(registered.token, token):
         raise PeerError(f"{what} is not open to this task")
+
+
+def _is_same(token: str, shown: str) -> bool:
+    return hmac.compare_digest(token.encode(), shown.encode())
 
 
 class _SinkServer:
@@ -213,6 +229,8 @@ class _SinkServer:
             if header.seq != seq:
                 raise PeerError(f"batch {seq} was due from a sink, {header.seq} came")
             seq += 1
+            if self._store.would_spill(len(body)):
+                await self._memory(len(body))
             if not self._store.has_room(len(body)):
                 await self._room(len(body))
             self._store.append(attempt, Entry(body, header.rows, header.decoded_bytes))
@@ -229,18 +247,29 @@ class _SinkServer:
             raise ConnectionLost("a sink's connection ended without its end mark")
         return frame
 
+    async def _memory(self, size_bytes: int) -> None:
+        """A quick reader is waited for: to write rows to disk and read them again costs more than all else here."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(SPILL_WAIT_S):
+                await self._until(lambda: not self._store.would_spill(size_bytes))
+
     async def _room(self, size_bytes: int) -> None:
         """Not reading on is the back pressure: the task blocks in its write."""
-        changed = asyncio.Event()
-        unsubscribe = self._store.subscribe_room(changed.set)
         self._known.waiting[self._connection] = asyncio.get_running_loop().time()
         try:
-            while not self._store.has_room(size_bytes):
+            await self._until(lambda: self._store.has_room(size_bytes))
+        finally:
+            self._known.waiting.pop(self._connection, None)
+
+    async def _until(self, is_so: Callable[[], bool]) -> None:
+        changed = asyncio.Event()
+        unsubscribe = self._store.subscribe_room(changed.set)
+        try:
+            while not is_so():
                 changed.clear()
                 await changed.wait()
         finally:
             unsubscribe()
-            self._known.waiting.pop(self._connection, None)
 
     def _lost(self, attempt: Attempt) -> None:
         """In direct mode the intake keeps the loss as the fragment's error; here the first error is what counts."""
@@ -279,7 +308,9 @@ async def _serve_source(connection: Connection, spools: Sequence[Spool], opening
                     raise spool.failed
             if all(spool.finished and at == spool.length for spool, at in zip(spools, positions, strict=True)):
                 connection.send(SourceEnd(batches, rows))
-                await connection.drain()
+                # Until the task has read all of it and closes, is gone, or is forgotten: a close from here is cut off
+                # after `login_s`, and a task that is stopped for as long would lose its last rows.
+                await watcher
                 return
             if watcher.done():
                 return

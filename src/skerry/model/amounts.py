@@ -1,6 +1,8 @@
-"""Counts and sizes as people read them."""
+"""Counts, sizes and lists as people read them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -8,6 +10,12 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 def counted(rows: int) -> str:
     """1 → "1 row"."""
     return f"{rows} row{'' if rows == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """a, b, c → "a, b and c"."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def ordinal(number: int) -> str:

@@ -27,7 +27,7 @@ class TableLeaf(msgspec.Struct, frozen=True, array_like=True, tag="table"):
 
 
 class EdgeLeaf(msgspec.Struct, frozen=True, array_like=True, tag="edge"):
-    """`placeholder` stands in the SQL where the rows of `edge` go; `senders` feed it, one channel each."""
+    """`placeholder` stands in the SQL where the rows of `edge` go; `senders` feed it here, one channel each."""
 
     placeholder: str
     edge: int
@@ -39,7 +39,7 @@ Leaf = TableLeaf | EdgeLeaf
 
 
 class Output(msgspec.Struct, frozen=True, array_like=True):
-    """Where a fragment's rows go.
+    """Where a fragment's rows go: to every one of `receivers`, each over a channel of its own.
 
     order: "any" (as they come), "lanes" (Spark partitions in their order: ORDER BY),
     "merge" (lanes are sorted runs: SORT BY; merged by `keys` before they leave the member).
@@ -48,7 +48,7 @@ class Output(msgspec.Struct, frozen=True, array_like=True):
     """
 
     edge: int
-    receiver: str
+    receivers: tuple[str, ...]
     order: str = "any"
     keys: tuple[SortKey, ...] = ()
     through_driver: bool = False
@@ -235,10 +235,26 @@ class Plan(msgspec.Struct, frozen=True, array_like=True):
             case never:
                 assert_never(never)
 
-    def is_read(self, output: Output) -> bool:
-        """Whether anybody takes these rows; those of a fragment that is only counted need no reader."""
-        leaves = (leaf for fragment in self.fragments for leaf in fragment.leaves)
-        return self.is_result(output) or any(isinstance(leaf, EdgeLeaf) and leaf.edge == output.edge for leaf in leaves)
+    def readers(self) -> dict[int, tuple[str, ...]]:
+        """The receivers that take each fragment's rows; those of a fragment that is only counted need none."""
+        leaves = ((fragment.member, leaf) for fragment in self.fragments for leaf in fragment.leaves)
+        read = {(leaf.edge, member) for member, leaf in leaves if isinstance(leaf, EdgeLeaf)}
+        return {
+            each.id: tuple(
+                receiver
+                for receiver in each.output.receivers
+                if self.is_result(each.output) or (each.output.edge, receiver) in read
+            )
+            for each in self.fragments
+        }
+
+    def feeding(self) -> dict[tuple[int, str], list[Fragment]]:
+        """Who sends, by edge and receiver: an edge may bring one receiver rows of other members than another."""
+        found: dict[tuple[int, str], list[Fragment]] = {}
+        for fragment in self.fragments:
+            for receiver in fragment.output.receivers:
+                found.setdefault((fragment.output.edge, receiver), []).append(fragment)
+        return found
 
     def to_run(self) -> Plan:
         """Without what is of use to its initiator alone."""

@@ -38,7 +38,17 @@ PLAN_CHARS = 100_000
 REASON_CHARS = 10_000
 
 WIRE_ERROR_CHARS = 100_000  # of an error that came over the wire
+# Schemas of batches that are kept decoded: so many, none larger
+SCHEMAS_KEPT = 1000
+SCHEMA_KEPT_BYTES = 4 * KIB
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
+
+# Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
+# asked for
+KEPT_STATEMENTS = 100
+KEPT_STATEMENT_CHARS = 16 * KIB
+ASKED_STATEMENTS = 10_000
+CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as text; more come by a socket
 
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
@@ -73,6 +83,10 @@ NUMBER_CHARS = 1000
 # Sail's parser and planner recurse, and take ever longer the deeper they are; a full stack ends its process.
 SAIL_OPERATORS_MAX = 300
 SAIL_GROUPS_MAX = 50  # sorts of files in one table, each an operand of a UNION
+# Its threads. A join keeps one a core for as long as it computes, after its cancel too. If all are kept, nothing else
+# runs, not even a cancel. Idle ones cost nothing that could be measured.
+SAIL_THREADS_LEAST = 64
+SAIL_THREADS_PER_CORE = 16
 SAIL_STACK_BYTES = 64 * MIB  # of each of its threads; memory is used as far as a stack has ever grown
 # Its memory: of the machine's, if nobody said how much; of that, what sorts, joins and groups may take before they go
 # to disk; and how often a member looks.
@@ -99,6 +113,9 @@ SUSPECT_WAIT_S = 30.0
 SUSPECT_REFUSED_S = 300.0
 
 UNPAGED_LINES = 200  # of a result on a terminal without a pager
+
+# A sink waits so long for room in memory before its batch goes to disk: for readers of about 10 MB/s and more.
+SPILL_WAIT_S = 0.1
 
 # A client says a lost execute that may change rows again only so long after it first sent it: then its member surely
 # still knows the id. No member forgets ids sooner, not even if it gets the second one late.
@@ -242,6 +259,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     broadcast_bytes: int = 10 * MIB
     # tables of one fragment that are no larger together are read by one task
     small_job_bytes: int = 2 * MIB
+    # rows of one edge that are no more when all have arrived go into their job's plan; a fragment that could start
+    # before they have arrived waits so long for it
+    small_edge_bytes: int = 256 * KIB
+    small_edge_wait_s: float = 0.3
     merge_groups: int = 100_000
     observed_edges: int = 40_000
 

@@ -99,16 +99,15 @@ def _check_names(plan: Plan, initiator: str, home: Home) -> None:
     by_id = {fragment.id: fragment for fragment in plan.fragments}
     if len(by_id) != len(plan.fragments):
         raise PeerError("two of its fragments have the same number")
-    senders: dict[int, set[str]] = {}
-    receivers: dict[int, set[str]] = {}
+    _check_members((initiator,), home)
     for fragment in plan.fragments:
-        senders.setdefault(fragment.output.edge, set()).add(fragment.member)
-        receivers.setdefault(fragment.output.edge, set()).add(fragment.output.receiver)
-    _check_members((initiator, *(name for names in (*senders.values(), *receivers.values()) for name in names)), home)
+        _check_members((fragment.member, *fragment.output.receivers), home)
+        _check_receivers(fragment)
+    feeding = plan.feeding()
     match plan.ends_in:
         case Rows(edge, whose):
             _check_members(whose, home)
-            if receivers.get(edge, {initiator}) != {initiator}:
+            if any(to != initiator for number, to in feeding if number == edge):
                 raise PeerError("its result goes to another member than its initiator")
         case Count(counted) | Written(_, counted):
             if not by_id.keys() >= {*counted}:
@@ -117,9 +116,9 @@ def _check_names(plan: Plan, initiator: str, home: Home) -> None:
             assert_never(never)
     for fragment in plan.fragments:
         for leaf in fragment.leaves if fragment.member == home.member else ():
-            if isinstance(leaf, EdgeLeaf) and not (
-                senders.get(leaf.edge) == {*leaf.senders} and receivers[leaf.edge] == {home.member}
-            ):
+            if not isinstance(leaf, EdgeLeaf):
+                continue
+            if {each.member for each in feeding.get((leaf.edge, home.member), ())} != {*leaf.senders}:
                 raise PeerError(f"fragment {fragment.id} reads edge {leaf.edge}, whose senders are others")
     _check_order(plan)
 
@@ -130,14 +129,19 @@ def _check_members(names: Iterable[str], home: Home) -> None:
             raise PeerError(f"it names {name[:100]!r}, which is no member")
 
 
+def _check_receivers(fragment: Fragment) -> None:
+    """A receiver gets a sender's rows over one channel."""
+    receivers = fragment.output.receivers
+    if not receivers or len({*receivers}) != len(receivers):
+        raise PeerError(f"fragment {fragment.id} sends to nobody, or to one member twice")
+
+
 def _check_order(plan: Plan) -> None:
-    feeding: dict[int, list[int]] = {}
-    for fragment in plan.fragments:
-        feeding.setdefault(fragment.output.edge, []).append(fragment.id)
+    feeding = plan.feeding()
     order = TopologicalSorter[int]()
     for fragment in plan.fragments:
         edges = (leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf))
-        order.add(fragment.id, *(each for edge in edges for each in feeding.get(edge, ())))
+        order.add(fragment.id, *(each.id for edge in edges for each in feeding.get((edge, fragment.member), ())))
     try:
         order.prepare()
     except CycleError:
@@ -251,7 +255,9 @@ def _columns(fragment: SparkFragment, plan: Plan, member: str, parts: OwnParts) 
     found: dict[str, tuple[Column, ...]] = {}
     for leaf in fragment.leaves:
         match leaf:
-            case EdgeLeaf(placeholder, _, columns):
+            case EdgeLeaf(placeholder, edge, columns, senders):
+                if member in senders:  # an operator could: its Spark has the tables themselves
+                    raise PeerError(f"fragment {fragment.id} is a job that reads edge {edge} of its own member")
                 found[placeholder] = columns
             case TableLeaf(placeholder, table):
                 part = parts[table.lower()]

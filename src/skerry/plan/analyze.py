@@ -43,7 +43,7 @@ def analyze_plan(parts: Sequence[TablePart], columns: Sequence[str], site: Site)
             part.member,
             _analysis(part, [column for column in part.columns if not wanted or column.name.lower() in wanted]),
             (TableLeaf(PLACEHOLDER, part.table),),
-            Output(_EDGE, site.initiator, through_driver=True),
+            Output(_EDGE, (site.initiator,), through_driver=True),
             rows=1,
             analyzes=part.table,
             egress=site.egress,

@@ -19,10 +19,10 @@ from skerry.model.fragment import Leaf
 from skerry.plan.capacity import Barred, answered, blocks_hosted, hosted
 from skerry.plan.fragments import Fragments
 from skerry.plan.mention import Mention, Shipment, signature
-from skerry.plan.place import Cost, capacity_of, cheapest, common_ancestor, on_the_way
+from skerry.plan.place import JOB_S, Cost, capacity_of, cheapest, common_ancestor, on_the_way
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.blocks import as_scan
-from skerry.plan.rules.semijoin import JOB_S, Reducer
+from skerry.plan.rules.semijoin import Reducer
 from skerry.plan.site import Site
 
 # Sizes of what is made of joins are guessed more roughly than those of tables: a little less is no less.

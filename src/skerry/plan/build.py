@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from sqlglot import exp
 
-from skerry.model.fragment import Ending, Finish, Leaf, LeftOut, Output, Plan, Rows, SortKey
+from skerry.model.fragment import Finish, Leaf, LeftOut, Output, Plan, Rows, SortKey
 from skerry.model.limits import Limits
 from skerry.plan.bound import most_rows, reads_tables_only
 from skerry.plan.cache import fingerprint
 from skerry.plan.estimate import Estimate
-from skerry.plan.fragments import Fragments
+from skerry.plan.fragments import INFLATES, Fragments
 from skerry.plan.known import groups_key
+from skerry.plan.once import run_once
 from skerry.plan.partial_plan import InMember
 from skerry.plan.reduce import at_part, read_sources
 from skerry.plan.rules.aggregates import by_place
+from skerry.plan.rules.blocks import is_stable
 from skerry.plan.site import Site
 from skerry.plan.source import Source
 from skerry.sql.shape import Shape, drop_limit, put_sort_by, without_limit
@@ -26,7 +28,6 @@ from skerry.sql.width import only_copies
 # What a column of a result takes, roughly, and how many a star may stand for.
 _COLUMN_BYTES = 32
 _MANY_COLUMNS = 16
-_INFLATES = 4
 # An estimate of a join of joins may be any number; what travels in messages is bounded.
 _MOST = 2**53
 
@@ -41,14 +42,17 @@ class Builder(Fragments):
         self._mergeable = mergeable
         self._is_narrow = is_narrow
         self.result_key, self.is_result_seen = "", False
-        self._ends_in: Ending | None = None
+        self._ends_in: Rows | None = None
         self.result = Estimate(0.0, {}, 0.0)
 
     def plan(self, sources: Sequence[Source], parameters: tuple[str, ...], left_out: tuple[LeftOut, ...]) -> Plan:
         assert self._ends_in is not None
         every = [each for source in sources for each in (source, *source.joined)]
         info = {f"{part.member}.{part.table}": part.schema_version for source in every for part in source.parts}
-        plan = Plan("", tuple(self.fragments), self._ends_in, info, parameters, left_out, self.known)
+        fragments, ends_in, known = run_once(
+            self.fragments, self._ends_in, self.known, lambda each: is_stable(self.trees[each.id])
+        )
+        plan = Plan("", fragments, ends_in, info, parameters, left_out, known)
         return msgspec.structs.replace(plan, plan_id=fingerprint(plan))
 
     # --- the rest in one Spark -------------------------------------------------------------------
@@ -69,7 +73,7 @@ class Builder(Fragments):
         edge = self.edge()
         is_bounded = self._is_bounded(shape.limit) or (shape.columns is not None and _is_one_row(tree))
         output = Output(
-            edge, self._site.initiator, order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
+            edge, (self._site.initiator,), order, keys, is_bounded or rows_max > 0, 0 if is_bounded else rows_max
         )
         rows, size_bytes = _rounded(self.result.rows), _rounded(self.result.size_bytes)
         self.add(member, tree, tuple(leaves), output, rows, size_bytes, self._is_narrow, reason, (self.result_key,))
@@ -97,7 +101,8 @@ class Builder(Fragments):
         assert isinstance(tree, exp.Select)
         keys = shape.order_keys or ()
         edge = self.edge()
-        output = Output(edge, self._site.initiator, order, keys if order == "merge" else (), self._is_bounded(wanted))
+        keys_sent, receivers = keys if order == "merge" else (), (self._site.initiator,)
+        output = Output(edge, receivers, order, keys_sent, self._is_bounded(wanted))
         for part in source.parts:
             leaves: list[Leaf] = []
             own = at_part(self, tree, source, joined, part, leaves)
@@ -123,12 +128,13 @@ class Builder(Fragments):
         if wanted is not None:
             tree.set("limit", exp.Limit(expression=exp.Literal.number(wanted)))
         edge, keys = self.edge(), merge.keys if order == "merge" else ()
-        output = Output(edge, self._site.initiator, order if merge.keys else "any", keys, self._is_bounded(wanted))
+        receivers = (self._site.initiator,)
+        output = Output(edge, receivers, order if merge.keys else "any", keys, self._is_bounded(wanted))
         for part in cut.parts:
             leaves: list[Leaf] = []
             own = at_part(self, tree, cut, joined, part, leaves)
             rows = merged.rows[part.member]
-            known = groups_key(part, merge.tree, {each.mentions[0]: each.parts for each in joined})
+            known = groups_key(part, self.text_of(merge.tree), {each.mentions[0]: each.parts for each in joined})
             size_bytes = rows * merged.row_bytes
             self.add(part.member, own, tuple(leaves), output, rows, size_bytes, self._is_narrow, "", (known,))
         senders = tuple(part.member for part in cut.parts)
@@ -158,8 +164,7 @@ class Builder(Fragments):
                     return 0
                 counts.append(part.rows)
         most = most_rows(counts)
-        # Files are compressed, so a row may have more bytes than they show.
-        held_bytes = _INFLATES * sum(source.widest_row() for source in mentions.values())
+        held_bytes = INFLATES * sum(source.widest_row() for source in mentions.values())
         return most if self._fits_page(most) and most * held_bytes <= self.limits.driver_bytes else 0
 
 

@@ -28,10 +28,12 @@ from skerry.plan.estimate import Estimate, Estimator
 from skerry.plan.improve import add_improved
 from skerry.plan.known import result_key
 from skerry.plan.mentions import result_size
+from skerry.plan.ordered import with_orders_kept
 from skerry.plan.partial_plan import AtSite, InMember, at_sites, in_member
 from skerry.plan.place import Rooms, bottom_up_places, bottom_up_reason, fewest_arriving, with_ways
 from skerry.plan.rules.prune import KeptParts, Parts
 from skerry.plan.rules.topn import LIMIT_MAX
+from skerry.plan.sail_gaps import for_sail
 from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.plan.source import Source
@@ -45,6 +47,11 @@ from skerry.sql.width import only_copies
 def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
     """The plan of a query that the gate admitted and bind has bound."""
     query = _without_brackets(query)
+    is_split = len({part.member for scan in query.tables for part in catalog.parts(scan.table)}) > 1
+    if is_split:
+        query = with_orders_kept(query)
+    if site.has_sail:
+        query = for_sail(query, is_split)
     if any(with_.args.get("recursive") for with_ in find_all(query.tree, exp.With)):
         # Its queries are read again and again, each time with other rows: no rule has proven itself over that.
         site = msgspec.structs.replace(site, rules=msgspec.structs.replace(site.rules, on=frozenset()))
@@ -103,9 +110,9 @@ def _add_improved(
     bounded: list[AtSite] = []
     if site.rules.has("aggregates"):
         always, is_bounded = site.rules.aggregates_always, site.rules.has("topn")
-        query, found = at_sites(query, _parts_of(sources), shape, estimator, always, rooms, is_bounded)
+        query, found = at_sites(query, _parts_of(sources), shape, site, always, rooms, is_bounded)
     if site.rules.has("topn"):
-        query, bounded = bounded_at_sites(query, _parts_of(sources), estimator, rooms)
+        query, bounded = bounded_at_sites(query, _parts_of(sources), site, rooms)
     partials = [_partial_source(each, scans, kept, estimator) for each in (*found, *bounded)]
     # Nobody knows the values of partial rows: the result is that of the query as it was written.
     if partials:
@@ -216,7 +223,7 @@ def _parts_of(sources: Sequence[Source]) -> dict[str, tuple[TablePart, ...]]:
 def _in_member(query: Query, sources: Sequence[Source], shape: Shape, site: Site, limits: Limits) -> InMember | None:
     if not site.rules.has("aggregates") or (shape.limit or 0) + shape.offset > LIMIT_MAX:
         return None
-    return in_member(query, _parts_of(sources), shape, limits, site.estimator, site.rules.aggregates_always)
+    return in_member(query, _parts_of(sources), shape, limits, site, site.rules.aggregates_always)
 
 
 def _partial_source(each: AtSite, scans: Mapping[str, Scan], kept: KeptParts, estimator: Estimator) -> Source:
@@ -277,9 +284,12 @@ def _rest_member(sources: Sequence[Source], site: Site) -> tuple[str, str]:
 
 def _check_ways(plan: Plan, topology: Topology | None) -> None:
     """ConfigError, naming both members, when rows would have to go where no link leads."""
+    if topology is None:
+        return
     for fragment in plan.fragments:
-        if topology is not None and fragment.output.receiver != fragment.member:
-            topology.route(fragment.member, fragment.output.receiver)
+        for receiver in fragment.output.receivers:
+            if receiver != fragment.member:
+                topology.route(fragment.member, receiver)
 
 
 __all__ = ["Parts", "Site", "SortKey", "make_plan"]

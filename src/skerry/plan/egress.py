@@ -12,6 +12,7 @@ from itertools import pairwise
 import msgspec
 
 from skerry.catalog.topology import Topology
+from skerry.model.amounts import listed
 from skerry.model.config import Config, Leaves, MemberConfig
 from skerry.model.errors import UserError
 from skerry.model.fragment import EdgeLeaf, Fragment, Leaf, Plan, TableLeaf
@@ -93,30 +94,28 @@ def check_marks(plan: Plan, marks: Mapping[tuple[str, str], Leaves]) -> None:
     held: dict[int, dict[str, Leaves]] = {}  # by edge: what the rows of own tables are in it, before they leave
     for fragment in _in_order(plan):
         inside = _inside(fragment, marks, held)
-        if fragment.output.receiver == fragment.member:
+        if fragment.member in fragment.output.receivers:
             kept = held.setdefault(fragment.output.edge, {})
             for table, done in inside.items():
                 kept[table] = min(done, kept.get(table, done), key=RANK.__getitem__)
-            continue
-        for table, done in inside.items():
+        others = [receiver for receiver in fragment.output.receivers if receiver != fragment.member]
+        for table, done in inside.items() if others else ():
             mark = marks[fragment.member.lower(), table.lower()]
             if RANK[done] < RANK[mark]:
-                raise _refused(fragment, table, mark)
+                raise _refused(fragment, others, table, mark)
 
 
 def _in_order(plan: Plan) -> list[Fragment]:
     """Fragments after those whose rows they read."""
-    by_edge: dict[int, list[Fragment]] = {}
-    for fragment in plan.fragments:
-        by_edge.setdefault(fragment.output.edge, []).append(fragment)
+    feeding = plan.feeding()
     found: dict[int, Fragment] = {}
 
     def visit(fragment: Fragment) -> None:
         if fragment.id in found:
             return
         for leaf in fragment.leaves:
-            for feeding in by_edge.get(leaf.edge, ()) if isinstance(leaf, EdgeLeaf) else ():
-                visit(feeding)
+            for sending in feeding.get((leaf.edge, fragment.member), ()) if isinstance(leaf, EdgeLeaf) else ():
+                visit(sending)
         found[fragment.id] = fragment
 
     for fragment in plan.fragments:
@@ -148,9 +147,9 @@ def _done(fragment: Fragment) -> Sequence[Leaves]:
     return told or (Leaves.FREELY,) * len(fragment.leaves)
 
 
-def _refused(fragment: Fragment, table: str, mark: Leaves) -> UserError:
+def _refused(fragment: Fragment, receivers: Sequence[str], table: str, mark: Leaves) -> UserError:
     rows = f"rows of {table} {_WANTED[mark]}".rstrip()
-    where = f"from {fragment.member} to {fragment.output.receiver}"
+    where = f"from {fragment.member} to {listed(receivers)}"
     edge = f"fragment {fragment.id}, edge {fragment.output.edge}"
     key = f"members.{fragment.member}.tables.{table}.leaves"
     advice = f"ask member {fragment.member} itself"
@@ -165,20 +164,20 @@ def _refused(fragment: Fragment, table: str, mark: Leaves) -> UserError:
 # --- budgets -------------------------------------------------------------------------------------
 def _check_budgets(plan: Plan, topology: Topology) -> None:
     """By the estimates: bytes of all edges whose rows pass a link, uncompressed."""
-    passing: dict[tuple[str, str], list[Fragment]] = {}
+    # Rows for several receivers pass a link that their ways share once for each of them.
+    passing: dict[tuple[str, str], list[tuple[Fragment, str]]] = {}
     for fragment in plan.fragments:
-        if fragment.output.receiver != fragment.member:
-            route = topology.route(fragment.member, fragment.output.receiver)
-            for hop in pairwise(route):
-                passing.setdefault(hop, []).append(fragment)
-    for (sender, receiver), fragments in passing.items():
+        for to in fragment.output.receivers:
+            for hop in pairwise(topology.route(fragment.member, to)) if to != fragment.member else ():
+                passing.setdefault(hop, []).append((fragment, to))
+    for (sender, receiver), sent in passing.items():
         budget = topology.budgets.get((sender, receiver))
-        total = sum(fragment.estimated_bytes for fragment in fragments)
+        total = sum(fragment.estimated_bytes for fragment, _ in sent)
         if budget is not None and total > budget:
-            largest = max(fragments, key=lambda fragment: fragment.estimated_bytes)
+            largest, to = max(sent, key=lambda each: each[0].estimated_bytes)
             edge = f"edge {largest.output.edge} (fragment {largest.id} at {largest.member})"
             raise UserError(
                 f"the query would send about {total} bytes over the link from {sender} to {receiver}, whose "
-                f"query_bytes is {budget}; most of them on {edge} to {largest.output.receiver}",
+                f"query_bytes is {budget}; most of them on {edge} to {to}",
                 suggestion="filter or aggregate more, or run ANALYZE TABLE if the estimate is wrong",
             )

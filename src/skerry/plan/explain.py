@@ -12,7 +12,7 @@ from typing import Any, assert_never
 import msgspec
 
 from skerry.catalog.topology import Topology
-from skerry.model.amounts import counted, size_text
+from skerry.model.amounts import counted, listed, size_text
 from skerry.model.config import Link
 from skerry.model.fragment import (
     Count,
@@ -158,14 +158,19 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
 
 def _output(fragment: Fragment, topology: Topology | None) -> dict[str, Any]:
     output = fragment.output
-    found: dict[str, Any] = {"edge": output.edge, "to": output.receiver, "order": output.order}
+    found: dict[str, Any] = {"edge": output.edge, "order": output.order}
     if output.through_driver:
         found["through_driver"] = True
-    if topology is not None and output.receiver != fragment.member:
-        route = topology.route(fragment.member, output.receiver)
-        found["route"] = list(route)
-        found["codecs"] = [topology.codec(*hop) or "none" for hop in pairwise(route)]
+    found["to"] = [_way(fragment.member, receiver, topology) for receiver in output.receivers]
     return found
+
+
+def _way(sender: str, receiver: str, topology: Topology | None) -> dict[str, Any]:
+    if topology is None or sender == receiver:
+        return {"member": receiver}
+    route = topology.route(sender, receiver)
+    codecs = [topology.codec(*hop) or "none" for hop in pairwise(route)]
+    return {"member": receiver, "route": list(route), "codecs": codecs}
 
 
 def finish_steps(finish: Finish) -> list[str]:
@@ -228,17 +233,24 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
         lines.append(f"    because {fragment['reason']}")
     output = fragment["output"]
     how = _ORDERS[output["order"]] + (", through the driver" if output.get("through_driver") else "")
-    route = output.get("route", [])
-    if len(route) > 2:
-        how += f", by way of {', '.join(route[1:-1])}"
-    codecs = [codec for codec in output.get("codecs", ()) if codec != "none"]
-    if codecs:
-        how += f", {'/'.join(dict.fromkeys(codecs))}"
-    estimate = f" (~{counted(fragment['estimated']['rows'])}, {size_text(fragment['estimated']['bytes'])})"
-    lines.append(f"    → edge {output['edge']} to {output['to']}{how}{estimate}")
+    estimate = f"~{counted(fragment['estimated']['rows'])}, {size_text(fragment['estimated']['bytes'])}"
+    match [(each["member"], _way_text(each)) for each in output["to"]]:
+        case [(receiver, way)]:
+            to = f"{receiver}{how}{way and f', {way}'}"
+        case several:
+            to = listed([f"{receiver} ({way})" if way else receiver for receiver, way in several]) + how
+            estimate += " to each"
+    lines.append(f"    → edge {output['edge']} to {to} ({estimate})")
     if "actual" in fragment:
         lines.append(f"      {_actual_text(fragment['actual'])}")
     return lines
+
+
+def _way_text(to: Mapping[str, Any]) -> str:
+    route = to.get("route", [])
+    codecs = dict.fromkeys(codec for codec in to.get("codecs", ()) if codec != "none")
+    told = [f"by way of {', '.join(route[1:-1])}"] if len(route) > 2 else []
+    return ", ".join([*told, *(["/".join(codecs)] if codecs else [])])
 
 
 def _actual_text(actual: Mapping[str, Any]) -> str:

@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import msgspec
 from sqlglot import exp
 
 from skerry.model.fragment import EdgeLeaf, Leaf, Output, SparkFragment
 from skerry.model.limits import Limits
 from skerry.model.table import Column, TablePart
+from skerry.plan.bound import reads_tables_only
 from skerry.plan.egress import EgressRules
 from skerry.plan.estimate import Estimate, held_row_bytes, row_bytes
 from skerry.plan.maker import make_fragment
-from skerry.plan.mention import Mention
+from skerry.plan.mention import Mention, Node
+from skerry.plan.source import Source
+from skerry.sql.dialect import render
+
+# Files are compressed, so a row may have more bytes than they show.
+INFLATES = 4
 
 
 class _Arrives(NamedTuple):
@@ -35,13 +42,17 @@ class Fragments:
         self.limits = limits
         self._egress = egress
         self.fragments: list[SparkFragment] = []
+        self.trees: dict[int, exp.Expr] = {}  # of the fragments, by id
         self.known: dict[int, tuple[str, ...]] = {}
         self.key_prefix = "key_"
         self.mentions: Mapping[str, Mention] = {}
         self._nonce = nonce
         self._next_edge = 1
         self._leaves = 0
-        self._keys = 0
+        self._key_names: dict[tuple[str, str, int, str], str] = {}
+        # By the identity of what they are of, which is kept with them.
+        self._texts: dict[int, tuple[exp.Expr, str]] = {}
+        self._scans: dict[tuple[int, str], tuple[Source, SparkFragment]] = {}
         # By receiver and by what the rows are of.
         self._arriving: dict[tuple[str, str], list[_Arrives]] = {}
 
@@ -74,6 +85,39 @@ class Fragments:
             egress=self._egress,
         )
         self.fragments.append(made)
+        self.trees[fragment_id] = tree
+
+    def was_scanned(self, source: Source, part: TablePart) -> None:
+        """The last fragment is a scan of one of the source's parts."""
+        self._scans[id(source), part.member] = source, self.fragments[-1]
+
+    def scanned_before(self, source: Source, part: TablePart, output: Output) -> bool:
+        """Whether a fragment scans this already, for another receiver: then it is added once more as it is."""
+        _, known = self._scans.get((id(source), part.member), (None, None))
+        if known is None:
+            return False
+        fragment_id = len(self.fragments) + 1
+        own = msgspec.structs.replace(known.output, edge=output.edge, receivers=output.receivers)
+        self.fragments.append(msgspec.structs.replace(known, id=fragment_id, output=own))
+        self.trees[fragment_id] = self.trees[known.id]
+        return True
+
+    def text_of(self, tree: exp.Expr) -> str:
+        """Of a tree that nobody changes."""
+        known = self._texts.get(id(tree))
+        if known is None:
+            known = self._texts[id(tree)] = tree, render(tree)
+        return known[1]
+
+    def scanned(self, output: Output, part: TablePart, tree: exp.Expr, leaves: Sequence[Leaf]) -> Output:
+        """Where it goes, if it goes on as a part's few rows do: through the driver, which spares tasks of Python."""
+        rows, limits = part.rows, self.limits
+        if rows is None or rows >= limits.driver_rows or rows * INFLATES * held_row_bytes(part) > limits.driver_bytes:
+            return output
+        if len(leaves) != 1 or not reads_tables_only(tree, {leaf.placeholder: leaf for leaf in leaves}):
+            return output
+        # A part may have grown when its rows are asked for: its member looks.
+        return msgspec.structs.replace(output, through_driver=True, rows_max=limits.driver_rows)
 
     def is_narrow(self, part: TablePart, mention: Mention) -> bool:
         """Whether rows of the mention are copies of the part's, not a block's, and those are short."""
@@ -105,10 +149,13 @@ class Fragments:
                 return EdgeLeaf(self.placeholder(), each.edge, each.columns, each.senders)
         return None
 
-    def key_name(self) -> str:
-        """A name for a relation of keys that nothing in the query has."""
-        self._keys += 1
-        return f"{self.key_prefix}{self._keys}"
+    def key_name(self, node: Node, number: int, member: str) -> str:
+        """A name, which nothing in the query has, for the keys that reduce the node's rows at the member.
+
+        It is the same whoever the rows are for, so that equal fragments have equal texts.
+        """
+        key = (self.key_prefix, node.rows_text, number, member)
+        return self._key_names.setdefault(key, f"{self.key_prefix}{len(self._key_names) + 1}")
 
     def table_at(self, mention: str, member: str) -> str:
         """What the member calls the table of a mention."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from sqlglot import exp
 
 from skerry.model.names import TableRef
+from skerry.sql.alike import Once, form
 from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
-from skerry.sql.shape import alike, named_after
+from skerry.sql.shape import named_after
 from skerry.sql.types import infer
 from skerry.sql.walk import contains, find_all
 
@@ -74,14 +76,18 @@ class Block:
         return infer(node, self.resolve)
 
     def plain(self, node: exp.Expr) -> exp.Expr:
-        """A copy in which equal columns look alike: qualified where there are several relations, else not."""
+        """A copy in which equal columns look alike: qualified where there are several relations, and in HAVING.
+
+        (There a bare name means something else to Sail: sql/having.py.)
+        """
+        is_qualified = len(self.seen) > 1 or self.select.find_ancestor(exp.Having) is not None
         while isinstance(node, exp.Paren):
             node = node.this
         copy = node.copy()
         for column in find_all(copy, exp.Column):
             found = self.owner(column)
             if found is not None and found[1] == len(column.parts) - 1:
-                column.set("table", exp.to_identifier(found[0].alias, quoted=True) if len(self.seen) > 1 else None)
+                column.set("table", exp.to_identifier(found[0].alias, quoted=True) if is_qualified else None)
         return copy
 
     def is_own(self, column: exp.Column) -> bool:
@@ -92,8 +98,11 @@ class Block:
 
     def key(self, node: exp.Expr) -> int | None:
         """Which key this expression is."""
-        plain = self.plain(node)
-        return next((index for index, key in enumerate(self.keys) if alike(key, plain)), None)
+        return self._key_places.get(form(self.plain(node))) if self.keys else None
+
+    @cached_property
+    def _key_places(self) -> dict[tuple[object, ...], int]:
+        return {form(key): index for index, key in enumerate(self.keys)}
 
 
 def block_of(select: exp.Expr, scans: Mapping[str, TableRef], sizes: Mapping[str, int]) -> Block | None:
@@ -299,12 +308,7 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
 
 
 def _once(block: Block, found: list[exp.Expr]) -> list[exp.Expr]:
-    keys: list[exp.Expr] = []
-    for each in found:
-        plain = block.plain(each)
-        if not any(alike(plain, key) for key in keys):
-            keys.append(plain)
-    return keys
+    return Once(map(block.plain, found)).values
 
 
 def _key(leaf: exp.Expr, block: Block, in_sets: bool) -> exp.Expr | None:

@@ -18,14 +18,13 @@ from skerry.plan.joining import Joiner
 from skerry.plan.known import table_text
 from skerry.plan.mention import Shipment
 from skerry.plan.mentions import Mentions, read_scopes
-from skerry.plan.place import Cost, Costs
+from skerry.plan.place import JOB_S, Cost, Costs
 from skerry.plan.rest import rest_at
 from skerry.plan.rules.answers import asked
 from skerry.plan.rules.arms import put_arms
 from skerry.plan.rules.ctes import without_ctes
 from skerry.plan.rules.grouped import Grouped, grouped_body, may_be_grouped, put_grouped
 from skerry.plan.rules.prune import KeptParts
-from skerry.plan.rules.semijoin import JOB_S
 from skerry.plan.rules.subtrees import has_outer_join, put_subtree
 from skerry.plan.site import Site
 from skerry.plan.size import Sizer

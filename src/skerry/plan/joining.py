@@ -18,10 +18,10 @@ from skerry.plan.joins import EXACT_MAX, Joins, Piece, bottom_up
 from skerry.plan.joins import Costs as JoinCosts
 from skerry.plan.mention import Mention, Shipment
 from skerry.plan.mentions import Mentions
-from skerry.plan.place import Costs, capacity_of, common_ancestor
+from skerry.plan.place import JOB_S, Costs, capacity_of, common_ancestor
 from skerry.plan.reduce import columns_of
 from skerry.plan.rules.joined import End, Input, Joinable, Joined, joinables
-from skerry.plan.rules.semijoin import JOB_S, LOOK_UP_S, Reducer
+from skerry.plan.rules.semijoin import LOOK_UP_S, Reducer
 from skerry.plan.site import Site
 from skerry.sql.scope import Source
 from skerry.sql.statement import Scan

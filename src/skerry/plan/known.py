@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sqlglot import exp
-
 from skerry.model.table import TablePart
 from skerry.plan.block import Block
 from skerry.plan.observed import digest
-from skerry.sql.dialect import render
 
 
 def block_key(block: Block, parts_of: Mapping[str, Sequence[TablePart]]) -> str:
@@ -41,9 +38,9 @@ def join_key(plain: Sequence[str], conjuncts: Sequence[str]) -> str:
     return name_of("join", *plain, "on", *conjuncts)
 
 
-def groups_key(part: TablePart, tree: exp.Expr, parts_of: Mapping[str, Sequence[TablePart]]) -> str:
-    """Groups that one part sends; `parts_of` are those of the tables that it is joined with."""
-    return name_of("groups", table_text(part), render(tree), *reads(sorted(parts_of), parts_of))
+def groups_key(part: TablePart, text: str, parts_of: Mapping[str, Sequence[TablePart]]) -> str:
+    """Groups that one part sends, by this text; `parts_of` are those of the tables that it is joined with."""
+    return name_of("groups", table_text(part), text, *reads(sorted(parts_of), parts_of))
 
 
 def result_key(text: str, parts_of: Mapping[str, Sequence[TablePart]]) -> str:

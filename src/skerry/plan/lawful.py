@@ -16,6 +16,7 @@ from skerry.plan.egress import EgressRules, check_egress
 from skerry.plan.rules import GivenUp, Rules
 from skerry.plan.rules.prune import Parts
 from skerry.plan.site import Site
+from skerry.plan.tested import with_groups_tested
 from skerry.sql.statement import Query
 
 
@@ -42,16 +43,20 @@ def plan_query(query: Query, catalog: Catalog, site: Site, limits: Limits, *, pr
     if refused is None or site.egress is None or _stays(query, catalog, site):
         return Checked(plan, refused)
     tried = {rules}
-    for others in _others(rules, plan, site.egress):
-        if others in tried:
-            continue
-        tried.add(others)
-        try:
-            lawful = _plan(query, catalog, site, others, limits)
-        except ConfigError:
-            continue  # no link leads to where this plan would have its root
-        if _broken(lawful, site.egress) is None:
-            return Checked(lawful)
+    tested = with_groups_tested(query)
+    for asked in (query, tested) if tested is not query else (query,):
+        for others in _others(rules, plan, site.egress):
+            if others in tried:
+                continue
+            tried.add(others)
+            try:
+                lawful = _plan(asked, catalog, site, others, limits)
+            except ConfigError:
+                continue  # no link leads to where this plan would have its root
+            if _broken(lawful, site.egress) is None:
+                return Checked(lawful)
+        # Of tables that are only tested, groups may leave: the plans that make groups are tried once more.
+        tried = {each for each in tried if not each.aggregates_always}
     return Checked(plan, refused)
 
 

@@ -13,6 +13,7 @@ from skerry.plan.observed import texts_of
 from skerry.plan.treatment import treatment
 from skerry.sql.dialect import render
 from skerry.sql.functions import is_aggregate
+from skerry.sql.having import qualify_leaves
 from skerry.sql.nodes import ColonCast, SpokenCall, UnaryPlus, UnsignedShift
 from skerry.sql.push import split
 
@@ -81,6 +82,7 @@ def make_fragment(
     egress: EgressRules | None = None,
 ) -> SparkFragment:
     """The fragment that runs `tree`, in which placeholders stand for the leaves."""
+    qualify_leaves(tree)
     seen = _Seen(tree)
     facts = Facts(
         operators=seen.operators(),

@@ -161,9 +161,7 @@ def distinct_of(key: str, column: str) -> str:
 
 def fragment_keys(plan: Plan, version_of: VersionOf) -> dict[int, str]:
     """What each fragment's rows are made of: text, versions of tables, and the same of what it reads. "" if unknown."""
-    feeding: dict[int, list[Fragment]] = {}
-    for fragment in plan.fragments:
-        feeding.setdefault(fragment.output.edge, []).append(fragment)
+    feeding = plan.feeding()
     found: dict[int, str] = {}
 
     def key_of(fragment: Fragment) -> str:
@@ -180,7 +178,7 @@ def fragment_keys(plan: Plan, version_of: VersionOf) -> dict[int, str]:
 def _key(
     fragment: Fragment,
     parameters: Sequence[str],
-    feeding: Mapping[int, Sequence[Fragment]],
+    feeding: Mapping[tuple[int, str], Sequence[Fragment]],
     key_of: Callable[[Fragment], str],
     version_of: VersionOf,
 ) -> str:
@@ -196,7 +194,7 @@ def _key(
                 version = version_of(fragment.member, table)
                 inputs.append(f"{table} {version}" if version is not None else "")
             case EdgeLeaf(_, edge):
-                inputs += sorted(key_of(each) for each in feeding.get(edge, ()))
+                inputs += sorted(key_of(each) for each in feeding.get((edge, fragment.member), ()))
     return digest([fragment.member, sql, *inputs]) if all(inputs) else ""
 
 

@@ -10,8 +10,9 @@ from sqlglot import exp
 from skerry.model.table import TablePart
 from skerry.plan.estimate import Estimate, Estimator, row_bytes
 from skerry.plan.grouping import Block
-from skerry.plan.place import EDGE_BYTES
+from skerry.plan.place import EDGE_BYTES, Costs
 from skerry.plan.selectivity import ColumnEstimate
+from skerry.plan.site import Site
 from skerry.sql.statement import Scan
 
 PartsOf = Mapping[str, Sequence[TablePart]]
@@ -61,9 +62,10 @@ def pays(
     width_bytes: int,
     scans: Mapping[str, Scan],
     parts: PartsOf,
-    estimator: Estimator,
+    site: Site,
 ) -> bool:
-    """Do fewer bytes travel than if rows did? `groups` are those of each member, each of so many bytes.
+    """Do fewer bytes travel than if rows did, by more than more jobs take? `groups` are those of each member, each of
+    so many bytes.
 
     What the site keeps that holds most of them does not travel. Tables that the parts are joined with go to each of
     them; without partial aggregates they would go to one site.
@@ -71,16 +73,21 @@ def pays(
     is_one_row = not block.keys and not block.others and max(groups.values()) <= 1
     if is_one_row and width_bytes <= EDGE_BYTES:
         return True  # however few rows are expected, a short row of each part is worth what the guess may be wrong by
+    estimator = site.estimator
     rows = {part.member: scan_bytes(scans[block.scan], part, estimator) for part in parts[block.scan]}
     most = max(rows, key=lambda member: (rows[member], member))
     stays = max(groups, key=groups.__getitem__)
     sent: float = sum(count * width_bytes for member, count in groups.items() if member != stays)
     raw: float = sum(size for member, size in rows.items() if member != most)
+    more_jobs = 0  # to join at every part: each has the same job to do that the one site had
     for other in block.others:
         for part in parts[other]:
             size = scan_bytes(scans[other], part, estimator)
             sent += size * sum(member != part.member for member in groups)
             raw += size if part.member != most else 0
+            more_jobs += any(member != part.member for member in groups) - (part.member != most)
+    if more_jobs > 0:
+        sent += more_jobs * Costs(site.topology).job_bytes({each.member for name in parts for each in parts[name]})
     return sent < raw
 
 

@@ -18,6 +18,8 @@ from skerry.plan.partials import sketch_bytes
 from skerry.plan.place import Rooms
 from skerry.plan.rules.aggregates import MemberMerge, SiteMerge, member_merge, site_merge
 from skerry.plan.rules.topn import first_distinct, rows_wanted
+from skerry.plan.site import Site
+from skerry.sql.dialect import render
 from skerry.sql.shape import Shape
 from skerry.sql.statement import Query, Scan
 
@@ -46,7 +48,7 @@ class AtSite:
 
 
 def in_member(
-    query: Query, parts: PartsOf, shape: Shape, limits: Limits, estimator: Estimator, is_forced: bool = False
+    query: Query, parts: PartsOf, shape: Shape, limits: Limits, site: Site, is_forced: bool = False
 ) -> InMember | None:
     """`parts` are those of each scan. `is_forced`: rows may not leave, so groups do, whatever they cost."""
     scans = {scan.node_name: scan for scan in query.tables}
@@ -55,12 +57,12 @@ def in_member(
     merge = member_merge(block, shape) if block is not None else None
     if block is None or merge is None or {each.scan for each in block.seen} != scans.keys():
         return None
-    rows = _group_rows(block, block.keys, merge.tree, scans, parts, estimator)
+    rows = _group_rows(block, block.keys, merge.tree, scans, parts, site.estimator)
     if shape.limit is not None:
         rows = {member: min(count, shape.limit + shape.offset) for member, count in rows.items()}
     width_bytes = row_bytes(_columns(block, merge))
     if sum(rows.values()) > limits.merge_groups or not (
-        is_forced or pays(block, rows, width_bytes, scans, parts, estimator)
+        is_forced or pays(block, rows, width_bytes, scans, parts, site)
     ):
         return None
     return InMember(merge, block.scan, block.others, rows, width_bytes)
@@ -70,7 +72,7 @@ def at_sites(
     query: Query,
     parts: PartsOf,
     shape: Shape,
-    estimator: Estimator,
+    site: Site,
     is_forced: bool = False,
     rooms: Rooms | None = None,
     is_bounded: bool = False,
@@ -97,11 +99,11 @@ def at_sites(
         keys = group.expressions if group is not None else ()
         if is_bounded:
             merge = first_distinct(block, merge)
-        rows = _group_rows(block, keys, merge.partial, scans, parts, estimator)
+        rows = _group_rows(block, keys, merge.partial, scans, parts, site.estimator)
         if merge.partial.args.get("limit") is not None:
             rows = {member: min(count, rows_wanted(select) or 0) for member, count in rows.items()}
         width_bytes = row_bytes(merge.columns) + sketch_bytes(merge.partial)
-        is_worth = is_forced or pays(block, rows, width_bytes, scans, parts, estimator)
+        is_worth = is_forced or pays(block, rows, width_bytes, scans, parts, site)
         if is_worth and rooms.take(rows.keys(), is_forced):
             found.append(AtSite(merge, rows, width_bytes))
             root = replaced(root, select, merge.final)
@@ -138,9 +140,9 @@ def _group_rows(
     """By member; as many as were seen when the same was sent."""
     rows = {part.member: group_rows(block, keys, part, scans, parts, estimator) for part in parts[block.scan]}
     if estimator.observed:
-        others = {name: parts[name] for name in block.others}
+        others, text = {name: parts[name] for name in block.others}, render(tree)
         for part in parts[block.scan]:
-            seen = estimator.observed.size(groups_key(part, tree, others))
+            seen = estimator.observed.size(groups_key(part, text, others))
             rows[part.member] = seen.rows if seen is not None else rows[part.member]
     return rows
 

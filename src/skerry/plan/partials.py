@@ -142,6 +142,8 @@ def kernel_of(call: Call, type_of: TypeOf) -> Kernel | None:
         return None
     argument, type_ = call.arguments[0], type_of(call.arguments[0])
     is_number = _is_number(type_)
+    if call.name in _LEAST and type_ in _REAL:
+        return Kernel(_LEAST[call.name], (_extreme(call, argument, type_),))
     if call.name in _LEAST and (type_ in _ORDERED or is_number):
         return Kernel(_LEAST[call.name])  # DISTINCT changes nothing
     if call.is_distinct or len(call.arguments) != 1 or not is_number:
@@ -173,6 +175,9 @@ def split_of(call: Call, type_of: TypeOf) -> Split | None:
     if type_ is None or type_ == "void" or None in types:
         return None
     own = call.like(call.name, *call.arguments)
+    if call.name in _LEAST and len(types) == 1 and type_ in _REAL:
+        whole = Call(call.name, (), False, None)
+        return Split(((_extreme(call, call.arguments[0], type_), type_),), lambda c: _extreme(whole, c[0], type_))
     if call.name in _LEAST and len(types) == 1:
         return Split(((own, type_),), lambda c: called(call.name, c[0]))
     if len(types) != 1:
@@ -225,10 +230,21 @@ def _is_number(type_: str | None) -> bool:
     return type_ in _WHOLE or type_ in _REAL or decimal_of(type_) is not None
 
 
+def _extreme(call: Call, argument: exp.Expr, type_: str) -> exp.Expr:
+    """The least or greatest of doubles, NaN apart: it is the greatest to Spark, and to Sail whichever comes first."""
+    is_nan = called("isnan", argument.copy())
+    nan = cast(exp.Literal.string("NaN"), type_)
+    others = exp.Case(ifs=[exp.If(this=exp.Not(this=is_nan.copy()), true=argument.copy())])
+    extreme, any_nan = call.like(call.name, others), call.like("bool_or", is_nan)
+    if call.name == "max":
+        return exp.Case(ifs=[exp.If(this=any_nan, true=nan)], default=extreme)
+    return called("coalesce", extreme, exp.Case(ifs=[exp.If(this=any_nan, true=nan)]))
+
+
 def _moments(call: Call, type_: str | None) -> tuple[exp.Expr, exp.Expr, exp.Expr]:
     """Count, mean and population variance: Spark computes them of doubles."""
     argument = call.arguments[0]
-    averaged = cast(argument, "double") if decimal_of(type_) is not None else argument
+    averaged = _as_double(argument) if decimal_of(type_) is not None else argument
     return call.like("count", argument), call.like("avg", averaged), call.like("var_pop", argument)
 
 
@@ -278,7 +294,15 @@ def _average(call: Call, type_: str, type_of: TypeOf) -> Split | None:
 
 def _real(argument: exp.Expr, type_: str | None) -> exp.Expr:
     """Spark's average divides a sum of doubles, which is exact for whole numbers that are not very large."""
-    return cast(argument, "double") if type_ in _WHOLE else argument
+    return _as_double(argument) if type_ in _WHOLE else argument
+
+
+def _as_double(argument: exp.Expr) -> exp.Expr:
+    """Not the cast alone: Sail names `sum(CAST(b AS DOUBLE))` as it names `sum(b)`, and refuses two columns of a name.
+
+    Whole numbers and decimals have one zero, so adding it changes none of them.
+    """
+    return exp.Add(this=cast(argument, "double"), expression=exp.Literal.number(0))
 
 
 def _mean(sums: exp.Expr, counts: exp.Expr) -> exp.Expr:

@@ -14,6 +14,8 @@ from skerry.model.limits import SAME_SHARE
 
 # Links that the configuration says nothing of: a WAN that nobody has measured.
 _MBIT, _WAIT_S = 100.0, 0.001
+# One more job, on an engine that is quick to start one: a site's engine is not known here.
+JOB_S = 0.005
 # An edge is a channel with its schema and its end, whatever its rows.
 EDGE_BYTES = 1_500
 
@@ -54,6 +56,11 @@ class Costs:
     def sent_bytes(self, sender: str, receiver: str, size_bytes: float) -> float:
         """Over all links of the route; infinite likewise."""
         return (size_bytes + EDGE_BYTES) * self._route(sender, receiver)[2] if sender != receiver else 0.0
+
+    def job_bytes(self, members: Collection[str]) -> float:
+        """What the slowest way between these carries in the time that a job takes: fewer bytes are worth no job."""
+        ways = [self._route(one, other)[0] for one, other in itertools.permutations(members, 2)]
+        return JOB_S / max(ways, default=math.inf)
 
     def _route(self, sender: str, receiver: str) -> tuple[float, float, float]:
         """Seconds for each byte, seconds of waiting, links."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -13,6 +13,14 @@ from skerry.sql.walk import find_all
 
 # A hint is read as a comment by whoever does not know it: a name with `*/` in it would end that comment.
 _HINTED = re.compile(r"\w+")
+
+
+def select_from(placeholder: str, columns: Iterable[Column]) -> exp.Select:
+    """These columns of what the placeholder stands for."""
+    return exp.Select(
+        expressions=[exp.column(column.name, quoted=True) for column in columns],
+        from_=exp.From(this=exp.Table(this=exp.to_identifier(placeholder))),
+    )
 
 
 def replace_tables(
@@ -28,10 +36,9 @@ def replace_tables(
             node.set("this", exp.to_identifier(standing[0]))
             continue
         # A local part and parts that arrive: their union stands where the table stood.
-        wanted = [exp.column(column.name, quoted=True) for column in columns[node.name]]
         union: exp.Query | None = None
         for each in standing:
-            query = exp.select(*(c.copy() for c in wanted)).from_(exp.to_table(each)) if isinstance(each, str) else each
+            query = select_from(each, columns[node.name]) if isinstance(each, str) else each
             if len(standing) > 1 and query.args.get("limit") is not None:
                 query = exp.Subquery(this=query)  # else the bound would be the union's
             union = query if union is None else exp.union(union, query, distinct=False, copy=False)

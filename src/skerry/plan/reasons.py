@@ -19,7 +19,11 @@ def with_reasons(plan: Plan) -> Plan:
 def _reason(fragment: Fragment, plan: Plan) -> str:
     tables = list(dict.fromkeys(leaf.table for leaf in fragment.leaves if isinstance(leaf, TableLeaf)))
     edges = {leaf.edge for leaf in fragment.leaves if isinstance(leaf, EdgeLeaf)}
-    arriving = sum(each.estimated_bytes for each in plan.fragments if each.output.edge in edges)
+    arriving = sum(
+        each.estimated_bytes
+        for each in plan.fragments
+        if each.output.edge in edges and fragment.member in each.output.receivers
+    )
     told = []
     if tables:
         named = " and ".join(tables) if len(tables) < 3 else "its tables"

@@ -17,7 +17,7 @@ from skerry.plan.fragments import Fragments
 from skerry.plan.known import groups_key
 from skerry.plan.mention import Mention, Node, distinct_rows, sent_rows, signature, width_of
 from skerry.plan.partials import cast
-from skerry.plan.placeholders import hint_broadcasts, replace_tables
+from skerry.plan.placeholders import hint_broadcasts, replace_tables, select_from
 from skerry.plan.remembered import sent_keys
 from skerry.plan.rules.apart import Apart
 from skerry.plan.rules.joined import Input, Joined
@@ -108,24 +108,29 @@ def keys_at(node: Node, member: str) -> list[str]:
 
 def _add_scan(builder: Fragments, source: Source, part: TablePart, edge: int, receiver: str) -> None:
     if source.shipment is not None:
-        sent, output = source.shipment, Output(edge, receiver)
+        sent, output = source.shipment, Output(edge, (receiver,))
         add_reduced(builder, sent.node, part, source.columns, output, is_keys=False, planned=sent.columns)
+        return
+    if builder.scanned_before(source, part, Output(edge, (receiver,))):
         return
     leaves: list[Leaf] = []
     if source.partial is not None:
         tree = at_part(builder, source.partial, source, source.joined, part, leaves)
     else:
         leaves.append(TableLeaf(builder.placeholder(), part.table))
-        tree = exp.select(*(exp.column(column.name, quoted=True) for column in source.columns)).from_(
-            exp.to_table(leaves[0].placeholder)
-        )
+        tree = select_from(leaves[0].placeholder, source.columns)
         tree = tree.where(*source.filters) if source.filters else tree
     rows, is_narrow = source.estimated_rows(part), held_row_bytes(part) <= builder.limits.narrow_row_bytes
     is_narrow = is_narrow and (source.partial is None or only_copies(source.partial))
-    size_bytes, known = source.estimated_bytes(part), ""
+    size_bytes, known, output = source.estimated_bytes(part), "", Output(edge, (receiver,))
     if source.partial is not None:
-        known = groups_key(part, source.partial, {each.mentions[0]: each.parts for each in source.joined})
-    builder.add(part.member, tree, tuple(leaves), Output(edge, receiver), rows, size_bytes, is_narrow, "", (known,))
+        known = groups_key(
+            part, builder.text_of(source.partial), {each.mentions[0]: each.parts for each in source.joined}
+        )
+    output = builder.scanned(output, part, tree, leaves)
+    builder.add(part.member, tree, tuple(leaves), output, rows, size_bytes, is_narrow, "", (known,))
+    if source.partial is None:
+        builder.was_scanned(source, part)
 
 
 def at_part(
@@ -181,6 +186,7 @@ def add_reduced(
     reason = _reason(node, is_keys)
     known = sent_keys(node, part, names, planned, is_distinct=is_keys or node.mention.is_set)
     is_narrow = builder.is_narrow(part, node.mention)
+    output = builder.scanned(output, part, tree, leaves)
     builder.add(part.member, tree, tuple(leaves), output, int(rows * share), size_bytes, is_narrow, reason, known)
 
 
@@ -208,10 +214,10 @@ def reduced_select(
     table = _relation(builder, mention, part, leaves)
     joins: list[exp.Expr] = []
     small: list[exp.Expr] = []
-    for pairs, child in node.children:
+    for number, (pairs, child) in enumerate(node.children):
         wanted = columns_of(child.mention, [other for _, other in pairs])
         keys = key_relation(builder, child, wanted, part.member, leaves)
-        name = exp.to_identifier(builder.key_name(), quoted=False)
+        name = exp.to_identifier(builder.key_name(node, number, part.member), quoted=False)
         on: exp.Expr | None = None
         for own, other in pairs:
             equal = exp.EQ(this=_column(alias, own), expression=_column(name, other))
@@ -220,8 +226,8 @@ def reduced_select(
         joins.append(exp.Join(this=relation, side="LEFT", kind="SEMI", on=on))
         if builder.is_small(child.estimate, wanted):
             small.append(name.copy())
-    for (own, other), child in node.ranges:
-        name = exp.to_identifier(builder.key_name(), quoted=False)
+    for number, ((own, other), child) in enumerate(node.ranges, len(node.children)):
+        name = exp.to_identifier(builder.key_name(node, number, part.member), quoted=False)
         bounds = bounds_relation(builder, child, other, part.member, leaves)
         within = exp.Between(this=_column(alias, own), low=_column(name, _LOW), high=_column(name, _HIGH))
         relation = exp.Subquery(this=bounds, alias=exp.TableAlias(this=name))
@@ -285,11 +291,10 @@ def key_relation(
         if leaf is None:
             edge, senders = builder.edge(), tuple(part.member for part in remote)
             for part in remote:
-                add_reduced(builder, node, part, columns, Output(edge, member), is_keys=True)
+                add_reduced(builder, node, part, columns, Output(edge, (member,)), is_keys=True)
             leaf = builder.arrives(member, of, edge, tuple(columns), senders, is_keys=True)
         leaves.append(leaf)
-        names = [exp.column(column.name, quoted=True) for column in columns]
-        queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
+        queries.append(select_from(leaf.placeholder, columns))
     union = queries[0]
     for query in queries[1:]:
         union = exp.union(union, query, distinct=False, copy=False)
@@ -312,11 +317,10 @@ def bounds_relation(builder: Fragments, node: Node, column: str, member: str, le
         if leaf is None:
             edge, senders = builder.edge(), tuple(part.member for part in remote)
             for part in remote:
-                _add_bounds(builder, node, part, known, Output(edge, member, through_driver=True))
+                _add_bounds(builder, node, part, known, Output(edge, (member,), through_driver=True))
             leaf = builder.arrives(member, of, edge, columns, senders, is_keys=False)
         leaves.append(leaf)
-        names = [exp.column(each.name, quoted=True) for each in columns]
-        queries.append(exp.select(*names).from_(exp.to_table(leaf.placeholder)))
+        queries.append(select_from(leaf.placeholder, columns))
     union = queries[0]
     for query in queries[1:]:
         union = exp.union(union, query, distinct=False, copy=False)

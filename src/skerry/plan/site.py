@@ -16,7 +16,7 @@ class Site(msgspec.Struct, frozen=True):
     """Who plans, who may run fragments, in the configuration's order, and by which rules.
 
     Without a topology all members reach each other equally well. `observed`: what scans gave before. `egress`: what may
-    leave sites; fragments tell what they do to the rows of marked tables.
+    leave sites; fragments tell what they do to the rows of marked tables. `has_sail`: some members' engine is Sail.
     """
 
     initiator: str
@@ -25,6 +25,7 @@ class Site(msgspec.Struct, frozen=True):
     topology: Topology | None = None
     observed: Observed | None = None
     egress: EgressRules | None = None
+    has_sail: bool = False
 
     @property
     def estimator(self) -> Estimator:
@@ -40,4 +41,5 @@ def site_of(initiator: str, config: Config, topology: Topology, observed: Observ
     """A member as its configuration has it. `columns_of`: what is known of the columns of all members' tables."""
     data_members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
     egress = egress_rules(config, topology, columns_of)
-    return Site(initiator, data_members, topology=topology, observed=observed, egress=egress)
+    has_sail = any(each.spark is not None and each.spark.sail for each in config.members.values())
+    return Site(initiator, data_members, topology=topology, observed=observed, egress=egress, has_sail=has_sail)

@@ -54,7 +54,7 @@ def _is_spelt_alike(table: TableRef, parts: Sequence[TablePart]) -> bool:
 
 
 def bounded_at_sites(
-    query: Query, parts: PartsOf, estimator: Estimator, rooms: Rooms | None = None
+    query: Query, parts: PartsOf, site: Site, rooms: Rooms | None = None
 ) -> tuple[Query, list[AtSite]]:
     """The query over the first rows of parts, wherever that pays and members have room, and what they are."""
     if not contains(query.tree, exp.Limit):
@@ -64,12 +64,12 @@ def bounded_at_sites(
     sizes = strewn({name: parts[name] for name in scans})
     root = query.tree.copy()
     found: list[AtSite] = []
-    for operand, cut in bounded_operands(query, root, parts, estimator):
+    for operand, cut in bounded_operands(query, root, parts, site.estimator):
         if rooms.take(cut.rows.keys()):
             found.append(cut)
             operand.replace(cut.merge.final)
     for select in list(root.find_all(exp.Select)) if sizes else ():
-        bounded = _cut(select, scans, parts, sizes, estimator) if rows_wanted(select) is not None else None
+        bounded = _cut(select, scans, parts, sizes, site) if rows_wanted(select) is not None else None
         if bounded is not None and rooms.take(bounded.rows.keys()):
             found.append(bounded)
             root = replaced(root, select, bounded.merge.final)
@@ -77,15 +77,15 @@ def bounded_at_sites(
 
 
 def _cut(
-    select: exp.Select, scans: Mapping[str, Scan], parts: PartsOf, sizes: Mapping[str, int], estimator: Estimator
+    select: exp.Select, scans: Mapping[str, Scan], parts: PartsOf, sizes: Mapping[str, int], site: Site
 ) -> AtSite | None:
     block = rows_of(select, {name: scan.table for name, scan in scans.items()}, sizes)
     merge = top_rows(block, scans) if block is not None else None
     if block is None or merge is None:
         return None
-    rows = _rows(block, rows_wanted(select) or 0, scans, parts, estimator)
+    rows = _rows(block, rows_wanted(select) or 0, scans, parts, site.estimator)
     width_bytes = row_bytes(merge.columns)
-    return AtSite(merge, rows, width_bytes) if pays(block, rows, width_bytes, scans, parts, estimator) else None
+    return AtSite(merge, rows, width_bytes) if pays(block, rows, width_bytes, scans, parts, site) else None
 
 
 def _rows(block: Block, wanted: int, scans: Mapping[str, Scan], parts: PartsOf, estimator: Estimator) -> dict[str, int]:
@@ -108,7 +108,11 @@ def cheaper(one: Plan, other: Plan, site: Site) -> Plan:
     costs = Costs(site.topology)
 
     def cost(plan: Plan) -> Cost:
-        sent = [(each.member, each.output.receiver, each.estimated_bytes) for each in plan.fragments]
+        sent = [
+            (each.member, receiver, each.estimated_bytes)
+            for each in plan.fragments
+            for receiver in each.output.receivers
+        ]
         return Cost(sum(costs.ship_s(*each) for each in sent), sum(costs.sent_bytes(*each) for each in sent))
 
     return one if cost(one).is_less(cost(other)) else other

@@ -8,7 +8,7 @@ import threading
 import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Any, Protocol
@@ -31,9 +31,12 @@ from skerry.spark.source import SourceSpec
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
-from skerry.spark.views import EDGE_PREFIX, Views, read_table
-from skerry.wire.codec import decode_schema, encode_schema
+from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, read_table
+from skerry.wire.codec import decode_batch, decode_schema, encode_schema
 from skerry.wire.values import to_value
+
+# Parsed here: Spark Connect would ask its server.
+SINK_STRUCT = struct_of([Column(name, kind) for name, kind in (each.split() for each in SINK_COLUMNS.split(", "))])
 
 
 class Process(Protocol):
@@ -52,6 +55,7 @@ class SessionEngine(ABC):
     name = "Spark"  # in messages
     tasks_are_here = True
     retries_tasks = False
+    checks_decimals = False  # before they are handed over: the engine itself does not
 
     def __init__(self, settings: SparkSettings) -> None:
         self.settings = settings
@@ -99,21 +103,28 @@ class SessionEngine(ABC):
         """The views of the session that the job runs in."""
         return self._views
 
-    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
-        """The query, which runs when its rows are asked for."""
+    @abstractmethod
+    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        """Few rows as a relation of their own, which is a part of the job's plan."""
+
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
+        """The query, which runs when its rows are asked for. `edges`: by the names that it has for them."""
         return self._spark().sql(sql, args=arguments or None)
 
     def _read(self, table: TableFiles) -> DataFrame:
         """The rows of a table."""
         return read_table(self._spark(), table, escape_glob)
 
-    def _fetch(self, frame: DataFrame) -> pa.Table:
+    def _numbered(self, frame: DataFrame, schema: Schema) -> DataFrame:
+        return numbered(frame, len(schema.columns))
+
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
         """A small result, through the driver; what its columns are called does not matter."""
-        return numbered(frame).toArrow()
+        return self._numbered(frame, schema).toArrow()
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
         """Have the tasks hand their rows to the member; its answer is one row a partition."""
-        return [SinkRow(*row) for row in frame.mapInArrow(sink_function(spec), SINK_COLUMNS).collect()]
+        return [SinkRow(*row) for row in frame.mapInArrow(sink_function(spec), SINK_STRUCT).collect()]
 
     # --- Engine ----------------------------------------------------------------------------------
     def start(self) -> None:
@@ -205,7 +216,7 @@ class SessionEngine(ABC):
                 self._suspects.acquit(statement)
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
-                raise translate(error, names) from error
+                raise translate(error, names, engine=self.name) from error
 
     def cancel(self, tag: str) -> None:
         self._tags.cancel(tag)
@@ -234,27 +245,36 @@ class SessionEngine(ABC):
         with ExitStack() as stack:
             views = dict(stack.enter_context(self._views_of(job).lease(job.tables)))
             names |= {view: job.tables[placeholder].table for placeholder, view in views.items()}
+            over_tables = with_views(job.sql, views)
+            edges: dict[str, DataFrame] = {}
             for placeholder, edge in job.edges.items():
-                views[placeholder] = stack.enter_context(self._edge_view(edge))
-                names[views[placeholder]] = f"edge {edge.edge}"
+                views[placeholder] = name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
+                names[name] = f"edge {edge.edge}"
+                edges[name] = self._edge(job, edge)
+                stack.enter_context(self._known_as(name, edges[name]))
             self._tags.refuse_cancelled(job.tag)
             arguments = {name: to_literal(name, value) for name, value in job.parameters.items()}
             text = with_views(job.sql, views)
-            frame = self._frame(job, text, arguments)
-            schema = self._schema_of(job, text, frame)
+            frame = self._frame(job, text, arguments, edges)
+            schema = self._schema_of(job, over_tables, frame)
             on_schema(schema)
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
-                return JobResult(table=_agreed(self._fetch(frame), decode_schema(schema.arrow)))
-            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits)
-            return JobResult(sink_rows=tuple(self._deliver(job, numbered(frame), spec)))
+                rows = self._fetch(job, text, frame, schema)
+                return JobResult(table=_agreed(rows, decode_schema(schema.arrow)))
+            spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.checks_decimals)
+            return JobResult(sink_rows=tuple(self._deliver(job, self._numbered(frame, schema), spec)))
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
-        """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two."""
-        has_lists = any(isinstance(value, list | tuple) for value in job.parameters.values())
-        if job.edges or has_lists:  # views made for one job; types that only Spark knows
+        """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two.
+
+        `text`: with the placeholders of its edges, which are known by their columns.
+        """
+        if any(isinstance(value, list | tuple) for value in job.parameters.values()):  # types that only Spark knows
             return schema_of(frame.schema)
-        key = (job.is_small, text, tuple((name, to_value(value, name).type) for name, value in job.parameters.items()))
+        types = tuple((name, to_value(value, name).type) for name, value in job.parameters.items())
+        columns = tuple((placeholder, edge.columns) for placeholder, edge in job.edges.items())
+        key = (job.is_small, text, types, columns)
         schema = self._schemas.get(key)
         if schema is None:
             schema = schema_of(frame.schema)
@@ -263,19 +283,28 @@ class SessionEngine(ABC):
             self._schemas[key] = schema
         return schema
 
+    def _edge(self, job: Job, edge: EdgeInput) -> DataFrame:
+        """Made afresh for each job: Spark keeps what it learned about a source with it."""
+        schema, limits = arrow_schema(struct_of(edge.columns)), self.settings.limits
+        if edge.bodies is None:
+            return self._edge_frame(SourceSpec(edge, encode_schema(schema), limits))
+        batches = [decode_batch(body, schema, limits.frame_bytes) for body in edge.bodies]
+        return self._rows_frame(job, edge.columns, pa.Table.from_batches(batches, schema))
+
+    def _known_as(self, name: str, edge: DataFrame) -> AbstractContextManager[None]:
+        """The job's text may use this name while the block runs."""
+        return self._edge_view(name, edge)
+
     @contextmanager
-    def _edge_view(self, edge: EdgeInput) -> Iterator[str]:
-        """Loaded afresh for each job: Spark keeps what it learned about a source with the view."""
-        name = f"{EDGE_PREFIX}{next(self._edge_numbers)}"
-        schema = encode_schema(arrow_schema(struct_of(edge.columns)))
-        self._edge_frame(SourceSpec(edge, schema, self.settings.limits)).createOrReplaceTempView(name)
+    def _edge_view(self, name: str, edge: DataFrame) -> Iterator[None]:
+        edge.createOrReplaceTempView(name)
         self._edge_views.add(name)
         try:
-            yield name
+            yield
         finally:
             self._edge_views.discard(name)
             if self._is_alive():
-                self._spark().catalog.dropTempView(name)
+                edge.sparkSession.catalog.dropTempView(name)
 
     @property
     def session(self) -> SparkSession:
@@ -291,14 +320,9 @@ class SessionEngine(ABC):
         return self._session
 
 
-def numbered(frame: DataFrame) -> DataFrame:
+def numbered(frame: DataFrame, width: int) -> DataFrame:
     """Columns may share a name, or have one with dots: between Spark and the member they are numbers."""
-    return frame.toDF(*[f"c{index}" for index in range(len(frame.columns))])
-
-
-def escape_glob(path: str) -> str:
-    """Spark takes paths for patterns: a `[` or `*` in the name of a listed file is just that."""
-    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
+    return frame.toDF(*[f"c{index}" for index in range(width)])
 
 
 def with_views(sql: str, views: Mapping[str, str]) -> str:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
 from pyspark.sql.connect.functions import lit
-from pyspark.sql.connect.plan import SQL
+from pyspark.sql.connect.plan import SQL, LocalRelation, SubqueryAlias
 
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.errors import SiteError
-from skerry.spark.base import SessionEngine, numbered
+from skerry.model.results import Schema
+from skerry.model.table import Column
+from skerry.spark.base import SINK_STRUCT, SessionEngine
 from skerry.spark.engine import Job
 from skerry.spark.failures import SPARK_ERRORS, translate
 from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
-from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
+from skerry.spark.sink import SinkSpec, sink_function
 from skerry.spark.source import EdgeSource, SourceSpec, encode_spec
 from skerry.spark.types import struct_of
 
@@ -81,19 +84,32 @@ class ConnectEngine(SessionEngine):
             session.removeTag(job.tag)
 
     # Each of these spares a small query a round trip or two. Their results are checked like any others'.
-    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
         # `session.sql` would send the text at once, to learn whether it is a command: it never is (D4).
-        from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
-
         named = {name: lit(value) for name, value in arguments.items()}
         session: Any = self._spark()
-        return ConnectFrame(SQL(sql, [], named, []), session)
+        plans: Mapping[str, Any] = {name: edge._plan for name, edge in edges.items()}
+        aliases = [SubqueryAlias(plan, name) for name, plan in plans.items()]
+        return ConnectFrame(SQL(sql, [], named, aliases), session)
 
-    def _fetch(self, frame: DataFrame) -> pa.Table:
-        return _table(numbered(frame))  # toArrow() would ask for the columns a second time
+    def _known_as(self, name: str, edge: DataFrame) -> AbstractContextManager[None]:
+        return nullcontext()  # the query brings its edges with it
+
+    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        session: Any = self._spark()
+        # Sail finds no columns in a stream without rows.
+        return ConnectFrame(LocalRelation(rows, None if rows.num_rows else struct_of(columns).json()), session)
+
+    def _numbered(self, frame: DataFrame, schema: Schema) -> DataFrame:
+        found: Any = super()._numbered(frame, schema)
+        found._cached_schema = struct_of([Column(f"c{index}", each.type) for index, each in enumerate(schema.columns)])
+        return found  # type: ignore[no-any-return]
+
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
+        return _table(self._numbered(frame, schema))  # toArrow() would ask for the columns a second time
 
     def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
-        rows = _table(frame.mapInArrow(sink_function(spec), SINK_COLUMNS)).to_pylist()
+        rows = _table(frame.mapInArrow(sink_function(spec), SINK_STRUCT)).to_pylist()
         return [SinkRow(**row) for row in rows]  # collect() would ask for a setting, while the last page waits
 
     def _interrupt(self, tag: str) -> None:

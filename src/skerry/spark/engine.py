@@ -43,7 +43,11 @@ class TableFiles(msgspec.Struct, frozen=True):
 
 
 class EdgeInput(msgspec.Struct, frozen=True):
-    """An edge as a Spark source: where its member listens and what its rows look like."""
+    """An edge as a Spark source: where its member listens and what its rows look like.
+
+    bodies: all its batches, encoded, if they are few and of plain types: they go into the plan of the job, which asks
+    the member for none.
+    """
 
     query: QueryId
     edge: int
@@ -53,6 +57,7 @@ class EdgeInput(msgspec.Struct, frozen=True):
     partitions: int
     cluster: str = ""  # of the member at `address`: its listener asks for it
     fingerprint: str = ""  # of the certificate that the member shows there; "" without TLS
+    bodies: tuple[Any, ...] | None = None
 
 
 class SinkOutput(msgspec.Struct, frozen=True):
@@ -83,6 +88,7 @@ class Job(msgspec.Struct, frozen=True):
     sink: SinkOutput | None
     is_narrow: bool = False
     is_small: bool = False  # all that it reads is so little that one task does it best
+    gives_few: bool = False  # rows, as far as the plan can tell: a page of them at most
     is_optional: bool = False  # no query waits for it: why it failed is its caller's to say, not a trace in the log
     order: str = "any"
     keys: tuple[SortKey, ...] = ()

@@ -56,12 +56,31 @@ STATEMENT_CLASSES = (
 )
 # The same for Sail's messages, which have no condition either.
 STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|parse error")
+# Words that engines put before a message, which say nothing of it: Py4J's, Spark's of a thread or task, Sail's layers.
+_WRAPPED = re.compile(
+    r"\A\s*(?:An error occurred while calling [\w.$]+\.\s*:?\s*|Exception thrown in awaitResult:?\s*"
+    r"|Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
+    r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\):\s*"
+    r"|(?:[a-z][\w$]*\.){2,}[\w.$]*(?:Exception|Error)(?::\s*|\s+)|(?:Execution|Arrow|External|DataFusion) error:\s*)"
+)
+# A Java exception within another, and what it says.
+_CAUSED = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
+# Sail's words about statements that it cannot run, in a user's words.
+_UNRUN = (
+    (re.compile("does not support logical expression InSubquery"), "IN (SELECT …)"),
+    (re.compile("does not support logical expression Exists"), "EXISTS (SELECT …)"),
+    (re.compile("does not support logical expression ScalarSubquery|scalar subquery must be aggregated"), "subquery"),
+    (re.compile("null_aware anti join only supports"), "NOT IN (SELECT …)"),
+)
+# Columns are numbers inside Sail.
+_UNFOUND = re.compile(r'No field named (?:\S*\.)?"#\d+"')
+_BROKEN = re.compile("RST_STREAM")
 # A view that the statement does not read is one below: a whole table, whose columns are not all the user's to know.
 BELOW = re.compile(rf"\b{PREFIX}\d+\b")
 _BELOW = "the engine refused the statement in words about columns that it does not read; write it in another way"
 
 
-def translate(error: BaseException, names: Mapping[str, str], what: str = "") -> SkerryError:
+def translate(error: BaseException, names: Mapping[str, str], what: str = "", engine: str = "Spark") -> SkerryError:
     """The error to raise for one of Spark's. `names` maps generated names to those the user knows.
 
     `what` names a table when no statement is involved: then the fault is the site's. A record that is not as it should
@@ -71,7 +90,9 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
         return error
     text = _text(error)
     if raised := _python_worker(error, text):
-        return _from_worker(*raised, names)
+        return _from_worker(*raised, names, engine)
+    if unrun := _unrun(text, engine):
+        return unrun
     condition, sentence, state = _condition(error, text)
     message = _clean(f"[{condition}] {sentence}" if condition else sentence, names)
     if what:
@@ -85,7 +106,25 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "") ->
             "Spark ran out of memory (java.lang.OutOfMemoryError)",
             suggestion="raise spark.driver.memory in the member's spark.conf",
         )
-    return quoting(SiteError(f"Spark failed: {message}"))
+    return quoting(SiteError(f"{engine} failed: {message}"))
+
+
+def _unrun(text: str, engine: str) -> SkerryError | None:
+    """What Sail cannot run, it says in words about its own plans."""
+    for words, form in _UNRUN:
+        if words.search(text):
+            return SqlError(
+                f"{engine} cannot run this {form}: it is correlated and has a LIMIT or several keys, or no condition",
+                suggestion="write it as a join, or use Apache Spark at this site",
+            )
+    if _UNFOUND.search(text):
+        return SqlError(
+            f"{engine} does not find a column here: one that is not grouped, or an aggregate that only ORDER BY has",
+            suggestion="group by it, or list it",
+        )
+    if _BROKEN.search(text):
+        return SiteError(f"{engine} broke the statement off, by a fault of its own; its log says where")
+    return None
 
 
 def is_lost(error: BaseException) -> bool:
@@ -150,9 +189,14 @@ def _state(error: BaseException) -> str:
 
 
 def _sentences(text: str) -> str:
-    """The first paragraph, without advice to change settings that the user of a query cannot change."""
-    paragraph = re.split(r"\n\s*\n|\n== |\n\tat |\nDriver stacktrace|\nJVM stacktrace|;\n", text.strip())[0]
-    line = " ".join(paragraph.split())
+    """The first paragraph of the innermost cause, without advice to change settings that a user cannot change."""
+    caused = _CAUSED.findall(text)
+    text = (caused[-1] if caused else text).strip()
+    text = text.partition("This issue was likely caused by a bug in DataFusion")[0]
+    text = re.split(r"\n\s*\n|\n== |\n\s+at |\nDriver stacktrace|\nJVM stacktrace|;\n", text)[0]
+    while (wrapped := _WRAPPED.match(text)) and text[wrapped.end() :].strip():
+        text = text[wrapped.end() :]
+    line = " ".join(text.split())
     return re.sub(r" (If necessary set|To return NULL instead|You may set|Set) [^.]*spark\.sql\..*$", "", line)
 
 
@@ -164,14 +208,17 @@ def _python_worker(error: BaseException, text: str) -> tuple[str, str] | None:
     return (str(raised[-1][0]), str(raised[-1][1])) if raised else ("", _sentences(text))
 
 
-def _from_worker(kind: str, message: str, names: Mapping[str, str]) -> SkerryError:
+def _from_worker(kind: str, message: str, names: Mapping[str, str], engine: str) -> SkerryError:
     """An error of our own code keeps its class; Sail's errors also pass through the worker that pulls its rows."""
-    message = _clean(message, names)
+    if unrun := _unrun(message, engine):
+        return unrun
+    is_computed = message.startswith("Execution error") and "Parquet" not in message
+    message = _clean(_sentences(message), names)
     ours = next((ours for ours in BY_CODE.values() if ours.__name__ == kind.rpartition(".")[2]), None)
-    if kind == "RuntimeError" and STATEMENT_WORDS.search(message):
+    if kind == "RuntimeError" and (is_computed or STATEMENT_WORDS.search(message)):
         return SqlError(message)
     if ours is None or issubclass(ours, PeerError):
-        return quoting(SiteError(f"a Spark task failed: {message}"))
+        return quoting(SiteError(f"a {engine} task failed: {message}"))
     return quoting(ours(message))
 
 

@@ -16,7 +16,16 @@ from threading import Thread
 
 from skerry.model import trace
 from skerry.model.errors import SiteError
-from skerry.model.limits import GIB, MIB, SAIL_POOL_SHARE, SAIL_STACK_BYTES, SAIL_START_S, SAIL_WATCH_S
+from skerry.model.limits import (
+    GIB,
+    MIB,
+    SAIL_POOL_SHARE,
+    SAIL_STACK_BYTES,
+    SAIL_START_S,
+    SAIL_THREADS_LEAST,
+    SAIL_THREADS_PER_CORE,
+    SAIL_WATCH_S,
+)
 from skerry.spark.jvm import STOP_S, ending_of, package_root
 from skerry.spark.sail_child import READY, SOCKET, UNGUARDED
 
@@ -131,12 +140,13 @@ def _environment(directory: str, memory_bytes: int) -> dict[str, str]:
     return {
         # Its log goes to the terminal.
         "RUST_LOG": "error",
-        # Queries compute in the threads that also answer requests: with one a core, a busy Sail hears no cancel.
-        "TOKIO_WORKER_THREADS": str(4 * (os.cpu_count() or 2)),
+        "TOKIO_WORKER_THREADS": str(max(SAIL_THREADS_LEAST, SAIL_THREADS_PER_CORE * (os.cpu_count() or 1))),
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),
         "TMPDIR": directory,
         "SAIL_MODE": "local",
+        # With them a column whose least value is its greatest has that value in every row, and NaN counts for neither.
+        "SAIL_EXECUTION__COLLECT_STATISTICS": "false",
         "SAIL_RUNTIME__STACK_SIZE": str(SAIL_STACK_BYTES),
         # What sorts, joins and groups take is counted: they go to disk, or fail alone, before the limit ends all.
         "SAIL_RUNTIME__MEMORY_POOL__TYPE": "greedy",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,19 +11,19 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.model.errors import SiteError
-from skerry.spark.base import SessionEngine, escape_glob
-from skerry.spark.engine import Job, TableFiles
+from skerry.model.results import Schema
+from skerry.model.table import Column
+from skerry.spark.base import SessionEngine
+from skerry.spark.engine import Job
 from skerry.spark.failures import SPARK_ERRORS
 from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
 from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
 from skerry.spark.shipping import package_zip
 from skerry.spark.slots import Slots
+from skerry.spark.small import SmallJobs
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
-from skerry.spark.views import Views, read_table
-
-# For jobs that read next to nothing: stages that one task does need nobody to look at their sizes in between.
-SMALL = {"spark.sql.adaptive.enabled": "false", "spark.sql.shuffle.partitions": "1"}
+from skerry.spark.views import Views
 
 
 class ClassicEngine(SessionEngine):
@@ -39,8 +39,8 @@ class ClassicEngine(SessionEngine):
         self.directory = ""
         self._numbers: dict[int, DataFrame] = {}
         self._numbers_lock = threading.Lock()
-        self._small: SparkSession | None = None
-        self._small_views = Views(self._small_session, self._read_small)
+        self._small: SmallJobs | None = None
+        self._properties: dict[tuple[bool, bool], Any] = {}  # of jobs, by whether they are small and narrow
         self._thread = threading.local()  # `set`: the JVM and the job's kind that the thread's properties are for
 
     @property
@@ -61,30 +61,47 @@ class ClassicEngine(SessionEngine):
             self._close()
             raise
         self._jvm.watch(self._ended)
-        self._small_views.reset()
-        self._small = self._jvm.session.newSession()
-        for key, value in SMALL.items():
-            self._small.conf.set(key, value)
+        self._small = SmallJobs(self._jvm.session)
+        self._properties = {
+            (is_small, is_narrow): self._properties_of(is_small, is_narrow)
+            for is_small in (False, True)
+            for is_narrow in (False, True)
+        }
         return self._jvm.session
 
-    def _small_session(self) -> SparkSession:
+    def _properties_of(self, is_small: bool, is_narrow: bool) -> Any:
+        """What a job's thread carries, in the JVM. A session's settings would be those of every job beside this one."""
+        told = {
+            **(self._small_jobs().properties() if is_small else {}),
+            **batch_conf(self.settings.limits, is_narrow),
+            # Tasks are interrupted, not only marked: one may wait for a Python worker that waits for its member.
+            "spark.job.interruptOnCancel": "true",
+        }
+        context: Any = self._running().context
+        properties = context._jvm.java.util.Properties()
+        for key, value in told.items():
+            properties.setProperty(key, value)
+        return properties
+
+    def _small_jobs(self) -> SmallJobs:
         if self._small is None:
             raise SiteError("this member's Spark is not running")
         return self._small
 
-    def _read_small(self, table: TableFiles) -> DataFrame:
-        return read_table(self._small_session(), table, escape_glob)
-
     def _views_of(self, job: Job) -> Views:
-        return self._small_views if job.is_small else super()._views_of(job)
+        return self._small_jobs().views if job.is_small else super()._views_of(job)
 
     def _views_in_use(self) -> set[str]:
-        return super()._views_in_use() | self._small_views.in_use()
+        return super()._views_in_use() | (set() if self._small is None else self._small.views.in_use())
 
-    def _frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
+    def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
         if job.is_small:
-            return self._small_session().sql(sql, args=arguments or None)
-        return super()._frame(job, sql, arguments)
+            return self._small_jobs().frame(job, sql, arguments)
+        return super()._frame(job, sql, arguments, edges)
+
+    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        session = self._small_jobs().session if job.is_small else self._spark()
+        return session.createDataFrame(rows, struct_of(columns))
 
     def _close(self) -> None:
         if self._jvm is not None:
@@ -102,17 +119,16 @@ class ClassicEngine(SessionEngine):
 
     @contextmanager
     def _settings_of(self, job: Job) -> Iterator[None]:
-        context = self._running().context
-        context.addJobTag(job.tag)
-        wanted = (self._running(), job.is_narrow)
+        running = self._running()
+        context: Any = running.context
+        wanted = (running, job.is_small, job.is_narrow)
         # Threads keep their properties and run many jobs: each call of the JVM that can be spared is a millisecond.
         if getattr(self._thread, "set", None) != wanted:
-            # As the thread's properties: a session's would be those of every job that runs beside this one.
-            for key, value in batch_conf(self.settings.limits, job.is_narrow).items():
-                context.setLocalProperty(key, value)
-            # Tasks are interrupted, not only marked: one may wait for a Python worker that waits for its member.
-            context.setInterruptOnCancel(True)
+            context._jsc.sc().setLocalProperties(self._properties[job.is_small, job.is_narrow].clone())
+            sessions: Any = context._jvm.org.apache.spark.sql.classic.SparkSession
+            sessions.setActiveSession((self._small_jobs() if job.is_small else running).session._jsparkSession)
             self._thread.set = wanted
+        context.addJobTag(job.tag)
         try:
             yield
         finally:
@@ -126,7 +142,9 @@ class ClassicEngine(SessionEngine):
         shares = self._shares(spec.edge.partitions)
         return shares.mapInArrow(source_function(spec), struct_of(spec.edge.columns))
 
-    def _fetch(self, frame: DataFrame) -> pa.Table:
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
+        if job.is_small and (table := self._small_jobs().fetch(job, sql, frame, schema)) is not None:
+            return table
         # Not toArrow: it casts a struct that may be null to one whose fields may not, and fails. Without numbers for
         # names, which Arrow does not need: for a small query they would be an eighth of its time.
         collect: Any = frame._collect_as_arrow

@@ -91,8 +91,12 @@ def sql_conf(settings: SparkSettings) -> dict[str, str]:
         # an empty partition costs a Python worker's round trip in the sink; adaptive execution merges small ones.
         "spark.sql.shuffle.partitions": str(2 * core_count(settings)),
         # Spark 4.2 fails (key not found) where this rule moves a correlated EXISTS of a list below a union, and a table
-        # with parts is one. Columns are pruned below a union by another rule.
-        "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.PushProjectionThroughUnion",
+        # with parts is one. Columns are pruned below a union by another rule. The second one would compute over rows in
+        # the plan while it plans: what may fail is not to fail before anybody asks for it.
+        "spark.sql.optimizer.excludedRules": ",".join(
+            f"org.apache.spark.sql.catalyst.optimizer.{rule}"
+            for rule in ("PushProjectionThroughUnion", "ConvertToLocalRelation")
+        ),
     }
     return defaults | settings.conf
 

@@ -14,14 +14,14 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from skerry.exchange.intake import UNKNOWN_PARTITION, SinkRow, body_hash, combine
-from skerry.model.errors import Overloaded
+from skerry.model.errors import Overloaded, SqlError
 from skerry.model.limits import KIB, MIB, Limits
 from skerry.spark.engine import SinkOutput
 from skerry.spark.taskline import Outbox, TaskLine
 from skerry.wire.codec import decode_schema, decoded_bytes
 from skerry.wire.messages import Batch, SinkEnd, SinkOpen
 
-SINK_COLUMNS = "partition int, attempt long, batches long, rows long, checksum long"
+SINK_COLUMNS = "partition int, attempt bigint, batches bigint, rows bigint, checksum bigint"
 _SINK_SCHEMA = pa.schema(
     [("partition", pa.int32()), *((name, pa.int64()) for name in ("attempt", "batches", "rows", "checksum"))]
 )
@@ -36,6 +36,7 @@ class SinkSpec(msgspec.Struct, frozen=True):
     output: SinkOutput
     schema: bytes
     limits: Limits
+    checks_decimals: bool = False
 
 
 def sink_function(spec: SinkSpec) -> Callable[[Batches], Batches]:
@@ -64,7 +65,10 @@ def hand_over(spec: SinkSpec, partition: int, attempt: int, batches: Batches) ->
     with _outbox(spec, SinkOpen(spec.output.query, spec.output.fragment, partition, attempt)) as outbox:
         types = schema.types
         for batch in batches:
-            for piece, size in sized_pieces(_as_agreed(batch, schema, types), spec.limits):
+            agreed = _as_agreed(batch, schema, types)
+            if spec.checks_decimals:
+                check_decimals(agreed)
+            for piece, size in sized_pieces(agreed, spec.limits):
                 body = piece.serialize()  # of the types agreed on, so no others need be looked for
                 outbox.put(Batch(count, 0, False, piece.num_rows, size, 0), body)
                 checksum = combine(checksum, body_hash(body))
@@ -87,6 +91,20 @@ def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema, types: list[pa.DataType
         return batch
     columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def check_decimals(batch: pa.RecordBatch | pa.Table) -> None:
+    """Sail's sums of decimals wrap around in silence; a value that its type cannot hold shows that one did."""
+    for place, (field, column) in enumerate(zip(batch.schema, batch.columns, strict=True), 1):
+        if not pa.types.is_decimal(field.type):
+            continue
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            raise SqlError(
+                f"arithmetic overflow: column {place} has a value that decimal({field.type.precision},"
+                f"{field.type.scale}) cannot hold"
+            ) from None
 
 
 def sized_pieces(batch: pa.RecordBatch, limits: Limits) -> Iterator[tuple[pa.RecordBatch, int]]:

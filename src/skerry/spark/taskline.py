@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from queue import Queue
 from threading import Thread
@@ -9,7 +10,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from skerry.exchange.spool import Body
-from skerry.model.errors import PeerError
+from skerry.model.errors import PeerError, TimedOut
 from skerry.model.limits import Limits
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.frames import Buffer, ConnectionLost, Frame, decode, encode_batch_frame
@@ -26,15 +27,17 @@ class TaskLine:
 
     def __init__(self, address: str, cluster: str, token: str, limits: Limits, fingerprint: str = "") -> None:
         """`fingerprint`: of the certificate that the member must show before it is told the token."""
-        self._limits = limits
-        # The same time bounds writes, and a member may stop reading for as long as a query may last.
-        self._connection = BlockingConnection.connect(address, limits.query_timeout_s, limits, fingerprint)
-        try:
-            hello = Hello("task", PROTOCOL_VERSIONS, cluster, "", 0, credentials=token)
-            self._connection.login(hello, limits.wait_s)
-        except BaseException:
-            self._connection.close()
-            raise
+        hello = Hello("task", PROTOCOL_VERSIONS, cluster, "", 0, credentials=token)
+        give_up = time.monotonic() + limits.query_timeout_s
+        while True:
+            began = time.monotonic()
+            try:
+                self._connection = _logged_in(address, hello, limits, fingerprint)
+                return
+            except (ConnectionLost, TimedOut, TimeoutError):
+                # A task may be stopped at any moment, and nobody waits long for a Hello: it is said again.
+                if not limits.login_s <= time.monotonic() - began < give_up - began:
+                    raise
 
     def send(self, message: Message) -> None:
         try:
@@ -75,6 +78,17 @@ class TaskLine:
         except Exception as error:
             return lost if isinstance(error, ConnectionLost) else error
         return lost
+
+
+def _logged_in(address: str, hello: Hello, limits: Limits, fingerprint: str) -> BlockingConnection:
+    # The same time bounds writes, and a member may stop reading for as long as a query may last.
+    connection = BlockingConnection.connect(address, limits.query_timeout_s, limits, fingerprint)
+    try:
+        connection.login(hello, limits.query_timeout_s)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class Outbox:

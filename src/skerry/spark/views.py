@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -156,6 +157,11 @@ class Views:
             del self._views[view.key]
         if view.is_made:
             self._session().catalog.dropTempView(view.name)
+
+
+def escape_glob(path: str) -> str:
+    """Spark takes paths for patterns: a `[` or `*` in the name of a listed file is just that."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def read_table(session: SparkSession, table: TableFiles, path_of: Callable[[str], str]) -> DataFrame:

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from skerry.model.errors import InternalError
 from skerry.model.fragment import SortKey
+from skerry.sql.alike import form
 from skerry.sql.functions import is_aggregate, is_deterministic, is_generator
 from skerry.sql.nodes import ColonCast, VariantPath
 from skerry.sql.statement import Query
@@ -220,6 +221,7 @@ def _order_keys(order: exp.Expr, outputs: list[_Output] | None) -> tuple[SortKey
     if outputs is None:
         return None
     keys: list[SortKey] = []
+    listed = _Listed(outputs)
     for item in order.expressions:
         descending = bool(item.args.get("desc"))
         first = item.args.get("nulls_first")
@@ -228,7 +230,7 @@ def _order_keys(order: exp.Expr, outputs: list[_Output] | None) -> tuple[SortKey
         if isinstance(item.this, exp.Var):
             found = list(range(len(outputs)))
         else:
-            index = _index(item.this, outputs)
+            index = listed.index(item.this)
             if index is None:
                 return None
             found = [index]
@@ -236,46 +238,34 @@ def _order_keys(order: exp.Expr, outputs: list[_Output] | None) -> tuple[SortKey
     return tuple(keys)
 
 
-def _index(key: exp.Expr, outputs: list[_Output]) -> int | None:
-    if isinstance(key, exp.Literal) and not key.is_string:
-        place = int(key.this) if str(key.this).isdecimal() else 0
-        return place - 1 if 1 <= place <= len(outputs) else None
-    if isinstance(key, exp.Column) and len(key.parts) == 1:
-        named = [index for index, output in enumerate(outputs) if output.name == key.name.lower()]
-        if named:
+class _Listed:
+    """The columns of the result, found by what ORDER BY says of them."""
+
+    def __init__(self, outputs: list[_Output]) -> None:
+        self._count = len(outputs)
+        self._named: dict[str | None, list[int]] = {}
+        self._places: dict[tuple[object, ...], int] = {}
+        self._renamed: set[str | None] = set()
+        for index, output in enumerate(outputs):
+            self._named.setdefault(output.name, []).append(index)
+            if output.value is not None:
+                self._places.setdefault(form(output.value), index)
+            if not (isinstance(output.value, exp.Column) and output.value.name.lower() == output.name):
+                self._renamed.add(output.name)
+
+    def index(self, key: exp.Expr) -> int | None:
+        if isinstance(key, exp.Literal) and not key.is_string:
+            place = int(key.this) if str(key.this).isdecimal() else 0
+            return place - 1 if 1 <= place <= self._count else None
+        if isinstance(key, exp.Column) and len(key.parts) == 1 and key.name.lower() in self._named:
+            named = self._named[key.name.lower()]
             return named[0] if len(named) == 1 else None
-    if not is_deterministic(key) or _hides(key, outputs):
-        return None
-    same = [index for index, output in enumerate(outputs) if output.value is not None and alike(output.value, key)]
-    return same[0] if same else None
+        if not is_deterministic(key) or self._hides(key):
+            return None
+        return self._places.get(form(key))
 
-
-def _hides(key: exp.Expr, outputs: list[_Output]) -> bool:
-    """In ORDER BY a + 1 an alias `a` of the select list comes before a column `a`, which the list itself means."""
-    bare = {column.name.lower() for column in find_all(key, exp.Column) if len(column.parts) == 1}
-    return any(
-        output.name in bare and not (isinstance(output.value, exp.Column) and output.value.name.lower() == output.name)
-        for output in outputs
-    )
-
-
-def alike(one: exp.Expr, other: exp.Expr) -> bool:
-    """The same expression; names in any case, quoted or not."""
-    if type(one) is not type(other):
-        return False
-    if isinstance(one, exp.Identifier):
-        return one.name.lower() == other.name.lower()
-    if isinstance(one, exp.Literal):
-        return one.this == other.this and one.is_string == other.is_string
-    keys = {key for node in (one, other) for key, value in node.args.items() if value not in (None, [], False)}
-    return all(_alike_values(one.args.get(key), other.args.get(key)) for key in keys)
-
-
-def _alike_values(one: object, other: object) -> bool:
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_alike_values, one, other))
-    if isinstance(one, exp.Expr) and isinstance(other, exp.Expr):
-        return alike(one, other)
-    if isinstance(one, str) and isinstance(other, str):
-        return one.lower() == other.lower()
-    return one == other
+    def _hides(self, key: exp.Expr) -> bool:
+        """In ORDER BY a + 1 an alias `a` of the select list comes before a column `a`, which the list itself means."""
+        return any(
+            column.name.lower() in self._renamed for column in find_all(key, exp.Column) if len(column.parts) == 1
+        )

@@ -16,6 +16,7 @@ from skerry.model.position import sql_error
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
 from skerry.sql.commands import Command, read_command
 from skerry.sql.dialect import render
+from skerry.sql.having import qualify_in_having
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.now import fix_now
@@ -154,6 +155,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     warnings = quoted_columns(tokens, text, tables.values())
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
+    qualify_in_having(tree, scopes)
     _forget_places(tree)
     needed = needed_columns(tree, scopes, sources)
     filters = pushed_filters(scopes, sources)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from importlib.resources import files
@@ -26,6 +27,7 @@ def tpch_queries() -> dict[int, str]:
     return {number: text.strip().rstrip(";") for number, text in found}
 
 
+@functools.cache
 def tpch_answers(scale: float) -> dict[int, pa.Table]:
     """The known answers by query number: tables of text, in which an empty value is NULL."""
     with _tpch() as connection:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 
 import pyarrow as pa
 from pyarrow import ipc
 
 from skerry.model.errors import InternalError, PeerError
+from skerry.model.limits import SCHEMA_KEPT_BYTES, SCHEMAS_KEPT
 from skerry.wire.frames import Buffer
 
 CODECS = ("", "lz4", "zstd")
@@ -31,8 +33,19 @@ def encode_schema(schema: pa.Schema) -> bytes:
 
 def decode_schema(data: Buffer) -> pa.Schema:
     """A schema from outside; PeerError when it is broken or has a type that never travels."""
+    body = bytes(data)
+    return _known_schema(body) if len(body) <= SCHEMA_KEPT_BYTES else _decoded_schema(body)
+
+
+@functools.lru_cache(SCHEMAS_KEPT)
+def _known_schema(body: bytes) -> pa.Schema:
+    """Every link of every edge has one, and a query's next run has the same."""
+    return _decoded_schema(body)
+
+
+def _decoded_schema(body: bytes) -> pa.Schema:
     try:
-        schema = ipc.read_schema(pa.py_buffer(bytes(data)))
+        schema = ipc.read_schema(pa.py_buffer(body))
         for field in schema:
             if not _travels(field.type):
                 raise PeerError(f"schema: column {field.name!r} has type {field.type}, which never travels")

@@ -88,7 +88,20 @@ def encode_frame(kind: int, *parts: Buffer) -> list[Buffer]:
     header = HEADER.pack(length, kind, checksum(parts))
     if length <= _JOIN_BYTES:
         return [b"".join((header, *parts))]
-    return [header, *parts]
+    return _joined([header, *parts])
+
+
+def _joined(parts: Sequence[Buffer]) -> list[Buffer]:
+    """The same bytes, small neighbours in one: a loop may write each buffer by itself, and each wakes the reader."""
+    joined: list[Buffer] = []
+    small: list[Buffer] = []
+    for part in parts:
+        if size_of((part,)) <= _JOIN_BYTES:
+            small.append(part)
+            continue
+        joined += [b"".join(small), part] if small else [part]
+        small = []
+    return [*joined, b"".join(small)] if small else joined
 
 
 def encode_message(message: Message) -> list[Buffer]:

@@ -18,7 +18,7 @@ from skerry.model.table import TablePart
 # A connection of these kinds is a member's, and is opened to nobody who has not proven to be one.
 MEMBER_KINDS = ("control", "data")
 # The versions that are spoken: on control connections, which carry plans, on data connections, and on all others.
-CONTROL_VERSIONS = (3,)
+CONTROL_VERSIONS = (4,)
 DATA_VERSIONS = (2,)
 PROTOCOL_VERSIONS = (1,)
 

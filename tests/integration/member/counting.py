@@ -53,4 +53,5 @@ def ended(plan: Plan, sql: str) -> Plan:
 
 
 def _staying(fragment: SparkFragment) -> SparkFragment:
-    return msgspec.structs.replace(fragment, output=msgspec.structs.replace(fragment.output, receiver=fragment.member))
+    output = msgspec.structs.replace(fragment.output, receivers=(fragment.member,))
+    return msgspec.structs.replace(fragment, output=output)

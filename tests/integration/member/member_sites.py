@@ -100,11 +100,13 @@ def write_sites(
     return path
 
 
-def wait_until(condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S) -> None:
+def wait_until(
+    condition: Callable[[], object], what: str, deadline_s: float = DEADLINE_S, every_s: float = 0.01
+) -> None:
     give_up = time.monotonic() + deadline_s
     while not condition():
         assert time.monotonic() < give_up, f"not within {deadline_s:g} s: {what}"
-        time.sleep(0.01)
+        time.sleep(every_s)
 
 
 def stats_of(cluster: LocalCluster, at: str, site: str, table: str) -> PartStats | None:

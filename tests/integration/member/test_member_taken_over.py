@@ -53,7 +53,7 @@ def forged(sql: str, table: str = "ticks", placeholder: str = LEAF, **changed: A
 
     def make(planner: Planner) -> Plan:
         leaves: tuple[Leaf, ...] = (TableLeaf(placeholder, table),)
-        fragment = SparkFragment(1, HONEST, sql, leaves, Output(1, TAKEN, through_driver=True))
+        fragment = SparkFragment(1, HONEST, sql, leaves, Output(1, (TAKEN,), through_driver=True))
         fragment = msgspec.structs.replace(fragment, **changed)
         ref = planner.catalog.lookup((HONEST, table))
         assert ref is not None

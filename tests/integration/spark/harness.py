@@ -122,7 +122,7 @@ class Site:
         return Outcome(schemas[0], result, winners, spool)
 
     async def drive(self, sql: str, **leaves: Any) -> tuple[Schema, pa.Table]:
-        """Run a fragment whose rows return through the driver."""
+        """Run a fragment whose rows return through the driver; without edges as a small one, if not told otherwise."""
         schemas: list[Schema] = []
         job = Job(
             self.query().local,
@@ -131,6 +131,7 @@ class Site:
             leaves.get("edges", {}),
             leaves.get("parameters", {}),
             None,
+            is_small=leaves.get("is_small", not leaves.get("edges")),
         )
         result = await self.run(job, schemas.append)
         assert result.table is not None

@@ -23,12 +23,15 @@ from skerry.model.limits import MIB
 from skerry.spark.engine import Job
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import SparkSettings
+from skerry.testing.oracle import make_tpch
 
 pytestmark = pytest.mark.sail
 
 ROOT = Path(__file__).parents[3]
 GRACE_S = 60.0
 NOBODY = 65534
+# By itself it takes ten seconds of a core.
+PAIRS = "SELECT count(*) AS n FROM line a JOIN line b ON a.l_suppkey = b.l_suppkey WHERE a.l_comment < b.l_comment"
 # Values of 60 MB, of which Sail holds those of many rows at once.
 ENDLESS = "SELECT max(length(repeat(CAST(id AS STRING), 20000000))) AS n FROM range(100, 200, 1, 4)"
 
@@ -94,6 +97,7 @@ def test_sail_ends_with_its_member_even_by_kill_9() -> None:
     program = """
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import SparkSettings
+from skerry.testing.oracle import make_tpch
 engine = SailEngine(SparkSettings(sail=True))
 engine.start()
 print(engine.pid, engine._process.target.removeprefix("unix:"), flush=True)
@@ -182,3 +186,35 @@ def test_a_job_that_ignores_its_cancel_is_ended_with_sail(own_sail: SailEngine) 
     assert [type(error) for error in errors] == [Cancelled]
     assert rows_of(own_sail, "SELECT 1 AS n") == [{"n": 1}]
     assert own_sail.pid != before
+
+
+def test_joins_that_compute_keep_nobody_else_waiting(tmp_path: Path) -> None:
+    """Five of them kept all of Sail's threads when it had four a core, and a small query had to wait for their end."""
+    engine = SailEngine(SparkSettings(sail=True))
+    engine.start()
+    with ThreadPoolExecutor(5) as pool:
+        try:
+            lineitem = make_tpch(tmp_path, 0.05)["lineitem"]
+            engine.session.read.parquet(f"file://{lineitem}").createOrReplaceTempView("line")
+            joins = [pool.submit(rows_of, engine, PAIRS, f"pairs-{number}") for number in range(5)]
+            process, cores = psutil.Process(engine.pid), os.cpu_count() or 1
+
+            def used_s() -> float:
+                return sum(process.cpu_times()[:2])
+
+            def are_busy() -> bool:
+                return sum(each.user_time > 0.2 for each in process.threads()) >= 4 * cores
+
+            until(are_busy, "the joins compute")
+            before_s = used_s()
+            groups = rows_of(engine, "SELECT l_linestatus, count(*) AS n FROM line GROUP BY l_linestatus")
+            assert len(groups) == 2
+            assert not any(join.done() for join in joins)
+            assert used_s() - before_s < 2 * cores  # else the joins had all threads for a while
+            for number in range(5):
+                engine.cancel(f"pairs-{number}")
+            for join in joins:
+                with pytest.raises(Cancelled):
+                    join.result(GRACE_S)
+        finally:
+            engine.stop()  # some compute on, until their process ends

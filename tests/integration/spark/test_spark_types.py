@@ -7,10 +7,11 @@ import asyncio
 import pyarrow as pa
 import pytest
 
+from skerry.member.jobs import is_plain
 from skerry.model.errors import SqlError
-from skerry.spark.engine import Engine
-from skerry.wire.codec import decode_schema
-from tests.integration.spark.harness import Site
+from skerry.spark.engine import EdgeInput, Engine
+from skerry.wire.codec import decode_schema, encode_batch
+from tests.integration.spark.harness import Outcome, Site
 
 # (Spark's text of the type, an expression of it, its Arrow type)
 TYPES: list[tuple[str, str, pa.DataType]] = [
@@ -59,10 +60,26 @@ async def round_trip(engine: Engine, sql: str) -> tuple[pa.Table, pa.Table, tupl
         edge = site.edge(query, 1, out.schema.columns, out.spool)
         back = await site.collect("SELECT * FROM edge_1", edges={"edge_1": edge}, query=query)
         assert back.schema == out.schema
-        _, driven = await site.drive(sql)
-        assert driven.schema.types == decode_schema(out.schema.arrow).types
-        assert str(driven.to_pylist()) == str(out.rows)
+        for is_small in (False, True):
+            _, driven = await site.drive(sql, is_small=is_small)
+            assert driven.schema.types == decode_schema(out.schema.arrow).types
+            assert str(driven.to_pylist()) == str(out.rows)
+        await goes_into_the_plan(site, out)
         return out.table, back.table, tuple(column.type for column in out.schema.columns)
+
+
+async def goes_into_the_plan(site: Site, out: Outcome) -> None:
+    """Few rows of plain types need no source; nor does an edge without rows."""
+    places = [index for index, column in enumerate(out.schema.columns) if is_plain(column)]
+    columns, plain = tuple(out.schema.columns[index] for index in places), out.table.select(places)
+    if not places:
+        return
+    for rows in (plain, plain.slice(0, 0)):
+        bodies = tuple(encode_batch(batch) for batch in rows.to_batches() if batch.num_rows)
+        edge = EdgeInput(site.query(), 1, columns, "", "", 1, bodies=bodies)
+        read = await site.collect("SELECT * FROM edge_1", edges={"edge_1": edge})
+        assert read.schema.columns == columns
+        assert str(read.table.to_pylist()) == str(rows.to_pylist())
 
 
 @pytest.mark.spark

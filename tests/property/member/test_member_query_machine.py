@@ -15,12 +15,12 @@ from skerry.config import parse
 from skerry.member.inputs import Inputs
 from skerry.member.query import Instruction, Phase, QueryCore, QueryEnded, QueryFailed, SchemaKnown, Send
 from skerry.member.resources import Resources
-from skerry.member.task import Release, RunFragment, TaskCore, TaskInstruction
+from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, TaskInstruction
 from skerry.model.errors import Cancelled, SiteError
 from skerry.model.fragment import EdgeLeaf, Plan
 from skerry.model.limits import Limits
 from skerry.wire.messages import Cancel, Execute, Message, PlanReply, Receipt
-from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, TIMEOUT_S, plan_of
+from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, TIMEOUT_S, fanned_plan, plan_of
 
 MEMBERS = ("bergen", "oslo", "tromso")  # oslo is the initiator
 LIMITS = Limits()
@@ -37,7 +37,7 @@ class Site:
         self.task: TaskCore | None = None
         self.edges: set[int] = set()
         self.running: set[int] = set()
-        self.untaken: set[int] = set()
+        self.untaken: set[tuple[int, str]] = set()
         self.is_letting_go = False
         self.began = 0
 
@@ -47,12 +47,19 @@ class QueryMachine(RuleBasedStateMachine):
 
     @initialize(
         shape=st.sampled_from(
-            [("oslo",), ("bergen",), ("bergen", "oslo"), ("oslo", "bergen", "tromso"), ("tromso", "bergen", "bergen")]
+            [
+                plan_of("oslo"),
+                plan_of("bergen"),
+                plan_of("bergen", "oslo"),
+                plan_of("oslo", "bergen", "tromso"),
+                plan_of("tromso", "bergen", "bergen"),
+                fanned_plan(),
+            ]
         )
     )
-    def start(self, shape: tuple[str, ...]) -> None:
+    def start(self, shape: Plan) -> None:
         self.directory = tempfile.TemporaryDirectory(prefix="machine")
-        self.plan: Plan = plan_of(*shape)
+        self.plan = shape
         self.now = 0.0
         self.queues: dict[tuple[str, str], deque[Message]] = {}
         self.sites = {name: Site(name, self.directory.name) for name in MEMBERS}
@@ -102,11 +109,15 @@ class QueryMachine(RuleBasedStateMachine):
                 case RunFragment(fragment):
                     assert not site.is_letting_go, "nothing begins while a query is let go"
                     site.running.add(fragment.id)
-                    site.untaken.add(fragment.id)
+                    site.untaken |= {(fragment.id, receiver) for receiver in fragment.output.receivers}
                     for leaf in fragment.leaves:
                         if isinstance(leaf, EdgeLeaf):
                             site.edges.add(leaf.edge)
                             site.inputs.expect(QUERY, leaf.edge, leaf.senders, is_result=False)
+                case StopFragment(number):
+                    assert number in site.running
+                    assert all(other != number for other, _ in site.untaken), "somebody wants its rows"
+                    site.running.discard(number)
                 case Release():
                     assert not site.is_letting_go, "let go twice"
                     site.is_letting_go = True
@@ -197,10 +208,13 @@ class QueryMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def rows_are_taken(self, data: st.DataObject) -> None:
         site = data.draw(st.sampled_from([site for site in self.busy() if site.untaken]))
-        fragment = data.draw(st.sampled_from(sorted(site.untaken)))
-        site.untaken.discard(fragment)
+        fragment, receiver = data.draw(st.sampled_from(sorted(site.untaken)))
+        site.untaken.discard((fragment, receiver))
         assert site.task is not None
-        self.do_task(site, site.task.output_taken(fragment))
+        if data.draw(st.booleans()):
+            self.do_task(site, site.task.output_taken(fragment, receiver))
+        else:
+            self.do_task(site, site.task.output_stopped(fragment, receiver, 1, 1, 0.1))
 
     @precondition(lambda self: self.busy())
     @rule(data=st.data())

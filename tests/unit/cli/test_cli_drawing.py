@@ -42,9 +42,9 @@ def test_members_fragments_edges_and_links_are_in_it(at: str) -> None:
     assert {"oslo", "bergen", "tromso", "front"} <= set(texts)
     for fragment in plan.fragments:
         assert any(text.startswith(f"fragment {fragment.id}: ") for text in texts)
-        if fragment.output.receiver != fragment.member:
-            hops = [text for text in texts if text.startswith(f"edge {fragment.output.edge}")]
-            assert len(hops) >= len(CHAIN.route(fragment.member, fragment.output.receiver)) - 1
+        hops = [text for text in texts if text.startswith(f"edge {fragment.output.edge}")]
+        ways = [CHAIN.route(fragment.member, to) for to in fragment.output.receivers if to != fragment.member]
+        assert len(hops) >= sum(len(way) - 1 for way in ways)
     assert texts.count("100 Mbit/s, 5 ms") == 3
     width = float(svg.attrib["width"])
     for rect in svg.iter("{http://www.w3.org/2000/svg}rect"):
@@ -85,6 +85,16 @@ def test_one_member_alone_and_text_that_looks_like_markup() -> None:
     assert "because 1 < 2 & 3" in [element.text for element in svg.iter("{http://www.w3.org/2000/svg}text")]
 
 
+def test_an_edge_with_several_receivers_is_a_line_to_each() -> None:
+    sql = "SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id DESC LIMIT 10"
+    plan = describe(planned(sql, rules="topn"), "oslo")
+    assert [each["member"] for each in plan["fragments"][0]["output"]["to"]] == ["oslo", "tromso"]
+    svg = ElementTree.fromstring(draw(plan))
+    texts = [each.text or "" for each in svg.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts.count("edge 2: ~700 B") == 2
+    assert sum(each.attrib.get("class") == "rows" for each in svg.iter()) == 4  # and the parts' results to oslo
+
+
 def test_headings_stay_inside_what_they_head() -> None:
     """One narrow column, a run to tell of, a long name and every operator there is."""
     name = "the_member_with_the_longest_name_that_a_configuration_may_have"
@@ -92,7 +102,7 @@ def test_headings_stay_inside_what_they_head() -> None:
     plan |= {"initiator": name, "rows": 1_234_567, "seconds": 1234.5, "refused": "leaves: never"}
     plan["finish"]["operators"] = ["merge", "aggregate", "offset 1000000", "limit 1000000"]
     (fragment,) = plan["fragments"]
-    fragment["member"] = fragment["output"]["to"] = name
+    fragment["member"], fragment["output"]["to"] = name, [{"member": name}]
     kinds = ["scan", "filter", "join", "union", "aggregate", "window", "distinct", "sort", "limit"]
     fragment["operators"] = kinds
     svg = ElementTree.fromstring(draw(plan))

@@ -37,14 +37,26 @@ def plan_of(*members: str, initiator: str = "oslo") -> Plan:
     root, *scanning = members
     fragments = [
         SparkFragment(
-            number, member, f"SELECT * FROM leaf_{number}", (TableLeaf(f"leaf_{number}", "t"),), Output(1, root)
+            number, member, f"SELECT * FROM leaf_{number}", (TableLeaf(f"leaf_{number}", "t"),), Output(1, (root,))
         )
         for number, member in enumerate(scanning, 1)
     ]
     leaves = (EdgeLeaf("leaf_0", 1, SCHEMA.columns, tuple(scanning)),) if scanning else ()
-    fragments.append(SparkFragment(len(members), root, "SELECT * FROM leaf_0", leaves, Output(2, initiator)))
+    fragments.append(SparkFragment(len(members), root, "SELECT * FROM leaf_0", leaves, Output(2, (initiator,))))
     info = {f"{member}.t": 7 for member in members}
     return sealed(Plan("", tuple(fragments), Rows(2, (root,)), info))
+
+
+def fanned_plan() -> Plan:
+    """The rows of tromso go to bergen and to oslo, and those that bergen makes of them to oslo."""
+    came = EdgeLeaf("leaf_2", 1, SCHEMA.columns, ("tromso",))
+    made = EdgeLeaf("leaf_3", 2, SCHEMA.columns, ("bergen",))
+    scan = SparkFragment(
+        1, "tromso", "SELECT * FROM leaf_1", (TableLeaf("leaf_1", "t"),), Output(1, ("bergen", "oslo"))
+    )
+    first = SparkFragment(2, "bergen", "SELECT * FROM leaf_2", (came,), Output(2, ("oslo",)))
+    rest = SparkFragment(3, "oslo", "SELECT * FROM leaf_2, leaf_3", (came, made), Output(3, ("oslo",)))
+    return sealed(Plan("", (scan, first, rest), Rows(3, ("oslo",)), {"tromso.t": 7}))
 
 
 def execute_of(plan: Plan, member: str) -> Execute:

@@ -84,12 +84,11 @@ def test_a_plan_tells_over_the_wire_what_it_ends_in(ends_in: Ending) -> None:
 
 
 def test_rows_that_are_only_counted_have_no_reader() -> None:
-    (scan, _, root) = ROWS.fragments
-    assert ROWS.is_read(scan.output)
-    assert ROWS.is_read(root.output)
+    (scan, other, root) = ROWS.fragments
+    assert ROWS.readers() == {each.id: each.output.receivers for each in ROWS.fragments}
     for ends_in in COUNTS:
-        assert ending_in(ends_in).is_read(scan.output)
-        assert not ending_in(ends_in).is_read(root.output)
+        readers = ending_in(ends_in).readers()
+        assert readers == {scan.id: scan.output.receivers, other.id: other.output.receivers, root.id: ()}
 
 
 def test_rows_are_not_said_to_be_written_without_a_sink() -> None:

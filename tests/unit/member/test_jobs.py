@@ -81,26 +81,26 @@ def lanes_of(tmp_path: Path, *lanes: list[tuple[int, str]]) -> list[Spool]:
 
 def test_lanes_that_are_sorted_runs_are_merged(tmp_path: Path) -> None:
     lanes = lanes_of(tmp_path, [(1, "a"), (4, "b")], [], [(2, "c"), (4, "d")])
-    assert merged(lanes, Output(1, "oslo", "merge", KEYS)) == ([(1, "a"), (2, "c"), (4, "b"), (4, "d")], True)
+    assert merged(lanes, Output(1, ("oslo",), "merge", KEYS)) == ([(1, "a"), (2, "c"), (4, "b"), (4, "d")], True)
     assert all(lane.first == lane.length for lane in lanes)
 
 
 @pytest.mark.parametrize("order", ["lanes", "any"])
 def test_other_lanes_keep_their_order(tmp_path: Path, order: str) -> None:
     lanes = lanes_of(tmp_path, [(9, "a")], [], [(2, "c"), (1, "d")])
-    assert merged(lanes, Output(1, "oslo", order)) == ([(9, "a"), (2, "c"), (1, "d")], False)
+    assert merged(lanes, Output(1, ("oslo",), order)) == ([(9, "a"), (2, "c"), (1, "d")], False)
 
 
 def test_one_run_is_merged_already(tmp_path: Path) -> None:
     lanes = lanes_of(tmp_path, [], [(1, "a"), (2, "b")])
-    assert merged(lanes, Output(1, "oslo", "merge", KEYS)) == ([(1, "a"), (2, "b")], False)
-    assert merged(lanes_of(tmp_path, []), Output(1, "oslo", "merge", KEYS)) == ([], False)
+    assert merged(lanes, Output(1, ("oslo",), "merge", KEYS)) == ([(1, "a"), (2, "b")], False)
+    assert merged(lanes_of(tmp_path, []), Output(1, ("oslo",), "merge", KEYS)) == ([], False)
 
 
 def test_a_run_that_is_not_sorted_is_an_error(tmp_path: Path) -> None:
     lanes = lanes_of(tmp_path, [(1, "a")], [(2, "c"), (1, "d")])
     with pytest.raises(SiteError, match="not sorted"):
-        merged(lanes, Output(1, "oslo", "merge", KEYS))
+        merged(lanes, Output(1, ("oslo",), "merge", KEYS))
 
 
 def test_lanes_read_as_one_spool(tmp_path: Path) -> None:

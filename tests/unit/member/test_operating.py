@@ -30,7 +30,7 @@ COLUMNS = (Column("k", "bigint"), Column("c", "bigint"), Column("hidden", "strin
 def operator(finish: Finish, columns: tuple[Column, ...] = SCHEMA.columns) -> OperatorFragment:
     """Over two edges: bergen and oslo send on the first, tromso on the second."""
     leaves = (EdgeLeaf("", 1, columns, ("bergen", "oslo")), EdgeLeaf("", 2, columns, ("tromso",)))
-    return OperatorFragment(3, "tromso", finish, leaves, Output(9, "oslo"))
+    return OperatorFragment(3, "tromso", finish, leaves, Output(9, ("oslo",)))
 
 
 def output_in(directory: Path) -> Spool:

@@ -222,7 +222,7 @@ def test_only_the_root_tells_the_columns_and_only_once() -> None:
 def parts_plan() -> Plan:
     """The same at two members, gathered by the initiator."""
     fragments = [
-        SparkFragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, "oslo"))
+        SparkFragment(number, member, "SELECT * FROM leaf", (TableLeaf("leaf", "t"),), Output(1, ("oslo",)))
         for number, member in ((1, "bergen"), (2, "tromso"))
     ]
     return sealed(Plan("", tuple(fragments), Rows(1, ("bergen", "tromso")), {}))

@@ -342,4 +342,4 @@ def test_a_relay_that_runs_a_fragment_too_passes_rows_before_its_plan_is_there()
     assert core.phase is TaskPhase.PLANNING
     assert [type(each) for each in core.plan_arrived(PLAN)] == [RunFragment]
     core.fragment_done(2, 1, 1, 0.1)
-    assert core.output_taken(2) == [Release("complete")]
+    assert core.output_taken(2, "oslo") == [Release("complete")]

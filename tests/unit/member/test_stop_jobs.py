@@ -31,7 +31,7 @@ def test_what_ignores_its_cancel_is_given_up() -> None:
     around: Any = SimpleNamespace(engine=engine, workers=workers, limits=Limits(stop_s=0.1))
 
     async def run() -> None:
-        running = Running(SparkFragment(1, "oslo", "SELECT 1", (), Output(1, "oslo")))
+        running = Running(SparkFragment(1, "oslo", "SELECT 1", (), Output(1, ("oslo",))))
         running.tag, running.in_spark = "stuck", True
         running.work = asyncio.create_task(asyncio.Event().wait())  # type: ignore[arg-type]
         await stop_jobs(QueryId("oslo", "q"), [running], around)

@@ -14,9 +14,10 @@ from skerry.member.task import Release, RunFragment, StopFragment, TaskCore, Tas
 from skerry.model.errors import Overloaded, PeerError, SiteError, TimedOut
 from skerry.model.fragment import Plan
 from skerry.wire.messages import Cancel, FragmentDone, PlanRequest, Receipt, Started
-from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, execute_of, plan_of
+from tests.unit.member.member_samples import QUERY, SCHEMA, TIMEOUT_S, execute_of, fanned_plan, plan_of
 
 PLAN = plan_of("bergen", "tromso", "tromso")  # tromso runs fragments 1 and 2
+FANNED = fanned_plan()
 Step = Callable[[TaskCore], list[TaskInstruction]]
 RECEIPT = Send("oslo", Receipt(QUERY, "tromso"))
 
@@ -33,7 +34,7 @@ def ran(fragment: int) -> Step:
 
 
 def taken(fragment: int) -> Step:
-    return lambda core: core.output_taken(fragment)
+    return lambda core: core.output_taken(fragment, "bergen")
 
 
 def failed(core: TaskCore) -> list[TaskInstruction]:
@@ -203,7 +204,7 @@ def test_the_last_rows_taken_while_it_lets_go_release_nothing_again() -> None:
 
 
 def stopped(fragment: int) -> Step:
-    return lambda core: core.output_stopped(fragment, 3, 30, 0.1)
+    return lambda core: core.output_stopped(fragment, "bergen", 3, 30, 0.1)
 
 
 def test_a_fragment_whose_receiver_has_enough_is_stopped_and_done() -> None:
@@ -216,6 +217,44 @@ def test_a_fragment_whose_receiver_has_enough_is_stopped_and_done() -> None:
     assert ran(2)(core) == [Send("oslo", FragmentDone(QUERY, "tromso", 2, 5, 50, 0.1))]
     assert stopped(2)(core) == [Release("complete")]
     assert core.released() == [RECEIPT]
+
+
+def fanned(*steps: Step) -> TaskCore:
+    """Tromso sends to bergen and to oslo."""
+    core = TaskCore(execute_of(FANNED, "tromso"), "tromso", 0.0)
+    core.begin(FANNED)
+    for step in steps:
+        step(core)
+        core.validate()
+    return core
+
+
+def by(receiver: str, *, stopped: bool) -> Step:
+    if stopped:
+        return lambda core: core.output_stopped(1, receiver, 3, 30, 0.1)
+    return lambda core: core.output_taken(1, receiver)
+
+
+STOPPED_1 = [StopFragment(1), Send("oslo", FragmentDone(QUERY, "tromso", 1, 3, 30, 0.1)), Release("complete")]
+
+
+def test_a_fragment_is_stopped_when_the_last_of_its_receivers_has_enough() -> None:
+    core = fanned()
+    assert by("bergen", stopped=True)(core) == []
+    assert by("bergen", stopped=True)(core) == []  # said twice
+    assert by("oslo", stopped=True)(core) == STOPPED_1
+    # A receiver at which the query is over wants no rows either.
+    assert by("oslo", stopped=True)(fanned(by("bergen", stopped=False))) == STOPPED_1
+
+
+def test_a_receiver_that_has_enough_ends_nothing_for_another() -> None:
+    core = fanned(by("oslo", stopped=True))
+    assert ran(1)(core) == [Send("oslo", FragmentDone(QUERY, "tromso", 1, 5, 50, 0.1))]
+    assert core.phase is TaskPhase.RUNNING
+    assert by("bergen", stopped=False)(core) == [Release("complete")]
+    core = fanned(ran(1), by("bergen", stopped=False))
+    assert core.phase is TaskPhase.RUNNING
+    assert by("oslo", stopped=True)(core) == [Release("complete")]
 
 
 @pytest.mark.parametrize("step", [failed, cancelled, initiator_lost])

@@ -63,7 +63,9 @@ def places(plan: Plan) -> dict[str, str]:
 def sent_bytes(plan: Plan, way: tuple[str, ...] = CHAIN) -> int:
     """Over all links."""
     return sum(
-        each.estimated_bytes * abs(way.index(each.member) - way.index(each.output.receiver)) for each in plan.fragments
+        each.estimated_bytes * abs(way.index(each.member) - way.index(receiver))
+        for each in plan.fragments
+        for receiver in each.output.receivers
     )
 
 

@@ -34,7 +34,7 @@ def leaving(sql: str, mark: str, at: str = "bergen", columns_of: ColumnsOf = unk
     edge = EdgeLeaf("E", 3, (Column("k", "int"),), ("bergen",))
     leaves = (TableLeaf("T", "secret"), TableLeaf("U", "open"), edge)
     egress = rules(columns_of, secret=mark)
-    plan = Plan("", (made(1, "oslo", sql, leaves, Output(4, at), egress),), Rows(4, ("oslo",)), {})
+    plan = Plan("", (made(1, "oslo", sql, leaves, Output(4, (at,)), egress),), Rows(4, ("oslo",)), {})
     check_egress(plan, egress)
 
 
@@ -175,9 +175,9 @@ def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> Non
     egress = rules(secret="aggregated")
 
     def plan(second: str) -> Plan:
-        raw = made(1, "oslo", "SELECT a FROM T", (TableLeaf("T", "Secret"),), Output(1, "oslo"), egress)
+        raw = made(1, "oslo", "SELECT a FROM T", (TableLeaf("T", "Secret"),), Output(1, ("oslo",)), egress)
         edge = EdgeLeaf("E", 1, (), ("oslo",))
-        then = made(2, "oslo", second, (edge,), Output(2, "bergen"), egress)
+        then = made(2, "oslo", second, (edge,), Output(2, ("bergen",)), egress)
         return Plan("", (then, raw), Rows(2, ("oslo",)), {})
 
     check_egress(plan("SELECT count(*) AS n FROM E"), egress)
@@ -189,14 +189,14 @@ def test_rows_that_pass_a_fragment_of_the_same_site_are_still_the_sites() -> Non
 
 def test_what_was_allowed_out_may_go_on() -> None:
     egress, table, edge = rules(secret="aggregated"), TableLeaf("T", "secret"), EdgeLeaf("E", 1, (), ("oslo",))
-    first = made(1, "oslo", "SELECT count(*) AS a FROM T", (table,), Output(1, "bergen"), egress)
-    second = made(2, "bergen", "SELECT a FROM E", (edge,), Output(2, "tromso"), egress)
+    first = made(1, "oslo", "SELECT count(*) AS a FROM T", (table,), Output(1, ("bergen",)), egress)
+    second = made(2, "bergen", "SELECT a FROM E", (edge,), Output(2, ("tromso",)), egress)
     check_egress(Plan("", (first, second), Rows(2, ("bergen",)), {}), egress)
 
 
 def test_of_a_fragment_that_tells_nothing_the_worst_is_taken() -> None:
     groups = "SELECT count(*) AS a FROM T"
-    silent = SparkFragment(1, "oslo", groups, (TableLeaf("T", "secret"),), Output(1, "bergen"))
+    silent = SparkFragment(1, "oslo", groups, (TableLeaf("T", "secret"),), Output(1, ("bergen",)))
     with pytest.raises(UserError, match="rows of secret that are not aggregated from oslo to bergen"):
         check_egress(Plan("", (silent,), Rows(1, ("oslo",)), {}), rules(secret="aggregated"))
 
@@ -217,7 +217,7 @@ def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
     )
     topology = Topology(msgspec.structs.replace(CONFIG, links=links))
     fragments = tuple(
-        SparkFragment(number, "oslo", "SELECT 1", (), Output(number, to), 10, size)
+        SparkFragment(number, "oslo", "SELECT 1", (), Output(number, (to,)), 10, size)
         for number, to, size in ((1, "bergen", 400), (2, "tromso", 601), (3, "oslo", 5_000))
     )
     plan = Plan("", fragments, Rows(3, ("oslo",)), {})
@@ -225,6 +225,10 @@ def test_a_budget_counts_all_edges_that_pass_the_link() -> None:
     with pytest.raises(UserError, match=message):
         check_egress(plan, EgressRules({}, topology))
     check_egress(msgspec.structs.replace(plan, fragments=fragments[1:]), EgressRules({}, topology))
+    # What goes to two members passes the first link to both twice.
+    both = SparkFragment(1, "oslo", "SELECT 1", (), Output(1, ("bergen", "oslo", "tromso")), 10, 501)
+    with pytest.raises(UserError, match=r"about 1002 bytes over the link from oslo to bergen.* most of them on edge 1"):
+        check_egress(msgspec.structs.replace(plan, fragments=(both,)), EgressRules({}, topology))
 
 
 def test_rules_come_from_the_configuration() -> None:

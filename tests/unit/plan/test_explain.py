@@ -32,8 +32,8 @@ def test_json_has_all_that_a_program_needs() -> None:
     assert found["links"][0] == {"from": "oslo", "to": "tromso", "mbit": 100.0, "ms": 5.0}
     first, second = found["fragments"]
     assert (first["member"], first["reads"], first["operators"]) == ("bergen", [{"table": "customer"}], ["scan"])
-    assert first["output"]["route"] == ["bergen", "tromso", "oslo"]
-    assert first["output"]["codecs"] == ["zstd", "zstd"]
+    way = {"member": "oslo", "route": ["bergen", "tromso", "oslo"], "codecs": ["zstd", "zstd"]}
+    assert first["output"] == {"edge": 1, "order": "any", "to": [way]}
     assert first["estimated"]["rows"] == 150_000
     assert second["reads"] == [{"table": "orders"}, {"edge": 1, "from": ["bergen"]}]
     assert {"join", "aggregate"} <= set(second["operators"])
@@ -54,6 +54,22 @@ def test_text_tells_the_way_and_what_happened() -> None:
     assert "      in fact 20 rows, 900 B, 1.250 s, Spark jobs 8, 9" in lines
     assert "link bergen → tromso: 150000 rows, 1.1 MiB sent, 0.013 s without credit" in lines
     assert lines[-1] == "result: 20 rows in 1.500 s"
+
+
+FANNED = "SELECT id, n_name FROM events JOIN nation ON id = n_id ORDER BY id DESC LIMIT 10"
+
+
+def test_an_edge_with_several_receivers_names_each_and_its_way() -> None:
+    """Bergen reaches oslo through tromso."""
+    plan = planned(FANNED, rules="topn")
+    found = describe(plan, "oslo", TOPOLOGY)["fragments"][0]["output"]
+    assert [each["member"] for each in found["to"]] == ["oslo", "tromso"]
+    assert [each["route"] for each in found["to"]] == [["bergen", "tromso", "oslo"], ["bergen", "tromso"]]
+    (told,) = (line for line in explain(plan, "oslo") if "to each" in line)
+    assert told == "    → edge 2 to oslo and tromso, through the driver (~25 rows, 700 B to each)"
+    (told,) = (line for line in explain(plan, "oslo", TOPOLOGY) if "to each" in line)
+    ways = "to oslo (by way of tromso, zstd) and tromso (zstd), through the driver"
+    assert told == f"    → edge 2 {ways} (~25 rows, 700 B to each)"
 
 
 def test_text_tells_the_operators_of_each_fragment() -> None:

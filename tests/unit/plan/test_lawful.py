@@ -72,6 +72,37 @@ def test_no_plan_is_made_twice(tried: list[Rules]) -> None:
     assert len(tried) < everything
 
 
+@pytest.mark.parametrize(
+    ("condition", "groups"),
+    [
+        ("EXISTS (SELECT 1 FROM events WHERE id = o_cust)", ["id"]),
+        ("NOT EXISTS (SELECT * FROM events WHERE id = o_cust AND kind = 'x' AND ts > o_date)", ["id", "ts"]),
+        ("EXISTS (SELECT * FROM events WHERE kind = 'x')", []),
+        ("o_cust IN (SELECT id FROM events)", ["id"]),
+        ("(o_cust, o_note) NOT IN (SELECT id, kind FROM events)", ["id", "kind"]),
+    ],
+)
+def test_a_table_with_parts_that_is_only_tested_leaves_as_groups(condition: str, groups: list[str]) -> None:
+    marks = {f"{member}_events": "aggregated" for member in ("oslo", "bergen", "tromso")}
+    found = planned(f"SELECT o_id FROM orders WHERE {condition}", **marks)
+    assert found.refused is None
+    for fragment in found.plan.jobs:
+        if fragment.member != "oslo":
+            assert "count(*) AS part_" in fragment.sql
+            assert fragment.sql.count(" AS part_") == len(groups) + 1
+            assert all(f"{name}` AS part_" in fragment.sql or f"{name} AS part_" in fragment.sql for name in groups)
+
+
+def test_what_is_more_than_a_test_or_inexact_stays_refused() -> None:
+    marks = {f"{member}_events": "aggregated" for member in ("oslo", "bergen", "tromso")}
+    for condition in (
+        "EXISTS (SELECT 1 FROM events WHERE amount = o_cust)",  # 0.0 and -0.0 are one group
+        "o_cust IN (SELECT id FROM events ORDER BY ts LIMIT 3)",
+        "EXISTS (SELECT 1 FROM events WHERE tags = array(o_cust))",
+    ):
+        assert planned(f"SELECT o_id FROM orders WHERE {condition}", **marks).refused is not None, condition
+
+
 def test_groups_that_nobody_asked_for_are_given_up_at_once(tried: list[Rules]) -> None:
     planned(JOIN, bergen_customer="filtered")
     assert not any(rules.has("grouped") for rules in tried)

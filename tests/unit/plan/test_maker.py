@@ -17,7 +17,7 @@ TABLE = TableLeaf("t", "orders")
 def made(sql: str, *leaves: Leaf) -> SparkFragment:
     tree = parse_fragment(sql)
     assert tree is not None, sql
-    return make_fragment(1, "oslo", tree, leaves, Output(1, "oslo"))
+    return make_fragment(1, "oslo", tree, leaves, Output(1, ("oslo",)))
 
 
 def facts(sql: str, *leaves: Leaf) -> Facts:

@@ -12,7 +12,7 @@ from skerry.plan.cache import PlanCache, check_fingerprint, fingerprint
 
 
 def plan(name: str, sql_bytes: int = 10) -> Plan:
-    made = Plan("", (SparkFragment(1, name, "x" * sql_bytes, (), Output(1, "oslo")),), Rows(1, (name,)), {})
+    made = Plan("", (SparkFragment(1, name, "x" * sql_bytes, (), Output(1, ("oslo",))),), Rows(1, (name,)), {})
     return msgspec.structs.replace(made, plan_id=fingerprint(made))
 
 

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 
+from skerry.catalog.topology import Topology
 from skerry.model.fragment import MergeStep, Plan, SortKey
 from skerry.model.limits import Limits
-from tests.plans.plan_cases import planned
+from skerry.plan.cut import make_plan
+from skerry.plan.rules import Rules
+from tests.plans.plan_cases import CATALOG, bound, linked, planned, site
 
 LIMITS = Limits()
 
 
-def plan_of(sql: str, limits: Limits = LIMITS) -> Plan:
-    return planned(sql, rules="aggregates", limits=limits)
+# Where no job is worth the bytes that it spares.
+SLOW = linked([{"between": list(pair), "mbit": 1} for pair in combinations(("oslo", "bergen", "tromso"), 2)])
 
 
-def way(sql: str) -> str:
-    plan = plan_of(sql)
+def plan_of(sql: str, limits: Limits = LIMITS, topology: Topology | None = SLOW) -> Plan:
+    return make_plan(
+        bound(sql, None, limits), CATALOG, site("oslo", Rules(frozenset({"aggregates"})), topology), limits
+    )
+
+
+def way(sql: str, topology: Topology | None = SLOW) -> str:
+    plan = plan_of(sql, topology=topology)
     if plan.finish.aggregate:
         return "member"
     return "site" if any("AS part_0" in fragment.sql for fragment in plan.fragments) else "whole"
@@ -132,6 +143,13 @@ SELECT kind, count(*) FROM events AS a JOIN nation ON a.id = n_id JOIN events AS
 @pytest.mark.parametrize("sql", MEMBER)
 def test_merged_by_the_member(sql: str) -> None:
     assert way(sql) == "member"
+
+
+def test_few_bytes_are_worth_no_job() -> None:
+    """A job of 5 ms is as dear as 62 KB at 100 Mbit/s: nation would have to be sent to two parts of few rows."""
+    sql = "SELECT n_name, count(*) FROM events JOIN nation ON id = n_id GROUP BY n_name"
+    assert (way(sql), way(sql, None)) == ("member", "whole")
+    assert way("SELECT kind, count(*) FROM events GROUP BY kind", None) == "member"
 
 
 @pytest.mark.parametrize("sql", SITE)

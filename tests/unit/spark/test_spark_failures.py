@@ -62,7 +62,7 @@ OF_CONNECT = "(org.apache.spark.SparkException) [JOIN_TOO_DEEP] Too deep. SQLSTA
         (PySparkException(f"Task failed: org.x.SparkException: {QUOTED}"), "", "[X_Y] The value '[ACME] 12' is wrong."),
         (Py4JError(CALLED + LOST + QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
         (PySparkException(LOST + QUOTED), "X_Y", "[X_Y] The value '[ACME] 12' is wrong."),
-        (PySparkException(LOST + LOOKS_LIKE_ONE), "", LOST + LOOKS_LIKE_ONE),
+        (PySparkException(LOST + LOOKS_LIKE_ONE), "", LOOKS_LIKE_ONE),
     ],
 )
 def test_a_condition_is_spark_s_name_and_never_a_value(error: Exception, condition: str, message: str) -> None:
@@ -107,7 +107,13 @@ def test_a_table_that_cannot_be_read_is_named() -> None:
     [
         ("skerry.model.errors.Overloaded: spool full", Overloaded, "spool full"),
         ("skerry.wire.frames.ConnectionLost: gone", SiteError, "a Spark task failed: gone"),
-        ("RuntimeError: Execution error: Division by zero", SqlError, "Execution error: Division by zero"),
+        ("RuntimeError: Execution error: Division by zero", SqlError, "Division by zero"),
+        (
+            "RuntimeError: Execution error: Month value '13' is out of range",
+            SqlError,
+            "Month value '13' is out of range",
+        ),
+        ("RuntimeError: Arrow error: Parquet error: EOF", SiteError, "a Spark task failed: Parquet error: EOF"),
         ("pyarrow.lib.ArrowInvalid: it does not fit", SiteError, "a Spark task failed: it does not fit"),
         ("ConnectionRefusedError: [Errno 111] refused", SiteError, "a Spark task failed: [Errno 111] refused"),
     ],
@@ -116,6 +122,46 @@ def test_what_a_python_worker_raised(raised: str, kind: type[SkerryError], messa
     error = translate(PythonException(WORKER.format(raised=raised)), {})
     assert type(error) is kind
     assert error.message == message
+
+
+AWAITED = (
+    "An error occurred while calling o169.getResult.\n: org.apache.spark.SparkException: "
+    "Exception thrown in awaitResult: "
+    "\n\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "message"),
+    [
+        (AWAITED + "Caused by: java.io.IOException: disk full\n\tat a.b\n\t... 12 more", "Spark", "disk full"),
+        (AWAITED + "Caused by: org.x.AException: one\n\tat a\nCaused by: java.io.BError: two\n\tat b", "Spark", "two"),
+        ("An error occurred while calling o1.x.\n: java.lang.IllegalStateException: no\n\tat a.b", "Spark", "no"),
+        ("Internal error: odd.\nThis issue was likely caused by a bug in DataFusion's code. Please", "Sail", "odd."),
+    ],
+)
+def test_a_failure_is_its_innermost_cause_in_one_sentence(text: str, engine: str, message: str) -> None:
+    for error in (Py4JError(text), PySparkException(text)):
+        found = translate(error, {}, engine=engine)
+        assert type(found) is SiteError
+        assert found.message.removeprefix(f"{engine} failed: ").removeprefix("Internal error: ") == message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Physical plan does not support logical expression InSubquery(InSubquery { expr: …", "this IN (SELECT …)"),
+        ("null_aware anti join only supports single column join key, got 2 columns", "this NOT IN (SELECT …)"),
+        ('No field named t."#4". Valid fields are "#15", "#16".', "does not find a column here"),
+    ],
+)
+def test_what_sail_cannot_run_is_said_in_a_user_s_words(text: str, said: str) -> None:
+    for error in (SparkConnectGrpcException(text), PythonException(WORKER.format(raised=f"RuntimeError: {text}"))):
+        found = translate(error, {}, engine="Sail")
+        assert type(found) is SqlError
+        assert said in found.message
+        assert found.suggestion
+        assert "#" not in found.message
 
 
 def test_memory_has_a_suggestion() -> None:

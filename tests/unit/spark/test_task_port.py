@@ -181,6 +181,31 @@ def test_a_full_store_holds_the_task_back_until_there_is_room(tmp_path: Path) ->
     in_a_world(test, tmp_path)
 
 
+def test_rows_for_a_quick_reader_stay_off_the_disk_and_those_for_a_slow_one_wait_there(tmp_path: Path) -> None:
+    async def test(world: World) -> None:
+        loop, waited = asyncio.get_running_loop(), []
+        for is_quick in (True, False):
+            budget = Budget(64 * KIB, 4 * MIB)
+            spool, intake = world.spool(budget), Intake(1, False)
+            store = DirectStore(spool, waits=True)
+            world.port.register_sink(QUERY, 1, "t", intake, store)
+
+            def read(spool: Spool = spool, store: DirectStore = store) -> None:
+                if store.would_spill(9 * KIB):
+                    waited.append(spool.length)
+                    loop.call_soon(lambda: spool.release(spool.length))
+
+            unsubscribe = spool.subscribe(read) if is_quick else lambda: None
+            intake.settle([await world.sink(iter(batches(200, 1000)))])
+            unsubscribe()
+            assert (spool.length, budget.disk_peak > 0) == (200, not is_quick)
+            assert store.would_spill(MIB) == is_quick  # whoever reads that slowly is not waited for again
+            spool.close()
+        assert len(waited) > 10
+
+    in_a_world(test, tmp_path)
+
+
 def test_a_full_store_that_must_not_wait_is_a_clear_error(tmp_path: Path) -> None:
     async def test(world: World) -> None:
         for waits in (False, True):  # a batch that can never fit is an error there too

@@ -78,6 +78,19 @@ def test_the_body_of_a_large_batch_is_aligned_and_not_copied_into_its_frame() ->
     assert pa.py_buffer(split_batch(frame)[1]).address % 64 == 0
 
 
+def test_the_small_parts_of_a_page_are_written_with_their_neighbours() -> None:
+    bodies = tuple(memoryview(os.urandom(size)) for size in (50_000, 100, 60_000))
+    page = ClientPage(1, Page(0, bodies, 3, True))
+    parts = encode_message(page)
+    assert [len(memoryview(part)) for part in parts][1::2] == [50_000, 60_000]
+    assert len(parts) == 5
+    (frame,) = feed(FrameReader(LIMIT), joined(parts))
+    read = decode(frame)
+    assert isinstance(read, ClientPage)
+    assert read.page is not None
+    assert [bytes(body)[: len(sent)] for body, sent in zip(read.page.batches, bodies, strict=True)] == list(bodies)
+
+
 def test_payloads_stay_valid_while_more_is_read() -> None:
     reader = FrameReader(LIMIT)
     small, large = os.urandom(100), os.urandom(50_000)

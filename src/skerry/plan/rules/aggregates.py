@@ -20,10 +20,11 @@ from skerry.plan.grouping import Block, has_aggregate, outermost_aggregates, set
 from skerry.plan.maker import gives_names_only
 from skerry.plan.partials import call_of, called, cast, distinct_of, kernel_of, split_of
 from skerry.plan.sortable import kind_of_type
+from skerry.sql.alike import form
 from skerry.sql.fields import names_field
 from skerry.sql.functions import call_name
 from skerry.sql.parse import parse_type
-from skerry.sql.shape import Shape, alike
+from skerry.sql.shape import Shape
 from skerry.sql.types import decimal_of
 
 
@@ -77,6 +78,9 @@ class _Listed:
         self._prefix = free_prefix(block.select)
         self.values = [item.unalias() for item in block.select.expressions]
         self.hidden: list[exp.Expr] = []
+        self._places: dict[tuple[object, ...], int] = {}
+        for index, value in enumerate(self.values):
+            self._places.setdefault(form(block.plain(value)), index)
 
     def step(self, place: int) -> MergeStep | None:
         value = self.values[place]
@@ -94,18 +98,10 @@ class _Listed:
 
     def hide(self, value: exp.Expr) -> int:
         """The place of a column that is there for the merge only."""
-        plain = self._block.plain(value)
-        for index, known in enumerate([*self.values, *(hidden.this for hidden in self.hidden)]):
-            if alike(self._block.plain(known), plain):
-                return index
-        self.hidden.append(exp.alias_(value.copy(), f"{self._prefix}{len(self.hidden)}"))
-        return len(self.values) + len(self.hidden) - 1
-
-    def place(self, key: exp.Expr) -> int:
-        for index, value in enumerate(self.values):
-            if not has_aggregate(value) and alike(self._block.plain(value), key):
-                return index
-        return self.hide(key)
+        place = self._places.setdefault(form(self._block.plain(value)), len(self.values) + len(self.hidden))
+        if place == len(self.values) + len(self.hidden):
+            self.hidden.append(exp.alias_(value.copy(), f"{self._prefix}{len(self.hidden)}"))
+        return place
 
 
 def _sort_keys(block: Block, shape: Shape, listed: _Listed) -> tuple[SortKey, ...] | None:
@@ -118,7 +114,7 @@ def _sort_keys(block: Block, shape: Shape, listed: _Listed) -> tuple[SortKey, ..
             return None
         keys += shape.order_keys
     seen = {key.index for key in keys}
-    keys += [SortKey(place, False, True) for place in map(listed.place, block.keys) if place not in seen]
+    keys += [SortKey(place, False, True) for place in map(listed.hide, block.keys) if place not in seen]
     sorted_by = [listed.values[key.index] for key in keys if key.index < len(listed.values)]
     if any(not _is_sortable(block, each) for each in (*sorted_by, *block.keys)):
         return None
@@ -152,6 +148,9 @@ class _Splitter:
         self._prefix = free_prefix(block.select)
         self._listed: list[tuple[exp.Expr, str]] = []
         self._grouped = 0
+        # Of what is grouped by, and of partial aggregates.
+        self._places: dict[tuple[object, ...], int] = {}
+        self._partial_places: dict[tuple[object, ...], int] = {}
         self._aliases = {item.alias.lower() for item in block.select.expressions if isinstance(item, exp.Alias)}
 
     def merge(self, shape: Shape | None) -> SiteMerge:
@@ -159,10 +158,11 @@ class _Splitter:
         if any(_asks_of_grouping(select.args.get(clause)) for clause in ("having", "order")):
             raise _Unsplit
         for key in block.keys:
-            self._add(key, block.type_of(key))
+            self._places.setdefault(form(key), self._add(key, block.type_of(key)))
         for value in self._distinct_values():
             if self._place(value) is None:
-                self._add(block.plain(value), block.type_of(value))
+                plain = block.plain(value)
+                self._places[form(plain)] = self._add(plain, block.type_of(value))
         self._grouped = len(self._listed)
         final = exp.Select(expressions=[self._item(item) for item in select.expressions])
         final.set("from_", exp.From(this=exp.Table(this=exp.to_identifier(block.scan), alias=self._alias())))
@@ -256,14 +256,13 @@ class _Splitter:
         return copy
 
     def _place(self, value: exp.Expr) -> int | None:
-        plain = self._block.plain(value)
-        return next((place for place, (known, _) in enumerate(self._listed) if alike(known, plain)), None)
+        return self._places.get(form(self._block.plain(value)))
 
     def _partial_place(self, value: exp.Expr, type_: str) -> int:
-        for place, (known, _) in enumerate(self._listed[self._grouped :], self._grouped):
-            if alike(known, value):
-                return place
-        return self._add(value, type_)
+        known = form(value)
+        if known not in self._partial_places:
+            self._partial_places[known] = self._add(value, type_)
+        return self._partial_places[known]
 
     def _add(self, value: exp.Expr, type_: str | None) -> int:
         if type_ is None or type_ == "void":

@@ -20,7 +20,7 @@ from skerry.sql.push import owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import render
 from skerry.sql.types import Resolve, decimal_of, infer, widest
-from skerry.sql.walk import find_all
+from skerry.sql.walk import contains, find_all, operands
 
 # Functions that never fail on arguments of their own types: beside those, Spark casts, and a cast may fail.
 _OF_STRINGS = frozenset("substring substr left right upper lower".split())
@@ -147,17 +147,20 @@ def _own_nodes(root: exp.Expr) -> Iterator[exp.Expr]:
 def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Iterator[exp.Expr]:
     """The largest expressions over the source alone that are safe to compute anywhere."""
     stack = [child for child in root.iter_expressions() if not isinstance(root, exp.Join) or child is root.args["on"]]
+    rows: dict[int, bool] = {}
     while stack:
         node = stack.pop()
         # In a lambda a name may be that of its variable, whatever columns are called.
         if isinstance(node, exp.Query | exp.Window | exp.Lambda):
             continue
-        is_value = _is_value(node)
+        is_value = _is_value(node) and not names_field(node)
         if is_value and isinstance(node, exp.Connector):
-            # The last operand of `a AND b AND …` alone often says no; to look at all of them each time takes long.
-            last = node.args["expression"]
-            is_value = owner(last, scope) in (source, None) and cannot_fail(last, types)
-        if is_value and not names_field(node) and owner(node, scope) is source and cannot_fail(node, types):
+            if id(node) not in rows:
+                rows |= _row(node, scope, source, types)
+            is_value = rows[id(node)]
+        elif is_value:
+            is_value = owner(node, scope) is source and cannot_fail(node, types)
+        if is_value:
             type_ = infer(node, types)
             if type_ not in (None, "void", "float", "double"):
                 yield node
@@ -171,6 +174,27 @@ def _values(root: exp.Expr, scope: Scope, source: Source, types: Resolve) -> Ite
         while isinstance(within, exp.Escape):
             within = within.this
         stack.extend(within.iter_expressions())
+
+
+def _row(node: exp.Expr, scope: Scope, source: Source, types: Resolve) -> dict[int, bool]:
+    """Of `a OR b OR c`, which may be thousands long: are `a OR b` and all of it over the source alone, and safe?"""
+    first, *others = operands(node)
+    spine = [node]
+    while len(spine) < len(others):
+        spine.append(spine[-1].this)
+    owners = {id(each): owner(each, scope) for each in (first, *others)}
+
+    def fits(each: exp.Expr) -> bool:
+        is_alone = owners[id(each)] is source or not contains(each, exp.Column)
+        return is_alone and infer(each, types) == "boolean" and cannot_fail(each, types)
+
+    found: dict[int, bool] = {}
+    is_safe, is_of_source = fits(first), owners[id(first)] is source
+    for part, last in zip(reversed(spine), others, strict=True):
+        is_safe = is_safe and fits(last)
+        is_of_source = is_of_source or owners[id(last)] is source
+        found[id(part)] = is_safe and is_of_source
+    return found
 
 
 def _is_value(node: exp.Expr) -> bool:
@@ -204,9 +228,10 @@ def cannot_fail(node: exp.Expr, types: Resolve) -> bool:
         return _takes(call_name(node), arguments, types) and all(cannot_fail(each, types) for each in arguments)
     if isinstance(node, exp.Paren):
         return cannot_fail(node.this, types)
-    return isinstance(node, _LOGIC) and all(
-        infer(each, types) == "boolean" and cannot_fail(each, types) for each in node.iter_expressions()
-    )
+    if not isinstance(node, _LOGIC):
+        return False
+    joined = operands(node) if isinstance(node, exp.And | exp.Or) else node.iter_expressions()
+    return all(infer(each, types) == "boolean" and cannot_fail(each, types) for each in joined)
 
 
 def _takes(name: str | None, arguments: list[exp.Expr], types: Resolve) -> bool:

@@ -35,9 +35,9 @@ from skerry.plan.rules.blocks import ANSWER
 from skerry.plan.rules.computed import cannot_fail
 from skerry.plan.rules.joined import End, Reader, is_where, scopes_within
 from skerry.plan.trees import conjunction, rename
+from skerry.sql.alike import Once
 from skerry.sql.push import conjuncts, owner
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.shape import alike
 from skerry.sql.types import Resolve, decimal_of, infer
 from skerry.sql.walk import find_all
 
@@ -288,7 +288,7 @@ def put_grouped(grouped: Grouped, name: str) -> None:
     for each in grouped.early:
         columns: list[exp.Expr] = []
         for value, _ in each.split.partials:
-            place = len(keys) + next(at for at, known in enumerate(partials) if alike(known, value))
+            place = len(keys) + partials.add(value)
             said = exp.Identifier(this=f"{name}_{place}", quoted=True)
             columns.append(exp.Column(this=said, table=alias.copy()))
         merged = each.split.merged(columns)
@@ -307,7 +307,7 @@ def grouped_body(grouped: Grouped, name: str) -> exp.Select:
         for end, (own, _) in keys.items()
     }
     items = [_called(columns[end], said) for end, (_, said) in keys.items()]
-    items += [_called(value, f"{name}_{place}") for place, value in enumerate(_partials(grouped), len(keys))]
+    items += [_called(value, f"{name}_{place}") for place, value in enumerate(_partials(grouped).values, len(keys))]
     body = exp.Select(expressions=items, group=exp.Group(expressions=[each.copy() for each in columns.values()]))
     _read(body, [each.source.node.copy() for each in grouped.inside])
     if grouped.moved:
@@ -315,13 +315,8 @@ def grouped_body(grouped: Grouped, name: str) -> exp.Select:
     return body
 
 
-def _partials(grouped: Grouped) -> list[exp.Expr]:
-    """Each once."""
-    found: list[exp.Expr] = []
-    for value in (value for each in grouped.early for value, _ in each.split.partials):
-        if not any(alike(known, value) for known in found):
-            found.append(value)
-    return found
+def _partials(grouped: Grouped) -> Once:
+    return Once(value for each in grouped.early for value, _ in each.split.partials)
 
 
 def _put_in_from(grouped: Grouped, derived: exp.Expr) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from sqlglot import exp
@@ -26,7 +27,7 @@ from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import columns_right_in, find_all, nodes_of
+from skerry.sql.walk import columns_right_in, contains, find_all, nodes_of
 
 # A column: the mention that it is of, and its name in lower case.
 End = tuple[str, str]
@@ -229,6 +230,7 @@ class Reader:
         self.uses: list[tuple[exp.Column, End, exp.Expr | None]] = []
         self.own: set[End] = set()
         self.doubtful: set[str] = set()
+        self._places: dict[int, tuple[exp.Expr | None, exp.Expr | None]] = {}
         lambdas = find_all(scope.select, exp.Lambda)
         self._in_lambdas = {id(node) for each in lambdas for node in nodes_of(each)}
 
@@ -309,11 +311,24 @@ class Reader:
     def _place(self, column: exp.Column) -> tuple[exp.Expr | None, exp.Expr | None]:
         """The conjunct that it stands in, and the part of the SELECT."""
         node: exp.Expr = column
-        while node.parent is not None and node.parent is not self._scope.select:
+        passed = []
+        while id(node) not in self._places:
+            passed.append(id(node))
             if id(node) in self._conjuncts:
-                return node, None
-            node = node.parent
-        return None, node
+                self._places[id(node)] = node, None
+            elif node.parent is None or node.parent is self._scope.select:
+                self._places[id(node)] = None, node
+            else:
+                node = node.parent
+        # The next column on this way need not go it again: a row of `||` is as deep as it is long.
+        place = self._places[id(node)]
+        self._places.update(dict.fromkeys(passed, place))
+        return place
+
+    @cached_property
+    def _has_sets(self) -> bool:
+        group = self._scope.select.args.get("group")
+        return group is not None and contains(group, exp.Rollup, exp.Cube, exp.GroupingSets)
 
     def _is_free(self, column: exp.Column, clause: exp.Expr | None) -> bool:
         """May it be called otherwise there? In ORDER BY and HAVING a name may be an alias first."""
@@ -321,7 +336,7 @@ class Reader:
             return False
         if clause.arg_key == "group":
             # A set of groups that lacks one of two equal columns must not show it.
-            return not any(isinstance(node, exp.Rollup | exp.Cube | exp.GroupingSets) for node in nodes_of(clause))
+            return not self._has_sets
         return clause.arg_key == "expressions" and (clause is column or isinstance(clause, exp.Alias))
 
 

@@ -28,11 +28,9 @@ from skerry.plan.mention import (
     width_of,
 )
 from skerry.plan.observed import distinct_of
-from skerry.plan.place import Cost, Costs
+from skerry.plan.place import JOB_S, Cost, Costs
 from skerry.plan.rules.ranges import between, range_pairs
 
-# A reduction makes its receiver wait for one more Spark job.
-JOB_S = 0.005
 # One that is looked up in place costs a little work, and a table that is read once more.
 LOOK_UP_S, _ROW_S = 0.0002, 2e-9
 # So many rows tell how wide they are; Arrow's buffers are rounded up.

@@ -19,8 +19,9 @@ from skerry.model.fragment import SortKey
 from skerry.model.table import Column
 from skerry.plan.grouping import Block, is_resolved
 from skerry.plan.rules.aggregates import SiteMerge, as_said, by_place, free_prefix, is_operand
+from skerry.sql.alike import Once
 from skerry.sql.functions import is_deterministic
-from skerry.sql.shape import alike, literal_bound, named_after
+from skerry.sql.shape import literal_bound, named_after
 from skerry.sql.statement import Scan
 
 # Spark's LIMIT is a 32-bit number, and so is the sum of LIMIT and OFFSET.
@@ -88,23 +89,19 @@ def _bound(partial: exp.Select, order: Sequence[exp.Expr], wanted: int) -> None:
 
 
 def _merge(block: Block, wanted: int, items: Sequence[_Item], order: Sequence[_Key]) -> SiteMerge | None:
-    listed: list[exp.Expr] = []
-    for value in (*(item.value for item in items), *(key.value for key in order)):
-        plain = block.plain(value)
-        if not any(alike(plain, known) for known in listed):
-            listed.append(plain)
-    types = [block.type_of(value) for value in listed]
+    values = (*(item.value for item in items), *(key.value for key in order))
+    listed = Once(map(block.plain, values))
+    types = [block.type_of(value) for value in listed.values]
     columns = tuple(Column(f"{_prefix(block)}{at}", type_ or "void") for at, type_ in enumerate(types))
     if any(column.type == "void" for column in columns):
         return None
 
     def column(value: exp.Expr) -> exp.Expr:
-        plain = block.plain(value)
-        return exp.column(next(c.name for c, known in zip(columns, listed, strict=True) if alike(known, plain)))
+        return exp.column(columns[listed.add(block.plain(value))].name)
 
     ordered = [_ordered(key.ordered, column(key.value)) for key in order]
     partial = exp.Select(
-        expressions=[exp.alias_(as_said(v, c.type), c.name) for v, c in zip(listed, columns, strict=True)]
+        expressions=[exp.alias_(as_said(v, c.type), c.name) for v, c in zip(listed.values, columns, strict=True)]
     )
     final = exp.Select(expressions=[_named(column(item.value), item.name) for item in items])
     for clause in ("from_", "joins", "where"):

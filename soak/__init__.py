@@ -1,0 +1,1 @@
+"""Mixed queries for as long as one likes: `make soak MINUTES=30` (docs/soak.md)."""

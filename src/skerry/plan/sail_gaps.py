@@ -1,0 +1,89 @@
+"""What Sail answers wrongly, and may not answer in silence: said otherwise, or refused (docs/sail.md has a list)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sqlglot import exp
+
+from skerry.model.errors import SqlError
+from skerry.plan.mentions import read_scopes
+from skerry.sql.functions import call_name
+from skerry.sql.push import resolve
+from skerry.sql.statement import Query
+from skerry.sql.types import infer
+from skerry.sql.walk import find_all
+
+_EXTREMES = frozenset(("min", "max"))
+_MADE = frozenset(("struct", "named_struct", "array"))
+
+
+def for_sail(query: Query, is_split: bool) -> Query:
+    """The query in words that Sail understands; SqlError where there are none. `is_split`: over several sites."""
+    if is_split and (call := _compares_structs(query)):
+        raise SqlError(
+            f"{call} of structs or arrays over several sites: Sail compares their NULLs by the order of rows",
+            suggestion=f"take the {call} of a field, or use Apache Spark at these sites",
+        )
+    tests_counts = any(_is_null_test(each) for each in find_all(query.tree, exp.Is))
+    if not tests_counts and not any(_is_unpivoted(each) for each in find_all(query.tree, exp.Select)):
+        return query
+    tree = query.tree.copy()
+    for select in [each for each in find_all(tree, exp.Select) if _is_unpivoted(each)]:
+        # Sail's grammar has no alias before UNPIVOT, and every table has one by now.
+        table = select.args["from_"].this
+        inside = exp.Select(expressions=[exp.Star()], from_=exp.From(this=table.copy()))
+        table.replace(exp.Subquery(this=inside))
+    for test in [each for each in find_all(tree, exp.Is) if _is_null_test(each)]:
+        # A count is never NULL, but Sail says so of one that a correlated subquery makes of no rows.
+        if call_name(test.this) != "count":
+            raise SqlError(
+                "Sail takes a count of no rows for NULL where a subquery tests what is computed from it",
+                suggestion="test outside the subquery",
+            )
+        is_not = isinstance(test.parent, exp.Not)
+        kind: type[exp.Binary] = exp.GTE if is_not else exp.LT
+        never = kind(this=test.this.copy(), expression=exp.Literal.number(0))
+        (test.parent if is_not and test.parent is not None else test).replace(never)
+    return dataclasses.replace(query, tree=tree)
+
+
+def _is_null_test(node: exp.Is) -> bool:
+    select = node.find_ancestor(exp.Select)
+    is_inside = select is not None and select.parent_select is not None and select.args.get("group") is None
+    return is_inside and isinstance(node.expression, exp.Null) and _has_count(node.this)
+
+
+def _is_unpivoted(select: exp.Select) -> bool:
+    """Is it one table, turned, that nothing calls by its name?"""
+    from_, joins = select.args.get("from_"), select.args.get("joins") or []
+    is_turned = len(joins) == 1 and isinstance(joins[0], exp.Pivot) and bool(joins[0].args.get("unpivot"))
+    if from_ is None or not is_turned or not isinstance(from_.this, exp.Table):
+        return False
+    return not any(len(column.parts) > 1 for column in find_all(select, exp.Column))
+
+
+def _has_count(node: exp.Expr) -> bool:
+    return any(call_name(each) == "count" for each in find_all(node, exp.Anonymous))
+
+
+def _compares_structs(query: Query) -> str:
+    """The first `min` or `max` whose argument surely is a struct or an array."""
+    calls = [node for node in find_all(query.tree, exp.Anonymous) if call_name(node) in _EXTREMES and node.expressions]
+    if not calls:
+        return ""
+    scopes = read_scopes(query.tree, {scan.node_name: scan for scan in query.tables})
+    types: dict[int, str] = {}
+    for scope in scopes.all:
+        for column in scope.columns:
+            source = resolve(column, scope)
+            if source is not None and source.table is not None:
+                named = {each.name.lower(): each.type for each in source.table.columns}
+                types[id(column)] = named[column.name.lower()]
+    for call in calls:
+        argument = call.expressions[0]
+        type_ = infer(argument, lambda column: types.get(id(column))) or ""
+        is_made = isinstance(argument, exp.Tuple) or call_name(argument) in _MADE
+        if is_made or type_.startswith(("struct<", "array<")):
+            return call_name(call) or ""
+    return ""

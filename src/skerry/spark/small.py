@@ -1,0 +1,168 @@
+"""Small jobs on an Apache Spark: tables of some kilobytes, where starting takes longer than reading.
+
+Each is one stage of one task: a table is one partition, so Spark needs no exchange to group, join or sort its rows. A
+statement that was asked for before is kept planned (ADR 30): to run it again is to read its files again, no more.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from pyspark.sql import DataFrame, SparkSession
+
+from skerry.model.limits import ASKED_STATEMENTS, CALL_BYTES, KEPT_STATEMENT_CHARS, KEPT_STATEMENTS
+from skerry.model.results import Schema
+from skerry.spark.engine import Job, TableFiles
+from skerry.spark.views import Views, escape_glob, read_table
+from skerry.sql.functions import admitted
+from skerry.wire.codec import decode_schema
+
+SMALL = {
+    # Stages that one task does need nobody to look at their sizes in between.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.files.maxPartitionNum": "1",
+    # A broadcast is a job of its own, while tables of one partition are joined where they lie.
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+# Parts of a plan that hold what they found when it first ran: rows of another job, the value of a subquery. Each has a
+# line of its own in the plan's text, after the lines that draw the tree: `:  +- *(2) BroadcastExchange …`
+HOLDING = re.compile(r"^[\W\d]*\w*(Exchange|Subquery|AdaptiveSparkPlan|InMemoryTableScan)", re.MULTILINE)
+
+Key = tuple[str, str]
+
+
+class Statements:
+    """Frames that Spark has planned, by statement; one is kept from the second time on that it is asked for.
+
+    Thread-safe. The names of views are part of a statement, and each stands for one listing of files for ever.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._asked: OrderedDict[int, None] = OrderedDict()  # hashes: to take one for another keeps it a turn too early
+        self._kept: OrderedDict[Key, DataFrame] = OrderedDict()
+
+    def find(self, key: Key) -> DataFrame | None:
+        with self._lock:
+            frame = self._kept.get(key)
+            if frame is not None:
+                self._kept.move_to_end(key)
+            return frame
+
+    def is_asked_again(self, key: Key) -> bool:
+        """Whether it has been asked for lately; from now on it has."""
+        with self._lock:
+            was_asked = hash(key) in self._asked
+            self._asked[hash(key)] = None
+            if len(self._asked) > ASKED_STATEMENTS:
+                self._asked.popitem(last=False)
+            return was_asked
+
+    def keep(self, key: Key, frame: DataFrame) -> None:
+        with self._lock:
+            self._kept[key] = frame
+            if len(self._kept) > KEPT_STATEMENTS:
+                self._kept.popitem(last=False)
+
+    def drop(self, key: Key) -> None:
+        with self._lock:
+            self._kept.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class SmallJobs:
+    """The session that a JVM's small jobs run in. Its views have one partition each."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session.newSession()
+        for key, value in SMALL.items():
+            self.session.conf.set(key, value)
+        self.views = Views(lambda: self.session, self._read)
+        self.statements = Statements()
+        jvm: Any = session._jvm
+        self._size_of = jvm.org.apache.spark.util.SizeEstimator.estimate
+
+    def frame(self, job: Job, sql: str, arguments: dict[str, Any]) -> DataFrame:
+        key = _key(job, sql)
+        # What an edge brings is another query's next time.
+        frame = self.statements.find(key) if not job.edges else None
+        if frame is None:
+            frame = self.session.sql(sql, args=arguments or None)
+            if (
+                job.sink is None
+                and not job.edges
+                and is_repeatable(job, key)
+                and self.statements.is_asked_again(key)
+                and plans_hold_nothing(frame)
+            ):
+                self.statements.keep(key, frame)
+        return frame
+
+    def fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table | None:
+        """The rows; None if they are too large for the answer to a call. They come by a plain job: Spark would describe
+        the plan of an SQL execution each time it runs."""
+        try:
+            with unwrap_spark_exception():
+                found: Any = frame._jdf.toArrowBatchRdd().collect()
+                if self._size_of(found) > CALL_BYTES:
+                    return None
+                bodies = [found[index] for index in range(len(found))]
+        except BaseException:
+            self.statements.drop(_key(job, sql))  # a plan remembers why it failed
+            raise
+        agreed = decode_schema(schema.arrow)
+        batches = [pa.ipc.read_record_batch(pa.py_buffer(body), agreed) for body in bodies]
+        return pa.Table.from_batches(batches, schema=agreed)
+
+    def properties(self) -> dict[str, str]:
+        """What Spark's tasks have to know of the session, as an SQL execution would tell them."""
+        settings: dict[str, str] = self.session.conf.getAll
+        return {
+            key: value for key, value in settings.items() if not key.startswith(("spark.driver.", "spark.executor"))
+        }
+
+    def _read(self, table: TableFiles) -> DataFrame:
+        return read_table(self.session, table, escape_glob).coalesce(1)
+
+
+def _key(job: Job, sql: str) -> Key:
+    return sql, repr(sorted(job.parameters.items()))
+
+
+def is_repeatable(job: Job, key: Key) -> bool:
+    """Whether a plan of the statement may serve twice, as far as its text tells. Rules about tables always may."""
+    return sum(map(len, key)) <= KEPT_STATEMENT_CHARS and not _chance().search(job.sql)
+
+
+@cache
+def _chance() -> re.Pattern[str]:
+    """Names of functions that may give another value each time; Spark chooses some of those when it plans."""
+    names = [name for name, function in admitted().functions.items() if not function.deterministic]
+    return re.compile(rf"\b({'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+
+
+def plans_hold_nothing(frame: DataFrame) -> bool:
+    """Whether Spark's plan of it gives the same answer at any time, and keeps no rows. Spark's own rules say so.
+
+    They put the time in the place of now(), and of strings like 'today' that a cast makes a time of.
+    """
+    spark: Any = frame.sparkSession
+    rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
+    patterns = spark._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+    execution: Any = frame._jdf.queryExecution()
+    plan = rules.ReplaceExpressions.apply(execution.analyzed())
+    if plan.containsPattern(patterns.PLAN_EXPRESSION()):  # the rules leave a subquery's plan alone
+        return False
+    if not rules.SpecialDatetimeValues.apply(rules.ComputeCurrentTime.apply(plan)).fastEquals(plan):
+        return False
+    return not HOLDING.search(execution.executedPlan().toString())

@@ -1,0 +1,171 @@
+"""What plain Sail answers, a cluster on Sail answers over parts; where Sail is wrong, by Spark's meaning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+import skerry
+from skerry.client.dbapi import Connection
+from skerry.spark.engine import Engine
+from skerry.testing.checkers import same_table
+from skerry.testing.cluster import LocalCluster
+
+pytestmark = pytest.mark.sail
+
+SITES = ("oslo", "bergen", "tromso")
+WIDE = Decimal(10**38 - 1)
+ROWS = 240
+
+# t has parts at all sites, u and w are whole at one.
+SAME = [
+    "SELECT k, sum(b), avg(b) FROM t GROUP BY k",
+    "SELECT sum(b), avg(b), avg(c), sum(c), stddev(b) FROM t",
+    "SELECT k, avg(b) FILTER (WHERE b > 5), sum(b) FILTER (WHERE b > 5) FROM t GROUP BY k",
+    "SELECT k, sum(b) + avg(b) AS both FROM t GROUP BY k HAVING avg(b) > 1 ORDER BY both",
+    "SELECT k, avg(d) AS a, stddev(d) AS s FROM t WHERE d = 2 GROUP BY k",
+    "WITH g AS (SELECT k, b FROM t) SELECT k, sum(b) AS n FROM g GROUP BY k HAVING sum(b) > (SELECT avg(b) FROM g)",
+    "WITH g AS (SELECT k, a FROM u UNION ALL SELECT k, a FROM w) "
+    "SELECT k, sum(a) FROM g GROUP BY k HAVING sum(a) > (SELECT avg(a) FROM g)",
+    "WITH g AS (SELECT DISTINCT k, b FROM t) "
+    "SELECT k FROM g GROUP BY k HAVING count(*) > (SELECT count(*) / 10 FROM g)",
+    "SELECT k, sum(b) FROM t GROUP BY k HAVING sum(b) = (SELECT max(s) FROM (SELECT sum(b) AS s FROM t GROUP BY k))",
+    "SELECT k, sum(a) FROM u GROUP BY k HAVING sum(a) > (SELECT max(b) FROM t WHERE t.k = u.k)",
+    "SELECT k, stddev(x) FROM t GROUP BY k ORDER BY stddev(x) DESC, k LIMIT 2",
+    "SELECT k, var_pop(b) AS v FROM t GROUP BY k HAVING var_pop(b) > 1 ORDER BY v, k LIMIT 3",
+    "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM t WHERE t.k = u.k AND t.b > u.a)",
+    "SELECT id FROM u WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = u.k LIMIT 1)",
+    "SELECT id FROM u WHERE k IN (SELECT k FROM t ORDER BY id LIMIT 4)",
+    "SELECT id FROM u WHERE k NOT IN (SELECT k FROM t WHERE k IS NOT NULL)",
+    "SELECT id, name, value FROM u UNPIVOT (value FOR name IN (k, a))",
+]
+# By Spark's meaning, where Sail says something else of the same rows, or nothing.
+MEANT: list[tuple[str, list[dict[str, Any]]]] = [
+    ("SELECT max(z) AS a, min(z) AS b FROM t", [{"a": math.nan, "b": -1.0}]),
+    ("SELECT count(*) AS n FROM (SELECT k, max(z) AS m FROM t GROUP BY k) WHERE isnan(m)", [{"n": 5}]),
+    ("SELECT count_if(isnan(x)) AS n, max(x) AS m FROM nan", [{"n": 2, "m": math.nan}]),
+    ("SELECT k FROM u GROUP BY k HAVING k IN (SELECT k FROM w WHERE a = 2)", [{"k": 2}]),
+    (
+        "SELECT count(*) AS n FROM (SELECT (SELECT count(*) IS NULL FROM w WHERE w.k = u.k) AS m FROM u) WHERE NOT m",
+        [{"n": 8}],
+    ),
+]
+REFUSED = [
+    ("SELECT max(struct(b, k)) AS m FROM t", "max of structs or arrays over several sites"),
+    ("SELECT (SELECT count(*) + 1 IS NULL FROM w WHERE w.k = u.k) AS m FROM u", "takes a count of no rows for NULL"),
+    ("SELECT sum(wide) AS s FROM t WHERE id < 2", r"site \w+: arithmetic overflow: column \d has .*\(fragment \d\)"),
+    ("SELECT id FROM u WHERE a IN (SELECT b FROM t WHERE t.k = u.k LIMIT 3)", r"cannot run this IN .*\(fragment \d\)"),
+    ("SELECT k FROM t GROUP BY k ORDER BY avg(b)", "an aggregate that only ORDER BY has"),
+    ("SELECT b / 0 AS q FROM t", r"site \w+: divide by zero \(fragment \d\)"),
+    ("SELECT CAST(concat('x', b) AS INT) AS q FROM t", r"site \w+: Cast error: .*\(fragment \d\)"),
+    ("SELECT array(b)[7] AS q FROM t", r"INVALID_ARRAY_INDEX.*\(fragment \d\)"),
+    ("SELECT make_date(2020, 13, k + 1) AS q FROM t", r"site \w+: Month value '13' is out of range \(fragment \d\)"),
+]
+# t may leave its sites as groups alone.
+TESTED = [
+    "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM kept WHERE kept.k = u.k AND b > 50)",
+    "SELECT id FROM u WHERE NOT EXISTS (SELECT * FROM kept WHERE kept.k = u.k AND kept.b > u.a)",
+    "SELECT id FROM u WHERE EXISTS (SELECT 1 FROM kept WHERE b > 1000)",
+    "SELECT id FROM u WHERE NOT EXISTS (SELECT 1 FROM kept WHERE b > 1000)",
+    "SELECT id FROM u WHERE a IN (SELECT b FROM kept)",
+    "SELECT id FROM u WHERE a NOT IN (SELECT b FROM kept WHERE b IS NOT NULL)",
+    "SELECT u.id FROM u LEFT SEMI JOIN kept ON kept.k = u.k AND kept.b = u.a",
+    "SELECT u.id FROM u LEFT ANTI JOIN kept ON kept.k = u.k AND kept.b = u.a",
+    "SELECT EXISTS (SELECT 1 FROM kept WHERE b = 7) AS e",
+]
+
+
+def rows(first: int, count: int) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table(
+        {
+            "id": pa.array(ids, pa.int64()),
+            "k": pa.array([i % 5 for i in ids], pa.int32()),
+            "b": pa.array([None if i % 11 == 0 else i % 97 for i in ids], pa.int32()),
+            "c": pa.array([i * 1000 for i in ids], pa.int64()),
+            "x": pa.array([(i * i % 13) / 4 for i in ids], pa.float64()),
+            "z": pa.array([(math.nan, 1.0, -1.0)[i % 3] for i in ids], pa.float64()),
+            "d": pa.array([Decimal("2.00") if i % 2 else None for i in ids], pa.decimal128(10, 2)),
+            "wide": pa.array([WIDE] * count, pa.decimal128(38, 0)),
+        }
+    )
+
+
+def whole(count: int) -> pa.Table:
+    numbers = list(range(count))
+    return pa.table({"id": numbers, "k": pa.array(numbers, pa.int32()), "a": pa.array(numbers, pa.int32())})
+
+
+@pytest.fixture(scope="module")
+def cluster(sail_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    root = tmp_path_factory.mktemp("sail-parts")
+    members: dict[str, Any] = {
+        site: {"address": f"127.0.0.1:{7101 + at}", "spark": {"sail": True}, "tables": {}}
+        for at, site in enumerate(SITES)
+    }
+
+    def place(table: str, site: str, found: pa.Table, **rules: str) -> None:
+        path = root / site / table
+        path.mkdir(parents=True)
+        pq.write_table(found, path / "a.parquet", row_group_size=64)
+        members[site]["tables"][table] = {"format": "parquet", "path": f"{site}/{table}"} | rules
+
+    for at, site in enumerate(SITES):
+        place("t", site, rows(at * ROWS, ROWS))
+        place("kept", site, rows(at * ROWS, ROWS), leaves="aggregated")
+    for site in SITES[:2]:
+        place("nan", site, pa.table({"x": [1.0, math.nan]}))
+    place("u", "oslo", whole(8))
+    place("w", "bergen", whole(3))
+    config: dict[str, Any] = {"cluster": "parts", "data_root": str(root), "members": members}
+    config["links"] = [{"between": list(pair), "mbit": 1} for pair in ((SITES[0], SITES[1]), SITES[1:], SITES[::2])]
+    path = Path(root / "skerry.yaml")
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    with LocalCluster(str(path), engine=sail_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def plain(sail_engine: Any, cluster: LocalCluster) -> Any:
+    """Sail alone, with every table whole."""
+    for table in ("t", "kept", "u", "w"):
+        files = [str(each) for each in sorted(Path(cluster.config.data_root).glob(f"*/{table}/a.parquet"))]
+        sail_engine.session.read.parquet(*files).createOrReplaceTempView(table)
+    return sail_engine.session
+
+
+@pytest.fixture(scope="module")
+def connection(cluster: LocalCluster) -> Connection:
+    return cluster.connect("oslo")
+
+
+def test_what_plain_sail_answers_is_answered_over_parts(connection: Connection, plain: Any) -> None:
+    for sql in (*SAME, *TESTED):
+        with connection.cursor() as cursor:
+            found = cursor.execute(sql).fetch_arrow_table()
+        try:
+            same_table(found, plain.sql(sql).toArrow(), ordered=False)
+        except AssertionError as error:
+            raise AssertionError(sql) from error
+
+
+def test_where_sail_is_wrong_the_answer_is_spark_s(connection: Connection) -> None:
+    for sql, meant in MEANT:
+        with connection.cursor() as cursor:
+            found = cursor.execute(sql).fetch_arrow_table()
+        assert repr(found.to_pylist()) == repr(meant), sql
+
+
+def test_no_wrong_row_comes_in_silence_and_failures_say_where_and_why(connection: Connection) -> None:
+    for sql, said in REFUSED:
+        with connection.cursor() as cursor, pytest.raises(skerry.Error, match=said) as caught:
+            cursor.execute(sql).fetch_arrow_table()
+        assert "\n" not in str(caught.value), sql
