@@ -50,7 +50,8 @@ def spark_name(node: exp.Expr, known: Callable[[exp.Expr], str | None]) -> str |
     if isinstance(node, exp.Cast) and isinstance(node.args["to"], SparkType):
         to, inner = node.args["to"], spark_name(node.this, known)
         # A column's cast is called after the column.
-        is_plain = to.this in _CASTS and not to.expressions and not isinstance(node.this, exp.Column | exp.Paren)
+        is_column = isinstance(node.this, exp.Column | exp.Paren) and known(node.this) is None
+        is_plain = to.this in _CASTS and not to.expressions and not is_column
         return f"CAST({inner} AS {to.this})" if inner is not None and is_plain else None
     word = _COMPARISONS.get(type(node))
     if word is None:

@@ -437,7 +437,7 @@ SELECT /*+ BROADCAST(t), MERGE(u) SHUFFLE_HASH(t, u) */ t.a FROM t JOIN u ON t.a
 -- several
 SELECT /*+ COALESCE(2) */ /*+ REPARTITION(3, a) REBALANCE */ DISTINCT a FROM t;
 -- unknown
-SELECT /*+ anything('/', "*", `x y`, 1.5) */ a, 2 */* a comment */ 3 FROM t;
+SELECT /*+ anything('/', "*", `x y`, 1.5) */ a, 2 * /* a comment */ 3 FROM t;
 
 -- names and paths
 -- variant paths
