@@ -19,7 +19,7 @@ from types import FrameType
 import psutil
 
 from soak.clients import Crowd
-from soak.members import Members
+from soak.members import Held, Members
 from soak.samples import Samples, above_idle
 from soak.statements import make_tables, right_answers
 
@@ -61,11 +61,12 @@ def _run(chosen: argparse.Namespace, folder: Path, results: Path) -> int:
     deadline_s = chosen.deadline or (90.0 if chosen.sail else 180.0)
     tables = make_tables(folder)
     statements = right_answers(tables)
-    samples, failures = Samples(), []
+    failures: list[str] = []
     with Members(folder, tables, chosen.sail) as members:
         time.sleep(SAMPLE_S)
         idle = members.held()
         print(f"three members are up; {chosen.clients} clients for {chosen.minutes:g} minutes", flush=True)
+        samples = Samples(chosen.sail)  # its time begins here: the start of the members is not warm-up
         crowd = Crowd(members.urls, statements, chosen.clients, deadline_s, chosen.seed)
         ends = threading.Event()
         pauser = threading.Thread(target=_pause, args=(members, ends, chosen.seed), daemon=True)
@@ -78,7 +79,7 @@ def _run(chosen: argparse.Namespace, folder: Path, results: Path) -> int:
         if not chosen.no_pauses:
             pauser.join(2 * PAUSE_S)
         crowd.leave()
-        left = above_idle(idle, _when_quiet(members, idle))
+        left = above_idle(idle, _when_quiet(members, idle, chosen.sail), chosen.sail)
         failures += [f"{name} has ended" for name in members.have_ended]
         if left:
             members.dump("what is left")
@@ -107,9 +108,9 @@ def _watch(chosen: argparse.Namespace, members: Members, crowd: Crowd, samples: 
         time.sleep(SAMPLE_S)
 
 
-def _when_quiet(members: Members, idle: dict[str, float]) -> dict[str, float]:
+def _when_quiet(members: Members, idle: Held, on_sail: bool) -> Held:
     give_up = time.monotonic() + QUIET_S
-    while above_idle(idle, held := members.held()) and time.monotonic() < give_up:
+    while above_idle(idle, held := members.held(), on_sail) and time.monotonic() < give_up:
         time.sleep(SAMPLE_S)
     return held
 

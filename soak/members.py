@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -108,7 +108,7 @@ class Members:
 
     def held(self) -> Held:
         """Sums over all members."""
-        found: Counter[str] = Counter()
+        found: defaultdict[str, float] = defaultdict(float)
         for group, process in self.groups():
             with suppress(psutil.Error, OSError):
                 links = list(_links(process.pid))

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -136,8 +137,15 @@ def planned(
     limits: Limits = LIMITS,
     rules: str = "none",
     egress: EgressRules | None = None,
+    topology: Topology | None = None,
 ) -> Plan:
-    return make_plan(bound(sql, parameters, limits), CATALOG, site(at, Rules(read_rules(rules)), egress=egress), limits)
+    where = site(at, Rules(read_rules(rules)), topology, egress=egress)
+    return make_plan(bound(sql, parameters, limits), CATALOG, where, limits)
+
+
+def slow_links() -> Topology:
+    """Where no job is worth the bytes that it spares."""
+    return linked([{"between": list(pair), "mbit": 1} for pair in combinations(("oslo", "bergen", "tromso"), 2)])
 
 
 @dataclass

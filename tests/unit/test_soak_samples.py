@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soak.samples import above_idle, judge
+from soak.samples import SLACK, above_idle, judge
 
 TIMES = [2.0 * number for number in range(300)]
 
@@ -20,13 +20,16 @@ TIMES = [2.0 * number for number in range(300)]
     ],
 )
 def test_what_goes_on_growing_is_found(values: list[float], is_flat: bool) -> None:
-    judged = judge("member MB", TIMES, values)
+    judged = judge("member MB", TIMES, values, SLACK["member MB"])
     assert judged.is_flat is is_flat
     assert judged.highest == max(values)
 
 
 def test_what_is_left_when_all_have_gone() -> None:
     before = {"member sockets": 20.0, "spool MB": 0.0, "member MB": 300.0}
-    assert above_idle(before, before | {"member MB": 900.0}) == []
-    assert above_idle(before, before | {"spool MB": 0.5}) == ["spool MB: 0.5 when all have gone, 0.0 before they came"]
-    assert len(above_idle(before, before | {"member sockets": 60.0})) == 1
+    assert above_idle(before, before | {"member MB": 900.0}, True) == []
+    assert above_idle(before, before | {"spool MB": 0.5}, True) == [
+        "spool MB: 0.5 when all have gone, 0.0 before they came"
+    ]
+    busy = before | {"member sockets": 60.0}
+    assert (len(above_idle(before, busy, True)), len(above_idle(before, busy, False))) == (1, 0)

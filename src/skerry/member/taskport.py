@@ -64,7 +64,8 @@ class _Query:
         self.waiting: dict[Connection, float] = {}  # sinks that wait for room, since when
 
     def is_for(self, token: str) -> bool:
-        return any(_is_same(each.token, token) for each in (*self.sinks.values(), *self.edges.values()))
+        tokens = (*(sink.token for sink in self.sinks.values()), *(edge.token for edge in self.edges.values()))
+        return any(_is_same(each, token) for each in tokens)
 
     @contextmanager
     def serving(self, line: Connection, part: tuple[str, int]) -> Iterator[None]:

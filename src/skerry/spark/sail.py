@@ -112,8 +112,8 @@ class SailEngine(ConnectEngine):
             frame = frame.orderBy(*map(_sorted_by, job.keys))
         return [hand_over(spec, 0, random_attempt(), _stream(frame))]
 
-    def _fetch(self, frame: DataFrame, schema: Schema) -> pa.Table:
-        table = super()._fetch(frame, schema)
+    def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
+        table = super()._fetch(job, sql, frame, schema)
         check_decimals(table)
         return table
 

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import pytest
 
 from skerry.catalog.topology import Topology
 from skerry.model.fragment import MergeStep, Plan, SortKey
 from skerry.model.limits import Limits
-from skerry.plan.cut import make_plan
-from skerry.plan.rules import Rules
-from tests.plans.plan_cases import CATALOG, bound, linked, planned, site
+from tests.plans.plan_cases import planned, slow_links
 
 LIMITS = Limits()
 
 
-# Where no job is worth the bytes that it spares.
-SLOW = linked([{"between": list(pair), "mbit": 1} for pair in combinations(("oslo", "bergen", "tromso"), 2)])
+SLOW = slow_links()
 
 
 def plan_of(sql: str, limits: Limits = LIMITS, topology: Topology | None = SLOW) -> Plan:
-    return make_plan(
-        bound(sql, None, limits), CATALOG, site("oslo", Rules(frozenset({"aggregates"})), topology), limits
-    )
+    return planned(sql, rules="aggregates", limits=limits, topology=topology)
 
 
 def way(sql: str, topology: Topology | None = SLOW) -> str:
