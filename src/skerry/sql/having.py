@@ -13,6 +13,8 @@ from skerry.sql.walk import find_all
 
 # Clauses that see all relations of FROM before anything else.
 _CLAUSES = frozenset(("expressions", "where", "group"))
+# What a leaf is called whose columns must say where they are from.
+_LEAF = "skerry_leaf"
 
 
 def qualify_in_having(tree: exp.Expr, scopes: Scopes) -> None:
@@ -32,6 +34,9 @@ def qualify_leaves(tree: exp.Expr) -> None:
             if from_ is None or not isinstance(from_.this, exp.Table) or select.args.get("joins"):
                 continue
             if all(isinstance(each, exp.Column) for each in select.expressions):
+                if from_.this.args.get("alias") is None:
+                    # A leaf's own name stands in a fragment once (see fragment.py).
+                    from_.this.set("alias", exp.TableAlias(this=exp.Identifier(this=_LEAF, quoted=False)))
                 for column in select.expressions:
                     if len(column.parts) == 1 and not column.is_star:
                         column.set("table", exp.to_identifier(from_.this.alias_or_name))

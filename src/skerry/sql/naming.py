@@ -11,8 +11,8 @@ from skerry.sql.nodes import SparkType, SpokenCall
 # Spark writes these as they were called. tests/integration/sql/test_sql_answers.py compares each.
 NAMED_AS_CALLED = frozenset(
     "add_months coalesce concat date_add date_format date_sub date_trunc datediff day dayname dayofmonth dayofweek"
-    " dayofyear from_utc_timestamp greatest hour if isnotnull isnull last_day least lower minute month monthname"
-    " months_between next_day nullif nvl quarter second to_date to_timestamp to_utc_timestamp trunc typeof unix_date"
+    " dayofyear from_utc_timestamp greatest hour last_day least lower minute month monthname"
+    " next_day nullif nvl quarter second to_date to_timestamp to_utc_timestamp trunc typeof unix_date"
     " unix_micros unix_millis unix_seconds upper weekday weekofyear year".split()
 )
 _COMPARISONS: dict[type[exp.Expr], str] = {

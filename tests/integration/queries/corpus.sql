@@ -931,9 +931,9 @@ SELECT * FROM steps WHERE n > 2 ORDER BY n;
 -- name: forms_pipes | ordered: yes | for: operators of the pipe syntax over a table with parts and another site's
 FROM events
 |> WHERE id < 800
+|> SET kind = coalesce(kind, 'none')
 |> EXTEND id % 25 AS key
 |> JOIN nation ON n_nationkey = key
-|> SET kind = coalesce(kind, 'none')
 |> AGGREGATE count(*) AS many, max(events.id) AS last GROUP BY n_name, kind AS what
 |> WHERE many > 2
 |> DROP last
@@ -952,4 +952,4 @@ TABLE region |> SELECT r_name AS name |> UNION ALL (TABLE nation |> AS n |> JOIN
 FROM (TABLE events) SELECT /*+ BROADCAST(events), REPARTITION(3) */ div(id, 100), timestampdiff(HOUR, min(ts), max(ts)), timestampadd(DAY, 1, max(ts)) GROUP BY div(id, 100);
 
 -- name: forms_variant | ordered: no | for: paths into a variant made at the sites, and the names that Spark gives to them
-SELECT v:id::int, v:tags[0]::string, v:kind FROM (SELECT parse_json(to_json(struct(id, kind, tags))) AS v FROM events WHERE id < 60) WHERE v:id::int > 5;
+SELECT v:id::int, v:tags[0]::string, v:kind::string FROM (SELECT parse_json(to_json(struct(id, kind, tags))) AS v FROM events WHERE id < 60) WHERE v:id::int > 5;
