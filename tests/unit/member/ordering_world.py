@@ -61,6 +61,8 @@ SIZE_BYTES = len(entry_of([(0, "x")]).body)
 # Every batch is a quarter of the first credit, so every one is granted; four fit before the Execute.
 # The member's own clock ticks too: periods are so long that only the rows' events let one pass.
 CHANGED = {"first_credits_bytes": 4 * SIZE_BYTES, "login_s": 30.0, "orphan_check_s": 600.0, "marker_s": 1e6}
+# The rows of the table are read by a task, as many ones are.
+CHANGED |= {"small_edge_bytes": 0, "small_edge_wait_s": 0.0}
 LIMITS = msgspec.convert(CHANGED, Limits)
 STEP_S = 60.0
 GIVE_UP_S = 850.0
