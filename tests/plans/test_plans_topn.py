@@ -14,7 +14,7 @@ from skerry.model.fragment import Plan
 from skerry.plan.cut import make_plan
 from skerry.plan.rules import NO_RULES, Rules
 from skerry.plan.site import Site
-from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound, planned
+from tests.plans.plan_cases import CATALOG, FOLDER, LIMITS, bound, planned, slow_links
 from tests.plans.plan_rows import made_up
 from tests.plans.test_plans_executed import site
 
@@ -125,7 +125,7 @@ def test_any_rows_are_as_many_and_of_the_answer(sql: str, runner: Runner) -> Non
 @pytest.mark.parametrize("sql", BOUNDED)
 def test_the_rule_fires(sql: str) -> None:
     """Else the tests above would show nothing."""
-    plan = planned(sql, rules="topn")
+    plan = planned(sql, rules="topn", topology=slow_links())
     assert sum("LIMIT" in each.sql for each in plan.fragments) > 1 or plan.finish.limit is not None, plan.fragments
     assert plan.plan_id != planned(sql).plan_id
 
@@ -158,7 +158,7 @@ def test_the_rule_fires(sql: str) -> None:
     ],
 )
 def test_rows_that_are_of_no_part_alone_are_not_bounded(sql: str) -> None:
-    plan = planned(sql, rules="topn")
+    plan = planned(sql, rules="topn", topology=slow_links())
     assert sum("LIMIT" in each.sql for each in plan.fragments) <= 1, plan.fragments
     assert plan.finish.limit is None
 

@@ -15,9 +15,15 @@ from skerry.model.errors import SqlError
 from skerry.plan.mentions import free_prefix, read_scopes
 from skerry.plan.rules.aggregates import is_operand
 from skerry.plan.rules.subqueries import is_closed
+from skerry.sql.push import resolve
+from skerry.sql.scope import Scope
 from skerry.sql.statement import Query
 from skerry.sql.walk import find_all
 
+_DOUBLES = (
+    "this correlated subquery with ORDER BY … LIMIT compares floating point numbers, and Spark takes 0.0 and -0.0 "
+    "now for one, now for two: over several sites compare others, or sort by columns of its list"
+)
 _REFUSED = "the order of this correlated subquery would be lost over several sites: sort by columns of its list"
 
 
@@ -29,15 +35,17 @@ def with_orders_kept(query: Query) -> Query:
     scopes = read_scopes(tree, {scan.node_name: scan for scan in query.tables})
     prefix = free_prefix(tree, "key_")
     lost = [
-        scope.select
+        scope
         for scope in scopes.all
         if scope.parent is not None
         and _loses_order(scope.select)
         and not isinstance(scope.select.parent, exp.Exists)  # to which any row is as good
         and not is_closed(scope.select, scope.parent, scopes)
     ]
-    for select in lost:
-        _keep(select, prefix)
+    for scope in lost:
+        if any(_is_floating(column, scope) for column in find_all(scope.select, exp.Column)):
+            raise SqlError(_DOUBLES)
+        _keep(scope.select, prefix)
     return dataclasses.replace(query, tree=tree) if lost else query
 
 
@@ -46,6 +54,16 @@ def _loses_order(select: exp.Select) -> bool:
     if order is None or select.args.get("distinct") or not (select.args.get("limit") or select.args.get("offset")):
         return False
     return not all(_is_listed(key.this, select) for key in order.expressions)
+
+
+def _is_floating(column: exp.Column, scope: Scope) -> bool:
+    """Is it a column of such numbers in a condition?"""
+    compared = column.find_ancestor(exp.Where, exp.Join, exp.Select)
+    if isinstance(compared, exp.Select):
+        return False
+    source = next(filter(None, (resolve(column, around) for around in scope.chain())), None)
+    found = source.table.column(column.name) if source is not None and source.table is not None else None
+    return found is not None and any(word in found.type for word in ("float", "double"))
 
 
 def _is_listed(key: exp.Expr, select: exp.Select) -> bool:

@@ -66,3 +66,9 @@ def test_a_query_behind_lateral_keeps_the_names_of_its_columns() -> None:
 def test_a_key_that_may_mean_two_things_is_refused() -> None:
     with pytest.raises(SqlError, match="the order of this correlated subquery would be lost"):
         planned("SELECT (SELECT id AS n FROM events WHERE id = o_cust ORDER BY n + 1 LIMIT 1) AS x FROM orders")
+
+
+def test_floating_point_numbers_are_not_compared() -> None:
+    """One Spark takes 0.0 and -0.0 for one number there, or for two, by how the statement is written."""
+    with pytest.raises(SqlError, match="compares floating point numbers"):
+        planned("SELECT (SELECT kind FROM events WHERE amount = o_id ORDER BY ts LIMIT 1) AS x FROM orders")
