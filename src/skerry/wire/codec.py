@@ -102,10 +102,35 @@ def decode_batch(
         body = memoryview(message.body or b"")
         _bound(memoryview(message.metadata), body, decoded_limit_bytes, counted_bytes)
         batch = ipc.read_record_batch(message, schema)
-        batch.validate(full=True)
+        _validate(batch)
     except _ARROW_ERRORS as error:
         raise PeerError(f"batch: not an Arrow record batch: {_first_line(error)}") from None
     return batch
+
+
+def _validate(batch: pa.RecordBatch) -> None:
+    """All that `validate(full=True)` asks for. Arrow looks at texts value by value; where all bytes of a column are
+    ASCII, every cut makes a valid text, and its offsets are all that is left to look at."""
+    batch.validate()  # lengths of buffers, before any is read
+    for column in batch.columns:
+        column = _as_binary(column) if _is_ascii(column) else column
+        column.validate(full=True)
+
+
+def _is_ascii(column: pa.Array) -> bool:
+    """Whether these are texts of ASCII alone; what else the column's bytes hold counts too."""
+    texts = column.buffers()[-1] if pa.types.is_string(column.type) or pa.types.is_large_string(column.type) else None
+    if texts is None:
+        return False
+    try:
+        str(memoryview(texts), "ascii")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _as_binary(column: pa.Array) -> pa.Array:
+    return column.view(pa.binary() if pa.types.is_string(column.type) else pa.large_binary())
 
 
 def decoded_bytes(batch: pa.RecordBatch) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import struct
+from collections.abc import Callable
 from decimal import Decimal
 
 import pyarrow as pa
@@ -135,6 +136,33 @@ def test_invalid_offsets_are_refused() -> None:
     assert len(array) == 2
     with pytest.raises(PeerError, match="not an Arrow record batch"):
         decode_batch(bytes(raw), pa.schema([("s", pa.string())]), LIMIT)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()], ids=str)
+@pytest.mark.parametrize(
+    "text", [b"plain letters", "blåbær, tyttebær".encode(), b"cut in a letter \xc3", b"\xff\xfe\xfd"]
+)
+def test_texts_are_refused_exactly_where_arrow_refuses_them(kind: pa.DataType, text: bytes) -> None:
+    size, three = len(text), "<3i" if kind == pa.string() else "<3q"
+    schema = pa.schema([("s", kind)])
+    good = bytes(encode_batch(pa.record_batch([pa.array(["x" * (size - 1), "x"], kind)], schema=schema)))
+    outcomes = []
+    for cuts in ((0, 3, size), (0, size, size), (0, 5, 1), (0, size, size + 99), (-1, 0, size), (2, 4, size - 1)):
+        body = good.replace(b"x" * size, text).replace(struct.pack(three, 0, size - 1, size), struct.pack(three, *cuts))
+        arrow = _outcome(lambda body=body: ipc.read_record_batch(pa.py_buffer(body), schema).validate(full=True))
+        ours = _outcome(lambda body=body: decode_batch(body, schema, LIMIT))
+        assert ours == arrow, cuts
+        outcomes.append(ours)
+    assert outcomes[2:5] == ["refused"] * 3  # the offsets are wrong
+    assert ("right" in outcomes) == (text != b"\xff\xfe\xfd")
+
+
+def _outcome(work: Callable[[], object]) -> str:
+    try:
+        work()
+    except (pa.ArrowInvalid, PeerError):
+        return "refused"
+    return "right"
 
 
 def test_misaligned_bodies_are_decoded() -> None:
