@@ -17,6 +17,7 @@ from skerry.model.fragment import (
     EdgeLeaf,
     Facts,
     Finish,
+    Leaf,
     MergeStep,
     OperatorFragment,
     Output,
@@ -27,6 +28,7 @@ from skerry.model.fragment import (
     TableLeaf,
 )
 from skerry.model.limits import Limits
+from skerry.model.table import Column
 from skerry.plan.admission import Home, admit, check_keys
 from skerry.plan.analyze import PLACEHOLDER, analysis_of
 from skerry.spark.views import EDGE_PREFIX, PREFIX
@@ -240,6 +242,31 @@ def test_merges_are_those_that_there_are() -> None:
 def test_only_few_rows_go_through_the_driver(sql: str, rows_max: int, fits: bool) -> None:
     plan = admitted(forged(sql, output=Output(1, (TAKEN,), through_driver=True, rows_max=rows_max)))
     assert plan.jobs[0].output.through_driver is fits
+
+
+JOINED = f"SELECT /*+ BROADCAST(b) */ a.o_id FROM {LEAF} AS a JOIN leaf_2 AS b ON a.o_id = b.o_id"
+NAMES = msgspec.structs.replace(EDGE, columns=(*COLUMNS, Column("name", "string")))
+
+
+@pytest.mark.parametrize(
+    ("sql", "leaves", "held_bytes", "is_narrow"),
+    [
+        (SCAN, (TABLE,), 100, True),
+        (SCAN, (TABLE,), 100_000, False),
+        (JOINED, (TABLE, EDGE), 100, True),
+        (JOINED, (TABLE, NAMES), 100, False),
+        (f"SELECT repeat('x', 9) AS x FROM {LEAF}", (TABLE,), 100, False),
+    ],
+)
+def test_rows_are_short_if_this_member_says_so(
+    sql: str, leaves: tuple[Leaf, ...], held_bytes: int, is_narrow: bool
+) -> None:
+    sending = SparkFragment(2, TAKEN, "SELECT 1", (), Output(2, (HONEST,)))
+    plan = forged(sql, leaves, is_narrow=True)
+    plan = sealed(msgspec.structs.replace(plan, fragments=(*plan.fragments, *([sending] * (len(leaves) - 1)))))
+    part = msgspec.structs.replace(PART, size_bytes=held_bytes)
+    home = Home(HONEST, frozenset((HONEST, TAKEN)), {}, Limits())
+    assert admit(plan, TAKEN, home, {"orders": part}).jobs[0].is_narrow is is_narrow
 
 
 # --- statistics ------------------------------------------------------------------------------------

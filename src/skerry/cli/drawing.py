@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from skerry.cli.render import rows_text
 from skerry.model.amounts import size_text
 
 BOX, CARD_GAP, PAD, LINE, TITLE = 400, 10, 14, 17, 34
@@ -142,12 +143,8 @@ def draw(plan: Mapping[str, Any]) -> str:
     return "\n".join([*parts, *wires, *lines, *(_box(box) for box in boxes.values()), *labels.parts, "</svg>"]) + "\n"
 
 
-def _counted(rows: int) -> str:
-    return f"{rows:,} row{'' if rows == 1 else 's'}"
-
-
 def _headline(plan: Mapping[str, Any]) -> str:
-    ran = f": {_counted(plan['rows'])} in {plan['seconds']:.2f} s" if "seconds" in plan else ""
+    ran = f": {rows_text(plan['rows'])} in {plan['seconds']:.2f} s" if "seconds" in plan else ""
     refused = " (refused)" if "refused" in plan else ""
     return f"plan {str(plan['plan_id'])[:12]}, result at {plan['initiator']}{ran}{refused}"
 
@@ -214,11 +211,11 @@ def _card(fragment: Mapping[str, Any]) -> _Card:
         lines += [("small", line) for line in wrapped]
     if "estimated" in fragment:
         estimated = fragment["estimated"]
-        lines.append(("small", f"about {_counted(estimated['rows'])}, {size_text(estimated['bytes'])}"))
+        lines.append(("small", f"about {rows_text(estimated['rows'])}, {size_text(estimated['bytes'])}"))
     if "actual" in fragment:
         ran = fragment["actual"]
         jobs = f", Spark jobs {', '.join(map(str, ran['spark_jobs']))}" if ran["spark_jobs"] else ""
-        fact = f"in fact {_counted(ran['rows'])}, {size_text(ran['bytes'])}, {ran['seconds']:.2f} s{jobs}"
+        fact = f"in fact {rows_text(ran['rows'])}, {size_text(ran['bytes'])}, {ran['seconds']:.2f} s{jobs}"
         lines.append(("fact", textwrap.shorten(fact, _CHARS + 6, placeholder=" …")))
     return _Card(f"fragment {fragment['id']}", lines)
 

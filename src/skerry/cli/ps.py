@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import click
-from rich.filesize import decimal as decimal_size
 
 from skerry.cli.login import Login, login_options
 from skerry.cli.runner import Runner, show_error, told
@@ -13,6 +12,7 @@ from skerry.cli.target import Words, read_url, target_argument
 from skerry.cli.writers import TableWriter
 from skerry.client.dbapi import Connection
 from skerry.client.pep249 import Description, Error
+from skerry.model.amounts import size_text
 from skerry.model.progress import QueryInfo, is_live
 
 _TITLES = ("id", "state", "seconds", "rows", "bytes", "links", "sites", "client", "sql")
@@ -60,14 +60,14 @@ def _queries(connection: Connection) -> list[QueryInfo]:
 
 
 def _row(info: QueryInfo) -> tuple[object, ...]:
-    links = ", ".join(f"{link.sender}→{link.receiver} {decimal_size(link.size_bytes)}" for link in info.links)
+    links = ", ".join(f"{link.sender}→{link.receiver} {size_text(link.size_bytes)}" for link in info.links)
     sql = " ".join(info.sql.split())
     return (
         str(info.query),
         info.state,
         round(info.seconds, 1),
         info.rows,
-        decimal_size(info.size_bytes),
+        size_text(info.size_bytes),
         links,
         ", ".join(info.members),
         info.client,

@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from rich.cells import cell_len
-from rich.filesize import decimal as decimal_size
 
 from skerry.client.dbapi import QueryStatus
+from skerry.model.amounts import size_text
 
 NULL = "NULL"
 # What would move the cursor or hide text is shown as its escape: rows come from anywhere.
@@ -70,7 +70,7 @@ def summary(rows: int, seconds: float | None) -> str:
 
 
 def rows_text(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows".replace(",", " ")
+    return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
 def progress_line(status: QueryStatus | None, seconds: float) -> str:
@@ -85,7 +85,7 @@ def progress_line(status: QueryStatus | None, seconds: float) -> str:
             parts += [f"fragments {done}/{len(status.fragments)}", rows_text(rows)]
             running = sorted({each.member for each in status.fragments if each.state == "running"})
             parts += [f"at {', '.join(running)}"] if running else []
-        parts += [f"{link.sender}→{link.receiver} {decimal_size(link.size_bytes)}" for link in status.links]
+        parts += [f"{link.sender}→{link.receiver} {size_text(link.size_bytes)}" for link in status.links]
     return " · ".join(parts).translate(CONTROLS)
 
 

@@ -56,15 +56,16 @@ def member_lines(seen: Sequence[Seen]) -> list[str]:
 
 def ready_lines(config: Config, seen: Sequence[Seen]) -> list[str]:
     """The end of a start: where each member is, and what to type next."""
-    count = "the member is" if len(seen) == 1 else "all members are"
+    is_alone = len(seen) == 1
+    count = "the member is" if is_alone else "all members are"
     return [
         f"cluster {config.cluster}: {count} ready",
         "",
         *member_lines(seen),
         "",
-        "Ask any of them, in another terminal:",
+        f"Ask {'it' if is_alone else 'any of them'}, in another terminal:",
         f"  skerry sql {_word(seen[0].url)}",
-        "Ctrl-C stops " + ("it." if len(seen) == 1 else "all of them."),
+        "Ctrl-C stops " + ("it." if is_alone else "all of them."),
     ]
 
 

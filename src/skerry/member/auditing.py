@@ -118,9 +118,15 @@ class Auditing:
         )
 
     # --- all else ----------------------------------------------------------------------------------
-    def prepared(self, caller: Caller, statement: PrepareStatement) -> None:
-        if self._file is not None:
-            self._file.put(Prepared(time=_time(), statement=statement.sql, **who(caller)))
+    async def prepared(self, caller: Caller, statement: PrepareStatement) -> None:
+        """Planning tells of tables: where an audit is required, not before its line is on the disk."""
+        if self._file is None:
+            return
+        line = Prepared(time=_time(), statement=statement.sql, **who(caller))
+        if self._is_required:
+            await self._file.write(line)
+        else:
+            self._file.put(line)
 
     def attached(self, caller: Caller, query: QueryId, code: int = 0) -> None:
         if self._file is not None:

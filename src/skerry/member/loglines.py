@@ -17,10 +17,12 @@ from skerry.model.limits import ERROR_CHAIN, LOGGED_CALLERS, LOGGED_CALLERS_ENDE
 from skerry.model.trace import (
     Event,
     QueryAnswered,
+    QueryBegun,
     QueryEnded,
     QueryPlanned,
     QueryReceived,
     QueryRefused,
+    QueryReleased,
     fields_of,
     name_of,
     query_of,
@@ -60,7 +62,7 @@ class Callers:
         self._ended: dict[QueryId, str] = {}
 
     def of(self, event: Event | None) -> str:
-        """The empty text when it is about no query, or about one that was asked at another member."""
+        """The empty text when it is about no query. Members that only take part know the user, and no address."""
         query = query_of(event) if event is not None else None
         if query is None:
             return ""
@@ -68,6 +70,10 @@ class Callers:
         match event:
             case QueryReceived():
                 _put(self._running, asked, event.caller, LOGGED_CALLERS)
+            case QueryBegun() if event.caller:
+                _put(self._running, asked, event.caller, LOGGED_CALLERS)
+            case QueryReleased() if event.member != query.initiator and asked in self._running:
+                _put(self._ended, asked, self._running.pop(asked), LOGGED_CALLERS_ENDED)
             case QueryPlanned() if asked in self._ended:  # once more: its tables had changed
                 _put(self._running, asked, self._ended.pop(asked), LOGGED_CALLERS)
             # Its last lines may come later, or another attempt.
@@ -97,8 +103,8 @@ class _Lines(logging.Formatter):
 
     def _text(self, record: logging.LogRecord, event: Event | None, caller: str) -> str:
         if event is not None:
-            is_named = not caller or isinstance(event, QueryReceived)
-            return event.line() if is_named else f"{event.line()} (for {caller})"
+            tells = isinstance(event, QueryReceived) or (isinstance(event, QueryBegun) and event.caller)
+            return event.line() if tells or not caller else f"{event.line()} (for {caller})"
         # Another library's: its first line says what it is about, the next ones hold reprs of all kinds.
         text = record.getMessage()
         if self._logs_sql:

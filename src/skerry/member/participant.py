@@ -18,7 +18,7 @@ from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving
 from skerry.member.jobs import fill_from_table, merge_lanes
 from skerry.member.operating import Operation
-from skerry.member.query import TRACE_OPTION, Send
+from skerry.member.query import TRACE_OPTION, Send, overspent
 from skerry.member.relay import Relay, Relays
 from skerry.member.running import (
     Running,
@@ -27,6 +27,7 @@ from skerry.member.running import (
     edge_inputs,
     learn,
     left_of,
+    links_of,
     make_job,
     named,
     no_room_for_result,
@@ -378,6 +379,13 @@ class Participant:
             self.fail(no_room_for_result(around.identity.member))
         elif stalled and around.engine is not None:
             self._own(self._check_queue(around.engine))
+
+    def check_spent(self) -> None:
+        """The budgets of its links are the member's own to keep, whatever the initiator allows."""
+        links = links_of(self._around.identity.member, self._leaving)
+        over = overspent(links, self._around.outgoing.topology.budgets)
+        if over is not None and self.core.phase is TaskPhase.RUNNING:
+            self.fail(over)
 
     async def _check_queue(self, engine: Engine) -> None:
         own = [running.tag for running in self._fragments.values() if running.in_spark]

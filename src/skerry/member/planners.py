@@ -101,7 +101,7 @@ class Planners:
                 places.leave(turn)
 
     async def _planned(self, work: Callable[[Any, Any], T], planner: Planner, message: Any) -> T:
-        process = self._idle.pop() if self._idle else await self._started()
+        process = self._rested() or await self._started()
         try:
             async with asyncio.timeout(self._limits.planning_s):
                 outcome = await self._ask(process, work, planner, message)
@@ -126,6 +126,15 @@ class Planners:
             raise outcome.error
         result: T = outcome.value
         return result
+
+    def _rested(self) -> _Process | None:
+        """One that waits for work; those that somebody has ended meanwhile are left out."""
+        while self._idle:
+            process = self._idle.pop()
+            if not process.reader.at_eof():
+                return process
+            self._end(process)
+        return None
 
     async def _ask(self, process: _Process, work: Callable[..., Any], planner: Planner, message: Any) -> Outcome:
         sites, observed = planner.catalog.sites, planner.site.observed

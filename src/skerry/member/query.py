@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -100,6 +100,16 @@ class QueryEnded(msgspec.Struct, frozen=True):
 
 
 Instruction = Send | SchemaKnown | RowsCounted | QueryFailed | QueryEnded
+
+
+def overspent(links: Iterable[LinkBytes], budgets: Mapping[tuple[str, str], int]) -> Overloaded | None:
+    """Why a query ends that has sent so much over these links; None if it may go on."""
+    for link in links:
+        budget = budgets.get((link.sender, link.receiver))
+        if budget is not None and link.size_bytes > budget:
+            over = f"the query sent {link.size_bytes} bytes over the link from {link.sender} to {link.receiver}"
+            return Overloaded(f"{over}, whose query_bytes is {budget}")
+    return None
 
 
 class QueryCore:
@@ -311,12 +321,8 @@ class QueryCore:
 
     def _spent(self, now: float) -> list[Instruction]:
         """End a query that has sent more over a link than it may."""
-        for hop, budget in self._budgets.items():
-            link = self._links.get(hop)
-            if link is not None and link.size_bytes > budget:
-                over = f"the query sent {link.size_bytes} bytes over the link from {hop[0]} to {hop[1]}"
-                return self.cancel(Overloaded(f"{over}, whose query_bytes is {budget}"), now)
-        return []
+        over = overspent(self._links.values(), self._budgets)
+        return [] if over is None else self.cancel(over, now)
 
     def _end(self, why: Failure, now: float) -> list[Instruction]:
         self._deadline = now + self._limits.stop_s

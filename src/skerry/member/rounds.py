@@ -110,6 +110,7 @@ class Rounds:
         for participant in list(self._participants.values()):
             participant.do(participant.core.tick(now))
             participant.check_stalled()
+            participant.check_spent()
             self._send_progress(participant)
         self.look_at_links(now)
         self._inputs.expire(now)

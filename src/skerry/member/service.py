@@ -282,7 +282,7 @@ class Service:
     async def prepare(self, caller: Caller, statement: PrepareStatement) -> tuple[Parameter, ...]:
         """The statement's parameters: each `?` in order, each `:name` once."""
         self._check_expiry(caller)
-        self._audit.prepared(caller, statement)
+        await self._audit.prepared(caller, statement)
         whose = msgspec.structs.replace(statement, share=caller.share, rights=self._access.rights_of(caller))
         return await prepare_statement(self._planner, whose)
 

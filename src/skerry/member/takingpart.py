@@ -63,7 +63,9 @@ class TakingPart:
         participant = Participant(message, around, self._released)
         self.participants[message.query] = participant
         self._lull.running(len(self.participants))
-        trace.emit(trace.QueryBegun(message.query, around.identity.member, message.fragments))
+        me = around.identity.member
+        caller = message.user if message.query.initiator != me else None  # its own service has told who it is
+        trace.emit(trace.QueryBegun(message.query, me, message.fragments, caller or None))
         if (refusal := self._refusal(message)) is not None:
             participant.fail(refusal)
             return

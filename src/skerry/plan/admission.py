@@ -37,9 +37,11 @@ from skerry.plan.analyze import is_analysis
 from skerry.plan.bound import is_bounded, reads_tables_only
 from skerry.plan.cache import check_fingerprint
 from skerry.plan.egress import check_marks, marks_of
+from skerry.plan.estimate import held_row_bytes, most_row_bytes
 from skerry.plan.maker import operator_depth
 from skerry.plan.treatment import treatment
 from skerry.sql.fragment import read_fragment
+from skerry.sql.width import only_copies
 
 _ORDERS = ("any", "lanes", "merge")
 
@@ -224,6 +226,7 @@ def _job(fragment: SparkFragment, plan: Plan, home: Home, parts: OwnParts) -> Sp
         fragment,
         sql=written,
         output=_bounded(fragment, tree, home.limits),
+        is_narrow=fragment.is_narrow and _is_narrow(fragment, tree, home.limits, parts),
         operator_depth=operator_depth(tree),
         facts=Facts(done=done) if done else None,
     )
@@ -238,6 +241,16 @@ def _bounded(fragment: SparkFragment, tree: exp.Expr, limits: Limits) -> Output:
     else:
         fits = is_bounded(tree, limits.driver_rows)
     return output if fits or not output.through_driver else msgspec.structs.replace(output, through_driver=False)
+
+
+def _is_narrow(fragment: SparkFragment, tree: exp.Expr, limits: Limits, parts: OwnParts) -> bool:
+    """Nobody watches the bytes of a batch then: rows of own tables are as short as this member has seen them, and those
+    of edges have no value of any length."""
+    width = sum(
+        held_row_bytes(parts[leaf.table.lower()]) if isinstance(leaf, TableLeaf) else most_row_bytes(leaf.columns)
+        for leaf in fragment.leaves
+    )
+    return width <= limits.narrow_row_bytes and only_copies(tree)
 
 
 def _check_analysis(fragment: SparkFragment, tree: exp.Expr, parts: OwnParts) -> None:

@@ -52,6 +52,16 @@ def row_bytes(columns: Iterable[Column]) -> int:
     return sum(width_bytes(column.type) for column in columns)
 
 
+def most_row_bytes(columns: Iterable[Column]) -> float:
+    """Infinite if a value of one of them may have any length."""
+    types = [column.type for column in columns]
+    return sum(map(width_bytes, types)) if all(map(_is_fixed, types)) else math.inf
+
+
+def _is_fixed(column_type: str) -> bool:
+    return column_type in _FIXED or column_type.startswith("decimal")
+
+
 def held_row_bytes(part: TablePart) -> float:
     """Bytes of a row as its files hold it, on average; infinite for a part nobody has counted."""
     return math.inf if part.rows is None else part.size_bytes / max(1, part.rows)

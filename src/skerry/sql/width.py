@@ -28,7 +28,7 @@ _NO_WIDER = frozenset(
     """.split()
 )
 # What decides which rows there are says nothing of their width.
-_CONDITIONS = (exp.Where, exp.Having, exp.Group, exp.Order)
+_CONDITIONS = (exp.Where, exp.Having, exp.Group, exp.Order, exp.Hint)
 
 
 def only_copies(tree: exp.Expr) -> bool:

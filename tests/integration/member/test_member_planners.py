@@ -6,13 +6,13 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 
 import skerry.aio
 from skerry.config import Config, parse
-from skerry.member.planners import Planners
+from skerry.member.planners import Planners, _Process
 from skerry.member.planning import Planned, _plan, plan_statement
 from skerry.member.requests import RunStatement
 from skerry.member.server import Member
@@ -185,18 +185,29 @@ def test_planners_that_are_killed_are_started_again() -> None:
         async with planning() as (member, planners):
             await planned(member, SMALL)
             assert planners._parent is not None
-            os.kill(planners._idle[0].pid, signal.SIGKILL)
-            with pytest.raises(Overloaded, match="the process that planned the statement ended"):
-                await planned(member, SMALL)
+            await _killed(planners._idle[0])
             assert await planned(member, SMALL)
             os.kill(planners._parent.pid, signal.SIGKILL)
             planners._parent.wait()
-            os.kill(planners._idle[0].pid, signal.SIGKILL)
-            with pytest.raises(Overloaded):
-                await planned(member, SMALL)
+            await _killed(planners._idle[0])
+            assert await planned(member, SMALL)
+            worst = asyncio.ensure_future(planned(member, WORST))
+            while planners._idle:
+                await asyncio.sleep(0.01)
+            assert planners._parent is not None
+            os.kill(_children(planners._parent.pid)[0], signal.SIGKILL)
+            with pytest.raises(Overloaded, match="the process that planned the statement ended"):
+                await worst
             assert await planned(member, SMALL)
 
     asyncio.run(run())
+
+
+async def _killed(planner: _Process) -> None:
+    with suppress(ProcessLookupError):  # it may have ended with its parent
+        os.kill(planner.pid, signal.SIGKILL)
+    while not planner.reader.at_eof():
+        await asyncio.sleep(0.01)
 
 
 async def _is_gone(pid: int) -> bool:

@@ -120,13 +120,13 @@ def test_values(value: object, text: str) -> None:
 
 def test_summary() -> None:
     assert summary(1, 0.4189) == "(1 row, 0.42 s)"
-    assert summary(1234567, None) == "(1 234 567 rows)"
+    assert summary(1234567, None) == "(1,234,567 rows)"
 
 
 def test_progress() -> None:
     fragments = (FragmentProgress(0, "oslo", "done", 1200, 1), FragmentProgress(1, "bergen", "running", 34, 1))
     status = QueryStatus("running", 1.0, fragments, (LinkBytes("bergen", "oslo", 1_500_000, 34),))
-    assert progress_line(status, 2.04) == "2.0 s · fragments 1/2 · 1 234 rows · at bergen · bergen→oslo 1.5 MB"
+    assert progress_line(status, 2.04) == "2.0 s · fragments 1/2 · 1,234 rows · at bergen · bergen→oslo 1.4 MiB"
     assert progress_line(QueryStatus("planning", 0.1), 0.3) == "0.3 s · planning"
     assert progress_line(None, 0.3) == progress_line(QueryStatus("unknown", 0.1), 0.3) == "0.3 s"
 

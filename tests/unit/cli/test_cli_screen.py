@@ -53,7 +53,8 @@ def test_the_end_of_a_start_says_where_to_connect() -> None:
 
 
 def test_with_tls_the_url_names_the_authority_and_the_shell_takes_it() -> None:
-    *_, command, _ = ready_lines(CONFIG, [Seen("oslo", "ready", "Spark", 1.0, TLS.url)])
+    *_, ask, command, _ = ready_lines(CONFIG, [Seen("oslo", "ready", "Spark", 1.0, TLS.url)])
+    assert ask == "Ask it, in another terminal:"
     assert TLS.url.startswith("skerry+tls://oslo.example:7100?authority=")
     assert TLS.url.endswith("/a%20b.pem&certificate=…&key=…")
     assert command == f"  skerry sql '{TLS.url}'"

@@ -358,7 +358,7 @@ def test_on_a_terminal_progress_is_shown_and_ctrl_c_ends_the_query(member: Scrip
         process.kill()
         process.wait()
         os.close(master)
-    assert "bergen→oslo 1.5 MB" in shown.decode()
+    assert "bergen→oslo 1.4 MiB" in shown.decode()
     assert member.of(ClientStatus)
     assert member.wait_for(ClientClose)[0].query == member.of(ClientExecute)[0].query
 

@@ -249,6 +249,8 @@ def test_a_full_disk_stops_new_queries_where_an_audit_is_required(tmp_path: Path
             with largest_file(100), pytest.raises(Unaudited, match="no statement runs without it"):
                 await w.ask(QueryId("oslo", "1"), **options)
             assert not planned
+            with largest_file(100), pytest.raises(Unaudited, match="no statement runs without it"):
+                await w.service.prepare(ANN, PrepareStatement("SELECT 1"))
             await w.ask(QueryId("oslo", "2"), **options)  # there is room again
             found = await w.lines(3 if not options else 2)
             assert [(line["event"], line["query"]) for line in found[:2]] == [

@@ -17,16 +17,17 @@ from skerry.exchange.spool import Spool
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.outgoing import Outgoing
 from skerry.member.query import QueryCore, Send
-from skerry.member.relay import Relay, relays_of
+from skerry.member.relay import Relay, RelaySpool, relays_of
 from skerry.member.resources import Resources
+from skerry.member.server import Member
 from skerry.member.task import RelayChannel, Release, RunFragment, TaskCore, TaskPhase
-from skerry.model.errors import ConfigError, PeerError, SiteError, SkerryError
+from skerry.model.errors import ConfigError, Overloaded, PeerError, SiteError, SkerryError
 from skerry.model.ids import ChannelId
 from skerry.model.limits import KIB
 from skerry.wire.channel import ChannelEnd
 from skerry.wire.channels import ChannelOut, data_handler
 from skerry.wire.listener import Listener
-from skerry.wire.messages import Execute, PlanRequest, Receipt
+from skerry.wire.messages import Cancel, Execute, Message, PlanRequest, Receipt
 from skerry.wire.session import Identity
 from tests.unit.member.member_samples import PATIENCE, QUERY, SCHEMA, TIMEOUT_S, entry_of, execute_of, plan_of, rows_of
 from tests.unit.wire.looping import QUICK, SECRET, Cutter, run, until
@@ -343,3 +344,34 @@ def test_a_relay_that_runs_a_fragment_too_passes_rows_before_its_plan_is_there()
     assert [type(each) for each in core.plan_arrived(PLAN)] == [RunFragment]
     core.fragment_done(2, 1, 1, 0.1)
     assert core.output_taken(2, "oslo") == [Release("complete")]
+
+
+def test_a_member_keeps_the_budgets_of_its_own_links() -> None:
+    """Also where the initiator knows none: it may have been taken over."""
+
+    async def test() -> None:
+        links = [msgspec.structs.replace(link, query_bytes=100) for link in CONFIG.links]
+        member = Member(msgspec.structs.replace(CONFIG, links=tuple(links)), "tromso", None)
+        sent: list[Message] = []
+        deliver, member.peers.send = member.peers.send, lambda _peer, message: sent.append(message)  # type: ignore[method-assign]
+        try:
+            execute = execute_of(plan_of("bergen"), "tromso")
+            member._receive("oslo", msgspec.structs.replace(execute, fragments=(), relays=(CHANNEL,)))
+            participant = member.participants[QUERY]
+            (relay,) = participant._relays._all
+            relay.out = member.outgoing.channel(CHANNEL, SCHEMA.arrow, RelaySpool(relay._arriving))
+            relay.out.sent_bytes = 100
+            participant.check_spent()
+            assert not sent
+            relay.out.sent_bytes = 101
+            participant.check_spent()
+            (cancel,) = sent
+            assert isinstance(cancel, Cancel)
+            assert cancel.error.code == Overloaded.code
+            assert "101 bytes over the link from tromso to oslo, whose query_bytes is 100" in cancel.error.message
+            await participant.wait_ended()
+        finally:
+            member.peers.send = deliver  # type: ignore[method-assign]
+            await member.stop()
+
+    run(test())

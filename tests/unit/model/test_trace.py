@@ -41,6 +41,7 @@ def sample(kind: type[trace.Event]) -> trace.Event:
         "Cause": trace.Cause("it broke", 300, may_quote=False),
         "QueryId | None": QUERY,
         "int | None": 7,
+        "str | None": "text",
     }
     return kind(**{name: values[kind.__annotations__[name]] for name in kind.__struct_fields__})
 
@@ -217,6 +218,21 @@ def test_every_line_about_a_query_says_who_asked_it() -> None:
         assert line["text"].endswith(" (for anna at 10.0.0.7:5012)")
     assert "caller" not in json.loads(written(lines, trace.PeerConnected("oslo", "bergen")))
     assert "caller" not in json.loads(written(lines, trace.QueryFailed(QueryId("bergen", "1"), trace.Cause("x", 300))))
+
+
+def test_lines_of_a_member_that_takes_part_name_the_user() -> None:
+    lines = JsonLines("bergen")
+    for event in (
+        trace.QueryBegun(QUERY, "bergen", (1,), "anna"),
+        trace.FragmentStarted(QUERY, "bergen", 1),
+        trace.QueryReleased(QUERY, "bergen", trace.Cause("complete", 0)),
+        trace.ReceiptGiven(QUERY, "bergen"),
+    ):
+        line = json.loads(written(lines, event))
+        assert line["caller"] == "anna"
+        assert line["text"].endswith(" (for anna)")
+    nobody = json.loads(written(lines, trace.QueryBegun(QueryId("oslo", "1"), "bergen", (1,))))
+    assert "caller" not in nobody
 
 
 def test_callers_of_queries_that_run_are_kept_and_others_forgotten_in_time() -> None:

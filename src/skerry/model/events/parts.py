@@ -10,12 +10,16 @@ from skerry.model.ids import QueryId
 
 
 class QueryBegun(Event, frozen=True):
+    """`caller`: the user, as another member that was asked tells it; None where nobody logs in."""
+
     query: QueryId
     member: str
     fragments: tuple[int, ...]
+    caller: str | None = None
 
     def line(self) -> str:
-        return f"query {self.query}: begun here, fragments {', '.join(map(str, self.fragments))}"
+        whose = f" (for {self.caller})" if self.caller else ""
+        return f"query {self.query}: begun here, fragments {', '.join(map(str, self.fragments))}{whose}"
 
 
 class PlanRefused(Event, frozen=True):
