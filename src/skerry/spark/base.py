@@ -133,8 +133,12 @@ class SessionEngine(ABC):
                 silence_spark()
                 self._session = self._open()
 
-    def _revive(self) -> None:
-        """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not."""
+    def _revive(self) -> Process | None:
+        """Start a Spark again that has died, e.g. for want of memory; its jobs have failed, others need not.
+
+        Returns the process that runs now. Whoever asked for it later might get one that was started meanwhile, and take
+        the end of this one for an error.
+        """
         with self._lifecycle:
             if self._session is not None and not self._is_alive():
                 process = self._engine_process()
@@ -144,13 +148,15 @@ class SessionEngine(ABC):
                 self._views.reset()
                 self._edge_views.clear()
                 self._session = self._open()
+            return self._engine_process()
 
     def _ended(self) -> None:
         """Called in a thread of its own when the engine's process is gone: no query need wait for its start."""
         pause_s = RESTART_FIRST_S
         while self._session is not None:
             try:
-                return self._revive()
+                self._revive()
+                return
             except SiteError as error:
                 trace.emit(trace.RestartFailed(self.name, trace.cause_of(error), pause_s))
             time.sleep(pause_s)
@@ -198,8 +204,7 @@ class SessionEngine(ABC):
             self._suspects.turn(statement, job.query, partial(self._tags.refuse_cancelled, job.tag)),
         ):
             try:
-                self._revive()
-                process = self._engine_process()
+                process = self._revive()
                 with self._settings_of(job):
                     result = self._run(job, on_schema, names)
                 self._suspects.acquit(statement)

@@ -24,7 +24,7 @@ from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
 from skerry.exchange.intake import SinkRow
 from skerry.model import trace
-from skerry.model.errors import SiteError, SqlError
+from skerry.model.errors import EngineEnded, SiteError, SqlError
 from skerry.model.fragment import SortKey
 from skerry.model.limits import ENGINE_GONE_S, SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_MEMORY_SHARE, SAIL_OPERATORS_MAX
 from skerry.model.results import Schema
@@ -65,9 +65,13 @@ class SailEngine(ConnectEngine):
 
     def _open(self) -> SparkSession:
         memory_bytes = self.settings.memory_bytes or int(machine_memory_bytes() * SAIL_MEMORY_SHARE)
-        self._process = SailProcess(memory_bytes, self._ended)
+        process = self._process = SailProcess(memory_bytes, self._ended)
         try:
-            return self._connect("Sail", partial(_new_session, self._process.target))
+            return self._connect("Sail", partial(_new_session, process.target))
+        except SiteError as error:
+            how = process.how_ended(ENGINE_GONE_S)
+            self._close()
+            raise EngineEnded(f"{self.name} ended ({how}) while it started") if how else error from error
         except BaseException:
             self._close()
             raise

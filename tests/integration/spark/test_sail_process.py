@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from skerry.model.errors import Cancelled, EngineEnded, SiteError
 from skerry.model.limits import MIB
@@ -159,6 +160,20 @@ def test_the_end_of_sail_is_told_to_all_that_run_and_it_starts_by_itself(own_sai
                 each.result()
     until(lambda: own_sail.pid not in (None, before), "nobody asked for it")
     assert rows_of(own_sail, "SELECT 1 AS n") == [{"n": 1}]
+
+
+class KilledAtStart(SailEngine):
+    def _connect(self, what: str, create: Callable[[], SparkSession]) -> SparkSession:
+        assert self.pid is not None
+        os.kill(self.pid, signal.SIGKILL)
+        return super()._connect(what, create)
+
+
+def test_the_end_of_sail_while_it_starts_is_no_error_of_a_connection() -> None:
+    engine = KilledAtStart(SparkSettings(sail=True, memory_bytes=768 * MIB))
+    with pytest.raises(EngineEnded, match=r"^Sail ended \(signal 9, SIGKILL\) while it started$"):
+        engine.start()
+    assert engine.pid is None
 
 
 def test_a_job_that_ignores_its_cancel_is_ended_with_sail(own_sail: SailEngine) -> None:
