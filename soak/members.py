@@ -100,7 +100,10 @@ class Members:
         """All processes, by what they are: a member, its planners, its engine, the engine's Python workers."""
         for process in list(self._processes.values()):
             yield "member", process
-            for child in process.children(recursive=True):
+            children = []
+            with suppress(psutil.Error):  # a member that has ended is told by `have_ended`
+                children = process.children(recursive=True)
+            for child in children:
                 with suppress(psutil.Error):
                     command = " ".join(child.cmdline())
                     is_engine = child.name() == "java" or "sail_child" in command
