@@ -63,10 +63,10 @@ from skerry.model.events.parts import (
     QueryBegun,
     QueryReleased,
     ReaderGone,
-    TaskCameLate,
     ReceiptGiven,
     SparkFailed,
     SpoolLeft,
+    TaskCameLate,
 )
 from skerry.model.events.queries import (
     LeftBehind,
@@ -154,7 +154,6 @@ __all__ = [
     "QueryReleased",
     "QueryReplanned",
     "ReaderGone",
-    "TaskCameLate",
     "ReceiptGiven",
     "ReceiptsMissed",
     "RestartFailed",
@@ -171,6 +170,7 @@ __all__ = [
     "StopBegun",
     "TableBroken",
     "TableUnread",
+    "TaskCameLate",
     "WarmUpEnded",
     "WorkFailed",
     "WorkGivenUp",

@@ -106,13 +106,15 @@ class Outbox:
         self._thread.start()
 
     def put(self, header: Batch, body: Body) -> None:
-        self._raise_error()
+        if self._error is not None:
+            raise self._error
         self._queue.put(encode_batch_frame(header, body))
 
     def end(self, end: SinkEnd) -> None:
         """Returns when the member has everything."""
         self._stop()
-        self._raise_error()
+        if self._error is not None:
+            raise self._error
         self._line.send(end)
         taken = self._line.receive(SinkTaken)
         if taken.batches != end.batches:
@@ -132,24 +134,12 @@ class Outbox:
 
     def _send(self) -> None:
         # After an error the queue is emptied on, or `put` would wait for ever.
-        is_lost = False
         while (parts := self._queue.get()) is not None:
-            if not is_lost:
+            if self._error is None:
                 try:
                     self._line.send_parts(parts)
                 except BaseException as error:
-                    is_lost = True
-                    self._error = error.with_traceback(None)
-
-    def _raise_error(self) -> None:
-        """Nobody keeps it: an error whose frames refer to it stays, with their batches, until Python looks for such
-        circles. That is late, for it counts objects: Sail had 2 MB more after each query that failed."""
-        error, self._error = self._error, None
-        try:
-            if error is not None:
-                raise error
-        finally:
-            del error
+                    self._error = error
 
 
 def expect(frame: Frame, wanted: type[M]) -> M:
