@@ -100,7 +100,10 @@ class Members:
         """All processes, by what they are: a member, its planners, its engine, the engine's Python workers."""
         for process in list(self._processes.values()):
             yield "member", process
-            for child in process.children(recursive=True):
+            children = []
+            with suppress(psutil.Error):  # a member that has ended is told by `have_ended`
+                children = process.children(recursive=True)
+            for child in children:
                 with suppress(psutil.Error):
                     command = " ".join(child.cmdline())
                     is_engine = child.name() == "java" or "sail_child" in command
@@ -132,8 +135,13 @@ class Members:
         before = {process.pid: _seconds(process) for _, process in everybody}
         time.sleep(BUSY_S)
         for group, process in everybody:
-            for thread, seconds in _seconds(process).items():
-                share = (seconds - before[process.pid].get(thread, 0.0)) / BUSY_S
+            shares = {
+                thread: (seconds - before[process.pid].get(thread, 0.0)) / BUSY_S
+                for thread, seconds in _seconds(process).items()
+            }
+            if sum(shares.values()) > 0.05:  # Sail may be busy in a hundred threads, and none of them much
+                busy.append(f"{group} {process.pid}: {sum(shares.values()):.0%}\n")
+            for thread, share in shares.items():
                 if share > 0.05:
                     busy.append(f"{group} {process.pid} thread {thread} {_name(process.pid, thread)}: {share:.0%}\n")
             with suppress(psutil.Error):

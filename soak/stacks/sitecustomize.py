@@ -1,11 +1,21 @@
-"""On the path of every Python process of a soak: SIGUSR1 writes its threads' stacks, SIGUSR2 its asyncio tasks."""
+"""On the path of every Python process of a soak: SIGUSR1 writes its threads' stacks, SIGUSR2 its asyncio tasks.
 
-import faulthandler
+Not by faulthandler: it reads the frames of threads that run, and a member has ended by that.
+"""
+
 import os
 import signal
 import sys
 
 _folder = os.environ.get("SKERRY_SOAK_STACKS", "")
+
+
+def _write_stacks(_number: int, _frame: object) -> None:
+    import traceback
+
+    with open(os.path.join(_folder, f"stacks-{os.getpid()}.txt"), "a", encoding="utf-8") as file:
+        for thread, frame in sys._current_frames().items():
+            file.write(f"thread {thread}\n{''.join(traceback.format_stack(frame))}\n")
 
 
 def _write_tasks(_number: int, _frame: object) -> None:
@@ -17,6 +27,6 @@ def _write_tasks(_number: int, _frame: object) -> None:
 
 
 if _folder:
-    faulthandler.register(signal.SIGUSR1, open(os.path.join(_folder, f"stacks-{os.getpid()}.txt"), "a"))  # noqa: SIM115
+    signal.signal(signal.SIGUSR1, _write_stacks)
     if "skerry.cli" in sys.orig_argv:
         signal.signal(signal.SIGUSR2, _write_tasks)

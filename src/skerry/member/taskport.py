@@ -19,7 +19,7 @@ from skerry.exchange.spool import Entry, Spool
 from skerry.model import trace
 from skerry.model.errors import PeerError, SkerryError
 from skerry.model.ids import QueryId
-from skerry.model.limits import SPILL_WAIT_S, Limits
+from skerry.model.limits import ENDED_QUERIES, SPILL_WAIT_S, Limits
 from skerry.model.points import reach
 from skerry.wire.address import TcpAddress, parse_address
 from skerry.wire.frames import BATCH, ConnectionLost, Frame, decode, encode_batch_frame, split_batch
@@ -89,6 +89,7 @@ class TaskPort:
         self.fingerprint = ""  # of the certificate that tasks must find; "" where they come without TLS
         self._limits = limits
         self._queries: dict[QueryId, _Query] = {}
+        self._ended: dict[QueryId, None] = {}  # the latest ones
 
     async def listen(self, address: str, identity: Identity, tls: Tls | None = None) -> Listener:
         """A listener of its own: a task may rightly not read for as long as a query lasts. `tls`: at a TCP port."""
@@ -115,6 +116,10 @@ class TaskPort:
     def forget(self, query: QueryId) -> None:
         """Close the query's connections at once and refuse later ones."""
         known = self._queries.pop(query, None)
+        if known is not None:
+            self._ended[query] = None
+            if len(self._ended) > ENDED_QUERIES:
+                del self._ended[next(iter(self._ended))]
         for task, connection in dict(known.tasks).items() if known else ():
             connection.abort()
             task.cancel()
@@ -153,6 +158,10 @@ class TaskPort:
     async def serve(self, connection: Connection, hello: Hello) -> None:
         """The Listener's handler; what it raises is told to the task."""
         opening = await self._opening(connection, hello.credentials)
+        if isinstance(opening, SinkOpen | SourceOpen) and opening.query in self._ended:
+            trace.emit(trace.TaskCameLate(opening.query))
+            connection.refuse(_not_running(opening.query), is_told=True)
+            return
         match opening:
             case SinkOpen():
                 known = self._known(opening.query)
@@ -185,8 +194,12 @@ class TaskPort:
     def _known(self, query: QueryId) -> _Query:
         known = self._queries.get(query)
         if known is None:
-            raise PeerError(f"query {query} is not running at this member")
+            raise _not_running(query)
         return known
+
+
+def _not_running(query: QueryId) -> PeerError:
+    return PeerError(f"query {query} is not running at this member")
 
 
 def _authorise(registered: _Sink | _Edge | None, token: str, what: str) -> None:

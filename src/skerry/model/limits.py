@@ -63,6 +63,8 @@ STALL_TOLD_S = 1.0  # a channel that has waited so long for credit is told of in
 LISTEN_BACKLOG = 512
 ACCEPT_PAUSE_S = 0.1
 
+ENDED_QUERIES = 1000  # whose late tasks are refused without a warning
+
 DEFAULT_PORT = 7100  # of a member whose URL or address names none
 
 # Costs, or bytes, that differ by no more than this are the same: sizes are estimates, and so is what a job takes.

@@ -66,6 +66,7 @@ from skerry.model.events.parts import (
     ReceiptGiven,
     SparkFailed,
     SpoolLeft,
+    TaskCameLate,
 )
 from skerry.model.events.queries import (
     LeftBehind,
@@ -169,6 +170,7 @@ __all__ = [
     "StopBegun",
     "TableBroken",
     "TableUnread",
+    "TaskCameLate",
     "WarmUpEnded",
     "WorkFailed",
     "WorkGivenUp",

@@ -146,11 +146,12 @@ class Connection(asyncio.BufferedProtocol):
             self._wake()
 
     # --- ending ------------------------------------------------------------------------------
-    def refuse(self, error: BaseException, member: str = "") -> None:
-        """Say why, then close; the peer has a moment to read it."""
+    def refuse(self, error: BaseException, member: str = "", *, is_told: bool = False) -> None:
+        """Say why, then close; the peer has a moment to read it. `is_told`: the log has a line for it."""
         if self.is_closed or self._transport is None:
             return
-        if not isinstance(error, AccessDenied):  # whoever has refused it told of it, or of the first of many
+        # AccessDenied: whoever has refused it told of it, or of the first of many
+        if not is_told and not isinstance(error, AccessDenied):
             trace.emit(trace.ConnectionRefused(self.peer_name, trace.cause_of(error)))
         self.send(Refused(failure_of(error, member)))
         self._closing = self._is_refusing = True

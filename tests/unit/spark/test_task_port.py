@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import subprocess
 import sys
 import time
@@ -232,6 +233,23 @@ def test_forget_ends_every_wait_at_once(tmp_path: Path) -> None:
             assert isinstance(ended, ConnectionLost)
         with pytest.raises(PeerError, match="is not running at this member"):
             await world.source()
+
+    in_a_world(test, tmp_path)
+
+
+def test_a_late_task_is_refused_in_silence_and_a_stranger_s_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def test(world: World) -> None:
+        for is_late in (False, True):
+            if is_late:
+                world.port.register_edge(QUERY, 3, "t", [world.spool()])
+                world.port.forget(QUERY)
+            caplog.clear()
+            with pytest.raises(PeerError, match="is not running at this member"):
+                await world.source()
+            warned = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+            assert any("is not running at this member" in line for line in warned) != is_late
 
     in_a_world(test, tmp_path)
 

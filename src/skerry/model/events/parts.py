@@ -140,6 +140,18 @@ class ReaderGone(Event, frozen=True):
         return f"query {self.query}: edge {self.edge}: {self.reason}"
 
 
+class TaskCameLate(Event, frozen=True):
+    """A Spark task of a query that has ended was refused: Spark starts some before it hears of the end."""
+
+    layer = "member"
+    level = logging.DEBUG
+
+    query: QueryId
+
+    def line(self) -> str:
+        return f"query {self.query}: a task came after its end"
+
+
 class JobsLeft(Event, frozen=True):
     """Spark still works for a query that is over."""
 
