@@ -26,6 +26,7 @@ from skerry.member.history import History
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.keeping import Keeping
+from skerry.member.knownplans import KnownPlans
 from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
@@ -200,7 +201,7 @@ class Member:
             self.catalog,
             self.topology,
             site_of(self.name, self.config, self.topology, self.observed, self.catalog.columns_of),
-            workers,
+            KnownPlans(workers),
             self.peer_tables,
         )
         rules = self._rights_of if self.config.access.rules else None
