@@ -41,7 +41,7 @@ def test_frames_of_every_size_travel_both_ways(
         listener = await start("tcp:127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/s")
         connection = await connect(listener.address, QUICK)
         welcome = await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
-        assert welcome == Welcome(2, "fjords", "oslo", 11)
+        assert welcome == Welcome(3, "fjords", "oslo", 11)
         assert connection.version == 2
         bodies = [os.urandom(size) for size in (1, 100, 16_384, 40_000, 3_000_000, 5)]
         for seq, body in enumerate(bodies):
