@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -22,14 +23,20 @@ from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructFi
 from skerry.catalog.agreement import Group, fits, groups_of
 from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
-from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError
 from skerry.model.fragment import SortKey
-from skerry.model.limits import ENGINE_GONE_S, SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_MEMORY_SHARE, SAIL_OPERATORS_MAX
+from skerry.model.limits import (
+    ENGINE_GONE_S,
+    SAIL_FILES_ASKED,
+    SAIL_GROUPS_MAX,
+    SAIL_MEMORY_SHARE,
+    SAIL_OPERATORS_MAX,
+    Limits,
+)
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.base import numbered
+from skerry.spark.base import agreed, numbered
 from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.sail_process import SailProcess, machine_memory_bytes
@@ -38,6 +45,7 @@ from skerry.spark.sink import SinkSpec, check_decimals, hand_over, random_attemp
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import columns_of, struct_of
 from skerry.spark.views import read_table
+from skerry.wire.codec import decode_schema
 
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
@@ -100,9 +108,10 @@ class SailEngine(ConnectEngine):
             )
         return super()._run(job, on_schema, names)
 
-    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> JobResult:
         """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here. So do
-        few rows, which take a third of the time without Python in Sail.
+        few rows, which take a third of the time without Python in Sail; if they are as few as the plan expects, they
+        are the job's own answer, as though the plan had bounded them.
 
         Lanes that are sorted runs are one here: partitions have no numbers, and the rows of all come in one stream.
         """
@@ -110,7 +119,14 @@ class SailEngine(ConnectEngine):
             return super()._deliver(job, frame, spec)
         if job.keys:
             frame = frame.orderBy(*map(_sorted_by, job.keys))
-        return [hand_over(spec, 0, random_attempt(), _stream(frame))]
+        rows, first = _stream(frame), list[pa.RecordBatch]()
+        if job.gives_few:
+            first, is_all = _at_most(rows, self.settings.limits)
+            if is_all and first:
+                table = pa.Table.from_batches(first)
+                check_decimals(table)
+                return JobResult(table=agreed(table, decode_schema(spec.schema)))
+        return JobResult(sink_rows=(hand_over(spec, 0, random_attempt(), itertools.chain(first, rows)),))
 
     def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
         batches = list(_stream(self._numbered(frame, schema)))
@@ -349,6 +365,18 @@ def _stream(frame: Any) -> Iterator[pa.RecordBatch]:
     finally:
         if call is not None:
             call.cancel()  # nobody reads on; an answer that is whole stays whole
+
+
+def _at_most(rows: Iterator[pa.RecordBatch], limits: Limits) -> tuple[list[pa.RecordBatch], bool]:
+    """Batches until there are more than small results have, and whether they are all."""
+    found: list[pa.RecordBatch] = []
+    count = size_bytes = 0
+    for batch in rows:
+        found.append(batch)
+        count, size_bytes = count + batch.num_rows, size_bytes + batch.nbytes
+        if count > limits.driver_rows or size_bytes > limits.driver_bytes:
+            return found, False
+    return found, True
 
 
 def _batches_in(part: Any) -> list[pa.RecordBatch]:
