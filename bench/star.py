@@ -20,6 +20,7 @@ from rich.table import Table
 from bench.frame import SKERRY, Bar, Options, Report, Samples, interleaved, ratio, seconds
 from bench.star_schema import QUERIES, STAR, star_files
 from bench.wan import ask
+from skerry.member.knownplans import planned_anew
 from skerry.member.planning import Planned, plan_statement
 from skerry.member.requests import RunStatement
 from skerry.model.ids import QueryId
@@ -102,7 +103,7 @@ def _measured(cluster: LocalCluster, options: Options) -> tuple[Samples, dict[st
 
 
 def _found(cluster: LocalCluster, text: str, sent_bytes: int) -> Found:
-    planner = cluster.members[SITES[0]].planner
+    planner = planned_anew(cluster.members[SITES[0]].planner)
     statement = RunStatement(QueryId(SITES[0], "planned"), text)
     planned = cluster.call(plan_statement(planner, statement))
     assert isinstance(planned, Planned)

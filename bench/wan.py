@@ -23,6 +23,7 @@ import pyarrow as pa
 from bench.frame import CACHE, Bar, Options, Report, Samples, Skipped, seconds, tpch_files
 from bench.wan_table import ALL, CHEAPEST, INITIATOR, TABLES, as_markdown
 from skerry.client.dbapi import Cursor
+from skerry.member.knownplans import planned_anew
 from skerry.member.planning import plan_statement
 from skerry.member.requests import RunStatement
 from skerry.model.ids import QueryId
@@ -187,7 +188,7 @@ def _planning_ms(cluster: LocalCluster) -> dict[int, float]:
         statement = RunStatement(QueryId(SITES[0], f"planned-{number}"), text)
 
         def plan(statement: RunStatement = statement) -> None:
-            cluster.call(plan_statement(member.planner, statement))
+            cluster.call(plan_statement(planned_anew(member.planner), statement))
 
         plan()
         taken[number] = 1000 * statistics.median(seconds(plan) for _ in range(PLANNED))

@@ -11,6 +11,7 @@ from skerry.model.ids import ChannelId
 from skerry.model.limits import Limits
 from skerry.wire.sending import ChannelOut, SpoolLike
 from skerry.wire.session import Identity
+from skerry.wire.spares import Spares
 from skerry.wire.tls import Tls
 
 
@@ -23,6 +24,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     limits: Limits
     random: Random
     tls: Tls | None = None
+    spares: Spares | None = None
 
     def channel(self, channel: ChannelId, schema: bytes, spool: SpoolLike, wait_s: float | None = None) -> ChannelOut:
         """To the next member on the channel's route; ConfigError when there is none."""
@@ -40,4 +42,5 @@ class Outgoing(msgspec.Struct, frozen=True):
             codec=self.topology.codec(me, hop),
             to=hop,
             tls=self.tls,
+            spares=self.spares,
         )

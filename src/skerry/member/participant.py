@@ -8,6 +8,7 @@ from collections.abc import Callable, Coroutine
 from typing import assert_never
 
 import msgspec
+import pyarrow as pa
 
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.fan import Fan, FanReader
@@ -34,6 +35,7 @@ from skerry.member.running import (
     nothing_leaves,
     progress_of,
     read_too_slowly,
+    room_for,
     snapshots,
     stop_jobs,
     wait_for_inputs,
@@ -298,6 +300,8 @@ class Participant:
             assert result.table is not None
             assert running.spool is not None
             running.rows, running.size_bytes = fill_from_table(running.spool, result.table, around.limits)
+        elif result.table is not None:
+            await self._settle_few(running, running.store, result.table)
         else:
             assert running.intake is not None
             winners = running.intake.settle(result.sink_rows)
@@ -317,6 +321,21 @@ class Participant:
                 case never:
                     assert_never(never)
         self._done(running)
+
+    async def _settle_few(self, running: Running, store: RowStore, table: pa.Table) -> None:
+        """No task handed rows over: here they all are, in their order."""
+        match store:
+            case DirectStore(spool=spool):
+                await room_for(store, table.nbytes)
+                running.rows, running.size_bytes = fill_from_table(spool, table, self._around.limits)
+            case LaneStore():
+                rows = self._spool(running.fragment, "rows")
+                running.rows, running.size_bytes = fill_from_table(rows, table, self._around.limits)
+                self._send_rows(running, rows)
+            case NoStore():
+                running.rows, running.size_bytes = table.num_rows, table.nbytes
+            case never:
+                assert_never(never)
 
     def _done(self, running: Running) -> None:
         running.state = "done"

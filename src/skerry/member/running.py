@@ -286,6 +286,17 @@ def read_too_slowly(member: str, limits: Limits) -> Overloaded:
     )
 
 
+async def room_for(store: DirectStore, size_bytes: int) -> None:
+    """Until the store takes so much, as a task would wait for a result's reader; owner: the query's deadline."""
+    wakeup = Wakeup()
+    end = store.subscribe_room(wakeup)
+    try:
+        while not store.has_room(size_bytes):
+            await wakeup.wait()
+    finally:
+        end()
+
+
 def drop_rows(spool: ReadableSpool) -> None:
     """Let go of rows as they come: they were counted, and nobody reads them."""
 

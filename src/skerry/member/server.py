@@ -26,6 +26,7 @@ from skerry.member.history import History
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.keeping import Keeping
+from skerry.member.knownplans import KnownPlans
 from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
@@ -74,6 +75,7 @@ from skerry.wire.peers import Peers
 from skerry.wire.ports import DataPorts
 from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
+from skerry.wire.spares import Spares
 from skerry.wire.tls import Tls
 
 _TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt)
@@ -155,7 +157,9 @@ class Member:
         files = self.config.member(self.name).tls
         self.tls = Tls(files) if files is not None else None
         addresses = self.config.addresses()
-        self.outgoing = Outgoing(self.identity, addresses, self.topology, self.limits, self.random, self.tls)
+        self._spares = Spares()
+        way = (self.topology, self.limits, self.random, self.tls, self._spares)
+        self.outgoing = Outgoing(self.identity, addresses, *way)
         self.inputs = Inputs(
             self.name,
             self.limits,
@@ -185,7 +189,7 @@ class Member:
             on_message=self._receive,
             on_peer_lost=self._peer_lost,
             on_peer_up=self._peer_up,
-            on_peer_back=self.taking_part.peer_back,
+            on_peer_back=self._peer_back,
             random=self.random,
             tls=self.tls,
         )
@@ -200,7 +204,7 @@ class Member:
             self.catalog,
             self.topology,
             site_of(self.name, self.config, self.topology, self.observed, self.catalog.columns_of),
-            workers,
+            KnownPlans(workers),
             self.peer_tables,
         )
         rules = self._rights_of if self.config.access.rules else None
@@ -268,6 +272,7 @@ class Member:
                 await asyncio.wait_for(asyncio.gather(*waits), self.limits.stop_s)
         await self.clients.stop()
         await self.peers.stop()
+        self._spares.close()
         for closing in (self._listener, self._task_listener):
             if closing is not None:
                 await closing.stop()
@@ -421,7 +426,12 @@ class Member:
     def _peer_up(self, peer: str, epoch: int) -> None:
         self.peer_tables.ask(peer)
 
+    def _peer_back(self, peer: str, heard_at: float) -> None:
+        self._spares.drop(peer)
+        self.taking_part.peer_back(peer, heard_at)
+
     def _peer_lost(self, peer: str, error: SiteError) -> None:
+        self._spares.drop(peer)
         self.peer_tables.lost(peer, error)
         for initiated in list(self.initiated.values()):
             initiated.peer_lost(peer, error)

@@ -53,6 +53,12 @@ CALL_BYTES = 4 * MIB  # of rows that come as the answer to a call of the JVM, as
 END_S = 30.0  # between a member's own end and that of its process: a JVM takes ten to be given up
 
 LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
+# Data connections that wait for their next channel: of one member to another, and how long
+SPARE_CONNECTIONS = 8
+SPARE_S = 10.0
+
+KNOWN_PLANS = 200  # of statements asked lately, none longer
+KNOWN_PLAN_CHARS = 8 * KIB
 
 PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
 PLANNER_STOP_S = 5.0  # it may still read its modules

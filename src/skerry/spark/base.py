@@ -122,9 +122,10 @@ class SessionEngine(ABC):
         """A small result, through the driver; what its columns are called does not matter."""
         return self._numbered(frame, schema).toArrow()
 
-    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> JobResult:
         """Have the tasks hand their rows to the member; its answer is one row a partition."""
-        return [SinkRow(*row) for row in frame.mapInArrow(sink_function(spec), SINK_STRUCT).collect()]
+        rows = frame.mapInArrow(sink_function(spec), SINK_STRUCT).collect()
+        return JobResult(sink_rows=tuple(SinkRow(*row) for row in rows))
 
     # --- Engine ----------------------------------------------------------------------------------
     def start(self) -> None:
@@ -266,9 +267,9 @@ class SessionEngine(ABC):
             self._tags.refuse_cancelled(job.tag)
             if job.sink is None:
                 rows = self._fetch(job, text, frame, schema)
-                return JobResult(table=_agreed(rows, decode_schema(schema.arrow)))
+                return JobResult(table=agreed(rows, decode_schema(schema.arrow)))
             spec = SinkSpec(job.sink, schema.arrow, self.settings.limits, self.checks_decimals)
-            return JobResult(sink_rows=tuple(self._deliver(job, self._numbered(frame, schema), spec)))
+            return self._deliver(job, self._numbered(frame, schema), spec)
 
     def _schema_of(self, job: Job, text: str, frame: DataFrame) -> Schema:
         """Asked for once a text: a view's name stands for one listing for ever, and asking is a round trip or two.
@@ -358,7 +359,8 @@ def _clear_frames(error: BaseException) -> None:
         chain = chain.__cause__ or chain.__context__
 
 
-def _agreed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+def agreed(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """With the types that were announced."""
     arrays = [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
     return pa.Table.from_arrays(arrays, schema=schema)
 

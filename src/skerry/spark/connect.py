@@ -18,7 +18,7 @@ from skerry.model.errors import SiteError
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.base import SINK_STRUCT, SessionEngine
-from skerry.spark.engine import Job
+from skerry.spark.engine import Job, JobResult
 from skerry.spark.failures import SPARK_ERRORS, translate
 from skerry.spark.settings import SparkSettings, batch_conf, sql_conf
 from skerry.spark.sink import SinkSpec, sink_function
@@ -108,9 +108,10 @@ class ConnectEngine(SessionEngine):
     def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
         return _table(self._numbered(frame, schema))  # toArrow() would ask for the columns a second time
 
-    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> JobResult:
         rows = _table(frame.mapInArrow(sink_function(spec), SINK_STRUCT)).to_pylist()
-        return [SinkRow(**row) for row in rows]  # collect() would ask for a setting, while the last page waits
+        # collect() would ask for a setting, while the last page waits
+        return JobResult(sink_rows=tuple(SinkRow(**row) for row in rows))
 
     def _interrupt(self, tag: str) -> None:
         self._spark().interruptTag(tag)

@@ -98,7 +98,9 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class JobResult(msgspec.Struct, frozen=True):
-    """`sink_rows` for a job with a sink, `table` for one through the driver."""
+    """`sink_rows` for a job with a sink, `table` for one through the driver. A job that was expected to give few rows,
+    and did, may answer with these though it has a sink.
+    """
 
     sink_rows: tuple[SinkRow, ...] = ()
     table: pa.Table | None = None

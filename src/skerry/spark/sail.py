@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -22,14 +23,20 @@ from pyspark.sql.types import ArrayType, MapType, NullType, StringType, StructFi
 from skerry.catalog.agreement import Group, fits, groups_of
 from skerry.catalog.headers import separator_of
 from skerry.catalog.listing import unread_by_sail
-from skerry.exchange.intake import SinkRow
 from skerry.model import trace
 from skerry.model.errors import EngineEnded, SiteError, SqlError
 from skerry.model.fragment import SortKey
-from skerry.model.limits import ENGINE_GONE_S, SAIL_FILES_ASKED, SAIL_GROUPS_MAX, SAIL_MEMORY_SHARE, SAIL_OPERATORS_MAX
+from skerry.model.limits import (
+    ENGINE_GONE_S,
+    SAIL_FILES_ASKED,
+    SAIL_GROUPS_MAX,
+    SAIL_MEMORY_SHARE,
+    SAIL_OPERATORS_MAX,
+    Limits,
+)
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.base import numbered
+from skerry.spark.base import agreed, numbered
 from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.sail_process import SailProcess, machine_memory_bytes
@@ -38,6 +45,7 @@ from skerry.spark.sink import SinkSpec, check_decimals, hand_over, random_attemp
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import columns_of, struct_of
 from skerry.spark.views import read_table
+from skerry.wire.codec import decode_schema
 
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
@@ -104,9 +112,10 @@ class SailEngine(ConnectEngine):
             )
         return super()._run(job, on_schema, names)
 
-    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> JobResult:
         """Below `mapInArrow` Sail drops a sort, since nothing there asks for one: ordered rows leave from here. So do
-        few rows, which take a third of the time without Python in Sail.
+        few rows, which take a third of the time without Python in Sail; if they are as few as the plan expects, they
+        are the job's own answer, as though the plan had bounded them.
 
         Lanes that are sorted runs are one here: partitions have no numbers, and the rows of all come in one stream.
         """
@@ -114,10 +123,20 @@ class SailEngine(ConnectEngine):
             return super()._deliver(job, frame, spec)
         if job.keys:
             frame = frame.orderBy(*map(_sorted_by, job.keys))
-        return [hand_over(spec, 0, random_attempt(), _stream(frame))]
+        rows, first = _stream(frame), list[pa.RecordBatch]()
+        if job.gives_few:
+            first, is_all = _at_most(rows, self.settings.limits)
+            if is_all and first:
+                table = pa.Table.from_batches(first)
+                check_decimals(table)
+                return JobResult(table=agreed(table, decode_schema(spec.schema)))
+        return JobResult(sink_rows=(hand_over(spec, 0, random_attempt(), itertools.chain(first, rows)),))
 
     def _fetch(self, job: Job, sql: str, frame: DataFrame, schema: Schema) -> pa.Table:
-        table = super()._fetch(job, sql, frame, schema)
+        batches = list(_stream(self._numbered(frame, schema)))
+        if not batches:  # an interrupt may end the stream before it has any rows, not even none
+            raise SiteError("Sail ended the query without an answer")
+        table = pa.Table.from_batches(batches)
         check_decimals(table)
         return table
 
@@ -329,8 +348,45 @@ class _SocketFile(ChannelBuilder):
 
 
 def _stream(frame: Any) -> Iterator[pa.RecordBatch]:
-    """The result in its order, as it comes: `toArrow` would hold all of it."""
+    """The result in its order, as it comes: `toArrow` would hold all of it.
+
+    PySpark's own iterators look at each answer for twenty kinds of content and translate the columns' types; for a scan
+    of some kilobytes that takes longer than the rows do.
+    """
     client = frame._session.client
-    for part in client.to_table_as_iterator(frame._plan.to_proto(client), frame._plan.observations):
-        if isinstance(part, pa.Table):
-            yield from part.to_batches()
+    request = client._execute_plan_request_with_metadata()
+    del request.request_options[:]  # a batch comes whole
+    request.plan.CopyFrom(frame._plan.to_proto(client))
+    call: Any = None
+    try:
+        call = client._stub.ExecutePlan(request, metadata=client._builder.metadata())
+        for answer in call:
+            client._verify_response_integrity(answer)
+            if answer.HasField("arrow_batch"):
+                yield from _batches_in(answer.arrow_batch)
+    except (grpc.RpcError, ValueError) as error:  # gRPC says so of a channel that was closed
+        client._handle_error(error)
+    finally:
+        if call is not None:
+            call.cancel()  # nobody reads on; an answer that is whole stays whole
+
+
+def _at_most(rows: Iterator[pa.RecordBatch], limits: Limits) -> tuple[list[pa.RecordBatch], bool]:
+    """Batches until there are more than small results have, and whether they are all."""
+    found: list[pa.RecordBatch] = []
+    count = size_bytes = 0
+    for batch in rows:
+        found.append(batch)
+        count, size_bytes = count + batch.num_rows, size_bytes + batch.nbytes
+        if count > limits.driver_rows or size_bytes > limits.driver_bytes:
+            return found, False
+    return found, True
+
+
+def _batches_in(part: Any) -> list[pa.RecordBatch]:
+    with pa.ipc.open_stream(part.data) as reader:
+        batches = list(reader)
+    rows = sum(batch.num_rows for batch in batches)
+    if rows != part.row_count:
+        raise SiteError(f"Sail announced {part.row_count} rows and sent {rows}")
+    return batches

@@ -133,6 +133,11 @@ class ChannelSender:
         return self.phase is Phase.OPEN and not self._last_sent and (decoded_bytes == 0 or self.remaining_credits > 0)
 
     @property
+    def may_end(self) -> bool:
+        """Whether the next batch may be the last: one that is sent again is what it was when it was sent first."""
+        return self.next_seq == self.sent_upto or self.next_seq + 1 == self._last_upto
+
+    @property
     def _last_sent(self) -> bool:
         return self._last_upto is not None and self.next_seq >= self._last_upto
 

@@ -10,7 +10,7 @@ from enum import Enum
 from skerry.model import trace
 from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
 from skerry.model.ids import ChannelId
-from skerry.model.limits import Limits
+from skerry.model.limits import SPARE_S, Limits
 from skerry.model.points import reach
 from skerry.wire.channel import ChannelReceiver
 from skerry.wire.codec import CODECS
@@ -23,6 +23,7 @@ from skerry.wire.messages import (
     Goodbye,
     Grant,
     Hello,
+    Message,
     OpenChannel,
     Refused,
     StopSending,
@@ -162,16 +163,23 @@ class ChannelIn:
             self.fail(error)
 
     # --- the link ----------------------------------------------------------------------------
-    async def serve(self, connection: Connection, opening: OpenChannel, epoch: int = 0) -> None:
-        """Receive over a connection whose OpenChannel was read; returns at its end. `epoch` is the sender's."""
+    def _has_settled(self) -> bool:
+        """All rows are here, and the sender has been told: nobody has anything more to say about this channel."""
+        return self._receiver.is_complete and not self._receiver.pending
+
+    async def serve(self, connection: Connection, opening: OpenChannel, epoch: int = 0) -> bool:
+        """Receive over a connection whose OpenChannel was read, until its end or the channel's.
+
+        `epoch` is the sender's. Returns whether another channel may follow on the connection.
+        """
         if self._is_over and not self._receiver.is_complete:
             connection.send(StopSending() if self._is_stopped else ChannelGone())
-            await self._farewell(connection)
-            return
+            await _farewell(connection, self._limits)
+            return False
         if self._sender_epoch not in (0, epoch):
             self._break(SiteError(f"site {self.peer} restarted"))
             connection.send(ChannelGone())
-            return
+            return False
         old, self._connection = self._connection, connection
         if old is not None:
             old.abort()
@@ -186,15 +194,16 @@ class ChannelIn:
                 connection.send(message)
             trace.emit(trace.ChannelOpened(self.channel, self._receiver.next_seq))
             reach("channel accepted")
-            while (frame := await connection.receive()) is not None:
+            while not self._has_settled() and (frame := await connection.receive()) is not None:
                 if connection is not self._connection:
-                    return
+                    return False
+                if self._has_settled():  # by `activate`: the frame is of what follows
+                    connection.put_back(frame)
+                    break
                 self._receive(connection, frame)
                 if connection.queued_bytes == 0:
                     self._tell(self._receiver.idle())
-                if self._receiver.is_complete and not self._receiver.pending:
-                    await self._farewell(connection)
-                    break
+            return self._has_settled()
         except ConnectionLost as error:
             trace.emit(trace.ChannelInterrupted(self.channel, error.message))
         except SkerryError as error:
@@ -206,6 +215,7 @@ class ChannelIn:
             raise
         finally:
             self._unlink(connection)
+        return False
 
     def _receive(self, connection: Connection, frame: Frame) -> None:
         if frame.kind == BATCH:
@@ -234,15 +244,6 @@ class ChannelIn:
                 connection.close()
             case other:
                 raise PeerError(f"{type(other).__name__} does not belong here on a data connection")
-
-    async def _farewell(self, connection: Connection) -> None:
-        """Let the sender read the last answer and close first; it has nothing more to say."""
-        try:
-            async with asyncio.timeout(self._limits.login_s):
-                while await connection.receive() is not None:
-                    pass
-        except (TimeoutError, SkerryError):
-            connection.abort()
 
     def _unlink(self, connection: Connection) -> None:
         if connection is not self._connection:
@@ -277,20 +278,28 @@ def data_handler(
     """
 
     async def handle(connection: Connection, hello: Hello) -> None:
-        opening = await _read_opening(connection, hello, limits, sender_of)
-        found = lookup(opening)
-        if isinstance(found, Gone):
-            connection.send(ChannelGone())
-        elif ports is None or found.is_over or (port := await open_port(found, ports)) is None:
-            await found.serve(connection, opening, hello.epoch)
-        else:
-            connection.send(ChannelPort(port))
+        opening = _checked(await receive_message(connection, limits.login_s), hello, sender_of)
+        while True:
+            found = lookup(opening)
+            if isinstance(found, Gone):
+                connection.send(ChannelGone())
+                return
+            if ports is not None and not found.is_over and (port := await open_port(found, ports)) is not None:
+                connection.send(ChannelPort(port))
+                return
+            if not await found.serve(connection, opening, hello.epoch):
+                return
+            following = await _following(connection)
+            if following is None:
+                return
+            opening = _checked(following, hello, sender_of)
 
     async def open_port(found: ChannelIn, ports: DataPorts) -> int | None:
         async def serve(connection: Connection, hello: Hello) -> None:
-            opening = await _read_opening(connection, hello, limits, sender_of)
+            opening = _checked(await receive_message(connection, limits.login_s), hello, sender_of)
             if opening.channel == found.channel:
-                await found.serve(connection, opening, hello.epoch)
+                if await found.serve(connection, opening, hello.epoch):
+                    await _farewell(connection, limits)  # the port is this channel's
             else:
                 connection.send(ChannelGone())
 
@@ -300,12 +309,30 @@ def data_handler(
     return handle
 
 
-async def _read_opening(
-    connection: Connection, hello: Hello, limits: Limits, sender_of: Callable[[ChannelId], str]
-) -> OpenChannel:
-    opening = await receive_message(connection, limits.login_s)
+async def _following(connection: Connection) -> Message | None:
+    """What comes after a channel's end; None if the sender has nothing more to send, or nothing for long."""
+    try:
+        # Longer than senders keep it, who so are the ones to close it.
+        frame = await connection.receive(2 * SPARE_S)
+    except (TimeoutError, ConnectionLost):
+        return None
+    message = decode(frame) if frame is not None else None
+    return None if isinstance(message, Goodbye) else message
+
+
+async def _farewell(connection: Connection, limits: Limits) -> None:
+    """Let the sender read the last answer and close first; it has nothing more to say."""
+    try:
+        async with asyncio.timeout(limits.login_s):
+            while await connection.receive() is not None:
+                pass
+    except (TimeoutError, SkerryError):
+        connection.abort()
+
+
+def _checked(opening: Message, hello: Hello, sender_of: Callable[[ChannelId], str]) -> OpenChannel:
     if not isinstance(opening, OpenChannel):
-        raise PeerError(f"a data connection begins with OpenChannel, not {type(opening).__name__}")
+        raise PeerError(f"a channel begins with OpenChannel, not {type(opening).__name__}")
     if opening.codec not in CODECS:
         raise PeerError(f"{opening.channel}: no codec {opening.codec[:100]!r} here")
     expected = sender_of(opening.channel)

@@ -19,7 +19,8 @@ from skerry.model.table import TablePart
 MEMBER_KINDS = ("control", "data")
 # The versions that are spoken: on control connections, which carry plans, on data connections, and on all others.
 CONTROL_VERSIONS = (4,)
-DATA_VERSIONS = (2,)
+DATA_VERSIONS = (2, 3)
+NEXT_CHANNEL_VERSION = 3  # of data connections that carry one channel after another
 PROTOCOL_VERSIONS = (1,)
 
 

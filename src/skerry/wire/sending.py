@@ -33,6 +33,7 @@ from skerry.wire.messages import (
 )
 from skerry.wire.peers import backoff_s
 from skerry.wire.session import Identity
+from skerry.wire.spares import Spare, Spares
 from skerry.wire.tcp import Connection, connect, login, receive_message
 from skerry.wire.tls import Tls
 from skerry.wire.values import error_of
@@ -82,8 +83,12 @@ class ChannelOut:
         codec: str = "",
         to: str = "",
         tls: Tls | None = None,
+        spares: Spares | None = None,
     ) -> None:
-        """`to`: the member at `address`, when that is not the channel's receiver but a relay on the way to it."""
+        """`to`: the member at `address`, when that is not the channel's receiver but a relay on the way to it.
+
+        `spares`: connections of channels that have ended; without them it dials one, and closes it at its end.
+        """
         self.channel = channel
         self.to = to or channel.receiver
         self.sent_bytes = 0  # as frames, resent ones included
@@ -106,6 +111,8 @@ class ChannelOut:
         self._failures = 0  # dials in a row that came to nothing
         self._peer_epoch = 0
         self._tls = tls
+        self._spares = spares
+        self._is_at_main = True  # the present connection, and not at a port of the channel's own
         self._dialling: asyncio.Timeout | None = None  # of the pause before a dial, and of the dial
         self._connection: Connection | None = None
         self._heard_at = 0.0  # over the present connection
@@ -124,14 +131,16 @@ class ChannelOut:
                 linked_at, acked_upto = loop.time(), self._sender.acked_upto
                 if is_resumed and self._sender.end is None:
                     trace.emit(trace.ChannelResumed(self.channel, self._sender.next_seq))
-                is_resumed = True
+                is_resumed, is_kept = True, False
                 try:
                     await self._use(connection)
+                    is_kept = await self._leave(connection)
                 except ConnectionLost as error:
                     trace.emit(trace.ChannelInterrupted(self.channel, error.message))
                 finally:
                     self._sender.unlinked()
-                    connection.abort()
+                    if not is_kept:
+                        connection.abort()
                 if self._sender.end is not None:
                     return self._ended(self._sender.end)
                 if self._wait_s <= 0:
@@ -169,6 +178,10 @@ class ChannelOut:
     # --- the link ----------------------------------------------------------------------------
     async def _dial(self) -> Connection:
         """A connection on which the channel is open, or ended."""
+        # Only the first: one that was lost may have taken the others with it.
+        while self._spares is not None and not self._peer_epoch and (spare := self._spares.take(self.to)) is not None:
+            if await self._reuse(spare):
+                return spare.connection
         main = parse_address(self._address)
         address, tried = main, main
         while True:
@@ -184,6 +197,7 @@ class ChannelOut:
                     tried = address
                     connection, port = await self._try(str(address), at_main=address == main)
                 if port is None:
+                    self._is_at_main = address == main
                     return connection
                 assert isinstance(main, TcpAddress)
                 address = TcpAddress(main.host, port)
@@ -197,6 +211,25 @@ class ChannelOut:
             finally:
                 self._dialling = None
             address = main
+
+    async def _reuse(self, spare: Spare) -> bool:
+        """Open the channel on a connection that another has left. One that has died meanwhile was never this channel's:
+        that is no loss, whatever the query's policy."""
+        try:
+            async with asyncio.timeout(None) as self._dialling:
+                port = await self._ask(spare.connection, at_main=True)
+        except (ConnectionLost, OSError):  # TimeoutError among them
+            port = 0
+        except BaseException:
+            spare.connection.abort()
+            raise
+        finally:
+            self._dialling = None
+        if port is not None:
+            spare.connection.abort()
+            return False
+        self._peer_epoch = spare.epoch
+        return True
 
     async def _try(self, address: str, *, at_main: bool) -> tuple[Connection, int | None]:
         """One dial: a connection on which the channel is open or ended; or the port where it is to be opened."""
@@ -218,6 +251,9 @@ class ChannelOut:
         if self._peer_epoch not in (0, welcome.epoch):
             raise self._down("it restarted")
         self._peer_epoch = welcome.epoch
+        return await self._ask(connection, at_main=at_main)
+
+    async def _ask(self, connection: Connection, *, at_main: bool) -> int | None:
         connection.send(OpenChannel(self.channel, self._schema, self._sender.acked_upto, self._codec))
         answer = await receive_message(connection, self._limits.login_s)
         match answer:
@@ -248,14 +284,22 @@ class ChannelOut:
                     raise self._spool.failed
                 if not await self._send_next(connection):
                     await self._wait()
-            if not connection.is_closed:
-                connection.send(Goodbye())
-                connection.close()
-                await connection.wait_closed()
         finally:
             self._connection = None
             listener.cancel()
             await asyncio.wait([listener])
+
+    async def _leave(self, connection: Connection) -> bool:
+        """The channel has ended. Whether its connection goes on without it: only if all that was sent is acked."""
+        if connection.is_closed:
+            return False
+        is_clean = self._is_at_main and self._sender.end is ChannelEnd.FINISHED
+        if self._spares is not None and is_clean and self._spares.keep(self.to, connection, self._peer_epoch):
+            return True
+        connection.send(Goodbye())
+        connection.close()
+        await connection.wait_closed()
+        return False
 
     async def _wait(self) -> None:
         """Until there is a batch, or credit for the one that is there."""
@@ -293,15 +337,17 @@ class ChannelOut:
                     return True  # something happened meanwhile: look again
             if sender.next_seq == sender.sent_upto:
                 self.sent_rows += entry.rows
-            parts = encode_batch_frame(sender.send(entry.rows, decoded_bytes), body)
+            last = spool.finished and sender.next_seq + 1 == spool.length and sender.may_end
+            parts = encode_batch_frame(sender.send(entry.rows, decoded_bytes, last=last), body)
         elif spool.finished and sender.may_send(0):
+            last = True
             parts = encode_batch_frame(sender.send(0, 0, last=True))
         else:
             return False
         self.sent_bytes += size_of(parts)
         connection.send_parts(parts)
         await connection.drain()
-        reach("batch sent" if sender.next_seq <= spool.length else "last batch sent")
+        reach("last batch sent" if last else "batch sent")
         return True
 
     async def _pack(self, body: Buffer, body_bytes: int) -> Buffer:

@@ -125,6 +125,11 @@ class Connection(asyncio.BufferedProtocol):
             raise self._ended
         return None
 
+    def put_back(self, frame: Frame) -> None:
+        """It was received, and is somebody else's: the next `receive` gives it again."""
+        self._frames.appendleft(frame)
+        self._queued_bytes += frame.size_bytes + _FRAME_OVERHEAD_BYTES
+
     def _regulate(self) -> None:
         """Stop reading above the bound, go on below half of it."""
         if self._transport is None or self._is_refusing or self._ended:

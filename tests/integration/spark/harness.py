@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from skerry.exchange.intake import Attempt, Intake
 from skerry.exchange.spool import Budget, Entry, Spool
+from skerry.member.jobs import fill_from_table
 from skerry.member.stores import DirectStore, LaneStore
 from skerry.member.taskport import Store, TaskPort
 from skerry.model.ids import QueryId
@@ -108,17 +109,21 @@ class Site:
         query: QueryId | None = None,
         tag: str = "",
         is_narrow: bool = False,
+        gives_few: bool = False,
     ) -> Outcome:
-        """Run a fragment whose rows leave through the sink, to its proven end."""
+        """Run a fragment whose rows leave through the sink, to its proven end; few may be its answer instead."""
         query = query or self.query()
         spool = self.spool()
         intake = Intake(1, self.engine.retries_tasks)
         output = self.sink(query, intake, DirectStore(spool, waits=False))
         schemas: list[Schema] = []
         job = Job(tag or query.local, sql, tables or {}, edges or {}, parameters or {}, output, is_narrow)
-        result = await self.run(job, schemas.append)
+        result = await self.run(msgspec.structs.replace(job, gives_few=gives_few), schemas.append)
         winners = intake.settle(result.sink_rows)
-        spool.finish()
+        if result.table is not None:
+            fill_from_table(spool, result.table, self.limits)
+        else:
+            spool.finish()
         return Outcome(schemas[0], result, winners, spool)
 
     async def drive(self, sql: str, **leaves: Any) -> tuple[Schema, pa.Table]:

@@ -41,6 +41,18 @@ def test_rows_leave_through_the_sink_and_are_proven(engine: Engine) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("count", [0, 10, 100_000])
+def test_more_rows_than_were_expected_are_all_there(engine: Engine, count: int) -> None:
+    async def run() -> None:
+        async with Site(engine) as site:
+            out = await site.collect(f"SELECT id AS n FROM range(0, {count}, 1, 3)", gives_few=True)
+            assert sorted(out.table.column("n").to_pylist()) == list(range(count))
+            is_few = isinstance(engine, SailEngine) and count < 4096
+            assert (out.result.table is not None) == is_few
+
+    asyncio.run(run())
+
+
 def test_a_small_result_returns_through_the_driver(engine: Engine) -> None:
     async def run() -> None:
         async with Site(engine) as site:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from typing import Any
 
+import msgspec
 import pytest
 
 from skerry.config import Config, parse
-from skerry.member.planning import Explained, Tried, plan_statement
+from skerry.member.planning import Explained, Planned, Tried, Understood, plan_statement
 from skerry.member.requests import RunStatement
 from skerry.member.server import Member
-from skerry.model.errors import SqlError
+from skerry.model.errors import SiteError, SqlError
 from skerry.model.ids import QueryId
+from skerry.model.results import Value
+from skerry.model.rights import everything
 from skerry.model.table import Column, TablePart
+from skerry.plan.observed import Size
 
+NUMBERS = itertools.count()
 CONFIG = parse("cluster: c\nmembers: {oslo: {address: 'h:1'}}")
 
 
@@ -55,3 +63,68 @@ def test_a_long_row_of_conditions(operator: str) -> None:
 def test_a_row_of_unions_that_is_too_long_is_the_statements_fault() -> None:
     with pytest.raises(SqlError, match="too many UNIONs in a row"):
         planned(" UNION ALL ".join(["SELECT id FROM t"] * 1000), *one_table())
+
+
+class Asked:
+    """A member that is asked again and again, and told of changes between."""
+
+    def __init__(self, member: Member, part: TablePart) -> None:
+        self.member = member
+        self.part = part
+
+    async def plan(self, sql: str = "SELECT id FROM t WHERE id > ?", value: int = 1, **more: Any) -> Understood:
+        statement = RunStatement(
+            QueryId("oslo", str(next(NUMBERS))), sql, [Value("int", value)] if "?" in sql else [], **more
+        )
+        return await plan_statement(self.member.planner, statement)
+
+
+def while_asked(story: Callable[[Asked], Coroutine[Any, Any, None]]) -> None:
+    config, part = one_table()
+
+    async def run() -> None:
+        member = Member(config, "oslo", None)
+        member.catalog.learn("oslo", [part], {})
+        try:
+            await story(Asked(member, part))
+        finally:
+            await member.stop()
+
+    asyncio.run(run())
+
+
+def test_the_same_statement_keeps_its_plan() -> None:
+    async def story(asked: Asked) -> None:
+        first = await asked.plan()
+        assert await asked.plan(share="another user's") is first
+        others = [await asked.plan(value=2), await asked.plan(schema_name="oslo"), await asked.plan(timeout_s=1)]
+        others += [await asked.plan(options={"rules": "none"}), await asked.plan(rights=everything("ann"))]
+        assert all(other is not first for other in others)
+        assert await asked.plan() is first
+
+    while_asked(story)
+
+
+def test_what_a_plan_is_made_of_has_changed() -> None:
+    async def story(asked: Asked) -> None:
+        first = await asked.plan()
+        asked.member.observed.restore([("some rows", Size(1, 1))])
+        second = await asked.plan()
+        assert second is not first
+        columns = (*asked.part.columns, Column("name", "string"))
+        asked.member.catalog.learn("oslo", [msgspec.structs.replace(asked.part, columns=columns, schema_version=2)], {})
+        third = await asked.plan()
+        assert isinstance(third, Planned)
+        assert third.plan.schema_info == {"oslo.t": 2}
+        asked.member.catalog.lose("oslo", "it is down")
+        with pytest.raises(SiteError):
+            await asked.plan()
+
+    while_asked(story)
+
+
+def test_now_is_the_time_of_each_query() -> None:
+    async def story(asked: Asked) -> None:
+        assert await asked.plan("SELECT now() FROM t") is not await asked.plan("SELECT now() FROM t")
+
+    while_asked(story)

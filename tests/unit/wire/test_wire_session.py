@@ -258,9 +258,9 @@ def test_acks_of_what_was_never_sent_lose_the_peer() -> None:
 
 def test_versions_and_clusters_must_match() -> None:
     hello = make_hello(BERGEN, "data")
-    assert choose_version(hello, OSLO) == 2
+    assert choose_version(hello, OSLO) == 3
     assert choose_version(msgspec.structs.replace(hello, versions=(9, 1, 2)), OSLO) == 2
-    with pytest.raises(VersionError, match="bergen speaks protocol versions 7, 9 and oslo 2"):
+    with pytest.raises(VersionError, match="bergen speaks protocol versions 7, 9 and oslo 2, 3"):
         choose_version(msgspec.structs.replace(hello, versions=(7, 9)), OSLO)
     nameless = msgspec.structs.replace(hello, cluster="")
     assert choose_version(msgspec.structs.replace(nameless, kind="client", versions=(1,)), OSLO) == 1

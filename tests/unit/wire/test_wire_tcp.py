@@ -41,8 +41,8 @@ def test_frames_of_every_size_travel_both_ways(
         listener = await start("tcp:127.0.0.1:0" if kind == "tcp" else f"unix:{tmp_path}/s")
         connection = await connect(listener.address, QUICK)
         welcome = await login(connection, make_hello(BERGEN, "data"), SECRET, "oslo")
-        assert welcome == Welcome(2, "fjords", "oslo", 11)
-        assert connection.version == 2
+        assert welcome == Welcome(3, "fjords", "oslo", 11)
+        assert connection.version == 3
         bodies = [os.urandom(size) for size in (1, 100, 16_384, 40_000, 3_000_000, 5)]
         for seq, body in enumerate(bodies):
             connection.send_parts(encode_batch_frame(Batch(seq, 0, False, 1, len(body), 0), body))
