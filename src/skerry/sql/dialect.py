@@ -225,7 +225,9 @@ class Renderer(generator.Generator):
 
     def sample(self, node: nodes.Sample) -> str:
         said = self.sql(node, "this") + ("" if isinstance(node.this, exp.Var) else " ROWS")
-        return _joined(f"TABLESAMPLE ({said})", f"REPEATABLE ({self.sql(node, 'seed')})" if node.args.get("seed") else "")
+        return _joined(
+            f"TABLESAMPLE ({said})", f"REPEATABLE ({self.sql(node, 'seed')})" if node.args.get("seed") else ""
+        )
 
     def _aliased(self, sql: str, node: exp.Expr) -> str:
         alias = self.sql(node, "alias")

@@ -178,7 +178,10 @@ def test_what_sail_cannot_run_is_said_in_a_user_s_words(text: str, said: str) ->
     ],
 )
 def test_what_a_function_is_given_is_the_statement_s_fault(text: str, message: str) -> None:
-    for error in (PySparkException(LOST.rpartition("org.")[0] + text), Py4JError(AWAITED + f"Caused by: {text}\n\tat a")):
+    for error in (
+        PySparkException(LOST.rpartition("org.")[0] + text),
+        Py4JError(AWAITED + f"Caused by: {text}\n\tat a"),
+    ):
         found = translate(error, {})
         assert type(found) is SqlError
         assert found.message.startswith(message)
@@ -188,18 +191,31 @@ def test_what_a_function_is_given_is_the_statement_s_fault(text: str, message: s
     ("text", "message"),
     [
         ("'events.#0 < Int32(0)' is not true!", "'a column < 0' is not true!"),
-        ('one value expected: [Column(Column { relation: Some(Bare { table: "e" }), name: "#2" })]', "one value expected"),
         (
-            "failed to call 'f' Compute error: Regular expression did not compile: Syntax(\n~~~~\nregex parse error: [a\n~~~~\n)",
+            'one value expected: [Column(Column { relation: Some(Bare { table: "e" }), name: "#2" })]',
+            "one value expected",
+        ),
+        (
+            "failed to call 'f' Compute error: Regular expression did not compile: Syntax(\n~~~~\n"
+            "regex parse error: [a\n~~~~\n)",
             "Regular expression did not compile: regex parse error: [a",
         ),
         (
             'Unsupported CAST from Struct("id": Int64, metadata: {"SPARK::metadata::json": "{}"}) to Int32',
             'Unsupported CAST from Struct("id": Int64) to Int32',
         ),
-        ('Execution("Invalid argument type: Utf8"), format string: "%d"', 'Invalid argument type: Utf8, format string: "%d"'),
-        ("Date overflow: 1 + IntervalDayTime { days: 2, milliseconds: 0 }", "Date overflow: 1 + days: 2, milliseconds: 0"),
-        ("invalid argument: found EXACT at 250:255 expected '(', 'ON', or end", "Sail does not know what begins at EXACT"),
+        (
+            'Execution("Invalid argument type: Utf8"), format string: "%d"',
+            'Invalid argument type: Utf8, format string: "%d"',
+        ),
+        (
+            "Date overflow: 1 + IntervalDayTime { days: 2, milliseconds: 0 }",
+            "Date overflow: 1 + days: 2, milliseconds: 0",
+        ),
+        (
+            "invalid argument: found EXACT at 250:255 expected '(', 'ON', or end",
+            "Sail does not know what begins at EXACT",
+        ),
         ("Table or view not found: skerry_recursive_0", "Sail does not know WITH RECURSIVE"),
     ],
 )

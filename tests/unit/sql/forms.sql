@@ -488,3 +488,5 @@ TABLE t |> TABLESAMPLE (5 ROWS) |> TABLESAMPLE (100 PERCENT) REPEATABLE (1);
 TABLE t | WHERE a | 1 > 2 | EXTEND a | `b` AS c | ORDER BY c | LIMIT 3;
 -- pipes of both signs
 FROM t |> SELECT a, b | AGGREGATE sum(a) AS s GROUP BY b |> WHERE s > 1 | UNION ALL TABLE t;
+-- ends behind a pipe
+TABLE t |> WHERE a > 1 DISTRIBUTE BY a SORT BY b;

@@ -135,7 +135,9 @@ class CallGrammar(TypeGrammar):
         while self.sees(TokenType.DOT, ahead=ahead) and self.sees(*_CALLABLE, ahead=ahead + 1):
             parts.append(self.peek(ahead + 1).text)
             if self.sees(TokenType.L_PAREN, ahead=ahead + 2):
-                self.refuse(f"unknown function {'.'.join(parts)}: name it without catalog or schema", self.peek(ahead + 1))
+                self.refuse(
+                    f"unknown function {'.'.join(parts)}: name it without catalog or schema", self.peek(ahead + 1)
+                )
             ahead += 2
 
     def _arguments(self, rule: Callable[[], exp.Expr]) -> list[exp.Expr]:
