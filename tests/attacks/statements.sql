@@ -376,7 +376,13 @@ SELECT o_id FROM orders QUALIFY count(reflect('a', 'b')) OVER () > 0
 ### statements: a path in QUALIFY
 SELECT o_id FROM orders QUALIFY row_number() OVER (ORDER BY o_id) IN (TABLE text.`/etc/passwd`)
 ### statements: IDENTIFIER behind TABLE
-TABLE IDENTIFIER('orders')
+TABLE IDENTIFIER('skerry_table_1')
+### files: a path in IDENTIFIER, in pieces, with a sample
+SELECT * FROM IDENTIFIER('text' || '.`/etc/passwd`') TABLESAMPLE (5 ROWS)
+### code: in what the nearest rows are ranked by
+SELECT * FROM orders AS a JOIN orders AS b EXACT NEAREST BY DISTANCE reflect('a', 'b')
+### code: in the size of a sample
+SELECT * FROM orders TABLESAMPLE (reflect('a', 'b') ROWS)
 ### statements: IDENTIFIER behind a pipe
 FROM orders |> JOIN IDENTIFIER('text.`/etc/passwd`')
 ### statements: a path in a recursive WITH
@@ -401,8 +407,8 @@ SELECT from_xml('<a/>', 'a INT', map('mode', 'x', 'rowValidation' 'XSDPath', '/e
 SELECT from_xml('<a/>', 'a INT', map_from_arrays(array('rowValidationXSDPath'), array('/etc/passwd')))
 ### statements: files in options of XML, by name
 SELECT from_xml('<a/>', 'a INT', options => map('rowValidationXSDPath', '/etc/passwd'))
-### statements: a recursive WITH
-WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT * FROM r
+### statements: IDENTIFIER in a recursive WITH
+WITH RECURSIVE r AS (SELECT '1' AS n UNION ALL SELECT value FROM IDENTIFIER('text.`/etc/passwd`') JOIN r ON true) SELECT * FROM r
 ### names: a view of ours
 SELECT * FROM skerry_table_1
 ### names: an edge of ours

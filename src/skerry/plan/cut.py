@@ -38,6 +38,7 @@ from skerry.plan.site import Site
 from skerry.plan.sortable import keys_are_mergeable
 from skerry.plan.source import Source
 from skerry.plan.topn_plan import PartsJoined, at_parts, bounded_at_sites, cheaper
+from skerry.sql.nodes import Nearest
 from skerry.sql.shape import Shape, result_shape, without_limit
 from skerry.sql.statement import Query, Scan, render
 from skerry.sql.walk import find_all
@@ -52,8 +53,10 @@ def make_plan(query: Query, catalog: Parts, site: Site, limits: Limits) -> Plan:
         query = with_orders_kept(query)
     if site.has_sail:
         query = for_sail(query, is_split)
-    if any(with_.args.get("recursive") for with_ in find_all(query.tree, exp.With)):
-        # Its queries are read again and again, each time with other rows: no rule has proven itself over that.
+    is_recursive = any(with_.args.get("recursive") for with_ in find_all(query.tree, exp.With))
+    if is_recursive or find_all(query.tree, Nearest):
+        # What reads itself is read again and again, each time with other rows; NEAREST chooses among all rows.
+        # No rule has proven itself over either.
         site = msgspec.structs.replace(site, rules=msgspec.structs.replace(site.rules, on=frozenset()))
     plan, is_topn = _plan(query, catalog, site, limits)
     if is_topn:

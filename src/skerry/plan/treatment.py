@@ -144,7 +144,7 @@ def _own(roots: Iterable[exp.Expr], within: Callable[[exp.Expr], bool]) -> list[
         if isinstance(node, exp.Query):
             continue
         if isinstance(node, exp.Join):
-            stack += [child for key in ("on", "using") for child in _listed(node.args.get(key))]
+            stack += [child for key in ("on", "using", "nearest") for child in _listed(node.args.get(key))]
             continue
         stack += list(node.iter_expressions())
     return found

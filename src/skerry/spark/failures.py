@@ -12,6 +12,7 @@ from pyspark.logger import PySparkLogger
 from skerry.model.errors import BY_CODE, PeerError, SiteError, SkerryError, SqlError, quoting
 from skerry.model.limits import MESSAGE_CHARS
 from skerry.spark.views import PREFIX
+from skerry.sql.bind import RECURSIVE
 
 try:  # grpc comes with pyspark[connect] only
     from grpc import RpcError
@@ -45,8 +46,9 @@ NAMED = re.compile(
 # The last line of a Python worker's traceback: skerry.model.errors.PeerError: the member went away
 RAISED = re.compile(r"^\s*([A-Za-z_][\w.]*(?:Error|Exception|Lost|Overloaded|Refused|Invalid)): (.+)$", re.MULTILINE)
 # Classes of SQLSTATE that say that the statement or the values it met are wrong: cardinality, data, constraint,
-# syntax and names, limits of the language; 0A is a feature that Spark does not have.
-STATEMENT_STATES = ("0A", "21", "22", "23", "42", "54")
+# syntax and names, limits of the language; 0A is a feature that Spark does not have; 38 a function that failed, and
+# P0 is raise_error.
+STATEMENT_STATES = ("0A", "21", "22", "23", "38", "42", "54", "P0")
 # Conditions with such a state that are nonetheless the site's: files that are gone, or not what they should be.
 SITE_CONDITIONS = ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER")
 # Classes of pyspark whose fault is known even where a Spark (Sail) gives neither condition nor state.
@@ -54,8 +56,13 @@ STATEMENT_CLASSES = (
     *("ArithmeticException", "NumberFormatException", "DateTimeException", "ArrayIndexOutOfBoundsException"),
     *("ParseException", "AnalysisException"),
 )
-# The same for Sail's messages, which have no condition either.
-STATEMENT_WORDS = re.compile(r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|parse error")
+# The same for Sail's messages, which have no condition either, and for what Java's patterns and formats complain of.
+STATEMENT_WORDS = re.compile(
+    r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|unsupported cast|parse error"
+    r"|illegal sequence boundaries|PatternSyntaxException|near index \d+|(Illegal|Unknown|Missing)Format\w*Exception"
+)
+# Java's words about a value that the %d of a format does not take.
+_FORMAT = re.compile(r"\A(\w) != (?:[a-z]\w*\.)+(\w+)\Z")
 # Words that engines put before a message, which say nothing of it: Py4J's, Spark's of a thread or task, Sail's layers.
 _WRAPPED = re.compile(
     r"\A\s*(?:An error occurred while calling [\w.$]+\.\s*:?\s*|Exception thrown in awaitResult:?\s*"
@@ -72,6 +79,20 @@ _UNRUN = (
     (re.compile("does not support logical expression ScalarSubquery|scalar subquery must be aggregated"), "subquery"),
     (re.compile("null_aware anti join only supports"), "NOT IN (SELECT …)"),
 )
+# How Sail shows its own values, and what they mean to a user.
+_SHOWN = (
+    (re.compile(r"failed to call '\w+' "), ""),
+    (re.compile(r"\b(?:Compute|Execution|Arrow|External) error: "), ""),
+    (re.compile(r"\b(?:Syntax|CompiledTooBig)\( ~+ (.*) ~+ \)"), r"\1"),
+    (re.compile(r'\b(?:Execution|Internal|Plan|NotImplemented)\("([^"]*)"\)'), r"\1"),
+    (re.compile(r', metadata: \{"SPARK::[^{}]*(?:\{[^{}]*\})?[^{}]*\}'), ""),
+    (re.compile(r":? \[?\w+\(\w+ \{ .* \}\)\]?"), ""),
+    (re.compile(r"\b[A-Z]\w+ \{ ([^{}]*) \}"), r"\1"),
+    (re.compile(r'\b(?:U?Int(?:8|16|32|64)|Float(?:32|64)|Boolean|Utf8)\("?([^()"]*)"?\)'), r"\1"),
+    (re.compile(r"\b\w+\.#\d+\b"), "a column"),
+)
+# Sail's parser met a word of Spark's language that it does not know.
+_UNREAD = re.compile(r"invalid argument: found (\S+) at \d+:\d+ expected ")
 # Columns are numbers inside Sail.
 _UNFOUND = re.compile(r'No field named (?:\S*\.)?"#\d+"')
 _BROKEN = re.compile("RST_STREAM")
@@ -94,7 +115,7 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "", en
     if unrun := _unrun(text, engine):
         return unrun
     condition, sentence, state = _condition(error, text)
-    message = _clean(f"[{condition}] {sentence}" if condition else sentence, names)
+    message = _clean(_plain(f"[{condition}] {sentence}" if condition else sentence, engine), names)
     if what:
         unread = quoting(SiteError(f"{what}: {message}"))
         unread.condition = condition_of(error)
@@ -111,6 +132,8 @@ def translate(error: BaseException, names: Mapping[str, str], what: str = "", en
 
 def _unrun(text: str, engine: str) -> SkerryError | None:
     """What Sail cannot run, it says in words about its own plans."""
+    if engine == "Spark":
+        return None
     for words, form in _UNRUN:
         if words.search(text):
             return SqlError(
@@ -122,6 +145,10 @@ def _unrun(text: str, engine: str) -> SkerryError | None:
             f"{engine} does not find a column here: one that is not grouped, or an aggregate that only ORDER BY has",
             suggestion="group by it, or list it",
         )
+    unread = _UNREAD.search(text)
+    if unread or RECURSIVE in text:
+        form = f"what begins at {unread[1]}" if unread else "WITH RECURSIVE"
+        return SqlError(f"{engine} does not know {form}", suggestion="use Apache Spark at this site")
     if _BROKEN.search(text):
         return SiteError(f"{engine} broke the statement off, by a fault of its own; its log says where")
     return None
@@ -196,8 +223,15 @@ def _sentences(text: str) -> str:
     text = re.split(r"\n\s*\n|\n== |\n\s+at |\nDriver stacktrace|\nJVM stacktrace|;\n", text)[0]
     while (wrapped := _WRAPPED.match(text)) and text[wrapped.end() :].strip():
         text = text[wrapped.end() :]
-    line = " ".join(text.split())
+    line = _FORMAT.sub(r"%\1 of a format does not take a value of this type (\2)", " ".join(text.split()))
     return re.sub(r" (If necessary set|To return NULL instead|You may set|Set) [^.]*spark\.sql\..*$", "", line)
+
+
+def _plain(message: str, engine: str) -> str:
+    """Without the way in which Sail's code shows its values."""
+    for shown, meant in _SHOWN if engine != "Spark" else ():
+        message = shown.sub(meant, message)
+    return message
 
 
 def _python_worker(error: BaseException, text: str) -> tuple[str, str] | None:
@@ -213,7 +247,7 @@ def _from_worker(kind: str, message: str, names: Mapping[str, str], engine: str)
     if unrun := _unrun(message, engine):
         return unrun
     is_computed = message.startswith("Execution error") and "Parquet" not in message
-    message = _clean(_sentences(message), names)
+    message = _clean(_plain(_sentences(message), engine), names)
     ours = next((ours for ours in BY_CODE.values() if ours.__name__ == kind.rpartition(".")[2]), None)
     if kind == "RuntimeError" and (is_computed or STATEMENT_WORDS.search(message)):
         return SqlError(message)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
@@ -70,27 +68,14 @@ def name_recursive(tree: exp.Expr) -> None:
         stack += [(child, names) for child in children_of(node) if child is not with_]
 
 
-def check_aliases(scopes: Scopes, text: str) -> None:
-    """Two relations of one FROM may share a name only where both were given it on purpose."""
-    for scope in scopes.all:
-        counts = Counter(source.alias for source in scope.sources)
-        for source in scope.sources:
-            if source.table is not None and not source.said_alias and counts[source.alias] > 1:
-                shown = ".".join(source.parts)
-                assert isinstance(source.node, exp.Table)
-                advice = f"give it an alias, e.g. {shown} AS {source.alias[:1]}2"
-                message = f"{shown} stands next to another {source.alias} in one FROM: {advice}"
-                raise error_at(message, text, _name_only(source.node))
-
-
-def shorten_names(scopes: Scopes) -> None:
+def shorten_names(scopes: Scopes, text: str) -> None:
     """`oslo.orders.o_orderkey` → `orders.o_orderkey`, the name its scan will have."""
     for scope in scopes.all:
         for column in scope.columns:
-            _shorten(column, scope)
+            _shorten(column, scope, text)
 
 
-def _shorten(column: exp.Column, scope: Scope) -> None:
+def _shorten(column: exp.Column, scope: Scope, text: str) -> None:
     parts = column.parts
     for around in scope.chain():
         for source in around.sources:
@@ -98,12 +83,23 @@ def _shorten(column: exp.Column, scope: Scope) -> None:
             if source.table is None or source.said_alias or size < 2 or len(parts) <= size:
                 continue
             if tuple(part.name.lower() for part in parts[:size]) == tuple(part.lower() for part in source.parts):
+                _check_alone(source, around, text)
                 kept = parts[size - 1 :]
                 for key in ("catalog", "db", "table"):
                     column.set(key, None)
                 for key, part in zip(("this", "table", "db", "catalog"), reversed(kept), strict=False):
                     column.set(key, part)
                 return
+
+
+def _check_alone(source: Source, scope: Scope, text: str) -> None:
+    """`oslo.orders JOIN bergen.orders`: both scans are called orders, so that no schema tells them apart any more."""
+    if sum(each.alias == source.alias for each in scope.sources) > 1:
+        shown = ".".join(source.parts)
+        assert isinstance(source.node, exp.Table)
+        advice = f"give it an alias, e.g. {shown} AS {source.alias[:1]}2"
+        message = f"{shown} stands next to another {source.alias} in one FROM: {advice}"
+        raise error_at(message, text, _name_only(source.node))
 
 
 def place_scans(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source]:

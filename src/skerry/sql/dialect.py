@@ -50,6 +50,10 @@ class Renderer(generator.Generator):
         nodes.Arguments: lambda self, e: f"{e.this} {self.items(e.expressions)}",
         nodes.VariantPath: lambda self, e: self.variant_path(e),
         nodes.Assignment: lambda self, e: f"{self.sql(e, 'this')} = {self.sql(e, 'expression')}",
+        nodes.Nearest: lambda self, e: _joined(
+            self.sql(e, "kind"), "NEAREST", self.sql(e, "number"), "BY", self.sql(e, "direction"), self.sql(e, "this")
+        ),
+        nodes.Sample: lambda self, e: self.sample(e),
         nodes.Pipe: lambda self, e: self.pipe(e),
         nodes.Piped: lambda self, e: self._ended(
             _joined(self.sql(e, "this"), *(self.sql(each) for each in e.expressions)), e
@@ -217,7 +221,13 @@ class Renderer(generator.Generator):
     def table_sql(self, expression: exp.Table, sep: str = " AS ") -> str:
         parts = [expression.args.get(key) for key in ("catalog", "db", "this")]
         name = ".".join(self.sql(part) for part in parts if part)
-        return self._aliased(name, expression)
+        return self._aliased(_joined(name, self.sql(expression, "sample")), expression)
+
+    def sample(self, node: nodes.Sample) -> str:
+        said = self.sql(node, "this") + ("" if isinstance(node.this, exp.Var) else " ROWS")
+        return _joined(
+            f"TABLESAMPLE ({said})", f"REPEATABLE ({self.sql(node, 'seed')})" if node.args.get("seed") else ""
+        )
 
     def _aliased(self, sql: str, node: exp.Expr) -> str:
         alias = self.sql(node, "alias")
@@ -245,7 +255,8 @@ class Renderer(generator.Generator):
         words = [expression.args.get(key) or "" for key in ("method", "side", "kind")]
         using = expression.args.get("using")
         on = f"ON {self.sql(expression, 'on')}" if expression.args.get("on") else ""
-        return " " + _joined(*words, "JOIN", relation, on, f"USING ({self.items(using)})" if using else "")
+        nearest = self.sql(expression, "nearest")
+        return " " + _joined(*words, "JOIN", relation, on, f"USING ({self.items(using)})" if using else "", nearest)
 
     def pivot_sql(self, expression: exp.Pivot) -> str:
         unpivot, nulls = expression.args.get("unpivot"), expression.args.get("include_nulls")
@@ -263,7 +274,7 @@ class Renderer(generator.Generator):
 
     def subquery_sql(self, expression: exp.Subquery, sep: str = " AS ") -> str:
         joins = "".join(self.sql(join) for join in expression.args.get("joins") or [])
-        inside = f"({self.sql(expression, 'this')}{joins})"
+        inside = _joined(f"({self.sql(expression, 'this')}{joins})", self.sql(expression, "sample"))
         return self._ended(self._aliased(inside, expression), expression)
 
     def select_sql(self, expression: exp.Select) -> str:
@@ -296,15 +307,15 @@ class Renderer(generator.Generator):
 
     def pipe(self, node: nodes.Pipe) -> str:
         """`|> WHERE a > 1`; ENDS are ORDER BY, LIMIT and the like, whose words their own nodes bring."""
-        kind = node.args["kind"].name
+        kind, sign = node.args["kind"].name, "|" if node.args.get("single") else "|>"
         if kind == "ENDS":
-            return self._ended("|>", node)
-        word = "" if kind in ("SELECT", "JOIN", "PIVOT") else kind
+            return self._ended(sign, node)
+        word = "" if kind in ("SELECT", "JOIN", "PIVOT", "TABLESAMPLE") else kind
         quantifier = (
             "ALL" if node.args.get("distinct") is False else "DISTINCT" if node.args.get("said_distinct") else ""
         )
         return _joined(
-            "|>",
+            sign,
             word,
             quantifier,
             self.sql(node, "this").strip(),

@@ -9,6 +9,7 @@ from sqlglot import exp
 from skerry.model.nearest import did_you_mean
 from skerry.sql.functions import BARE_CALLS, admitted, call_name
 from skerry.sql.nodes import ColonCast, TypedLiteral
+from skerry.sql.now import special_time
 from skerry.sql.position import error_at
 from skerry.sql.scope import Scope, Scopes
 from skerry.sql.walk import find_all, nodes_of
@@ -87,6 +88,7 @@ def _check_function(node: exp.Anonymous, text: str) -> None:
     name = call_name(node) or ""
     function = admitted().functions.get(name)
     if function is None:
+        _check_identifier(node, text)
         known = [key for key, each in admitted().functions.items() if not each.refused]
         raise error_at(f"unknown function {node.name}{did_you_mean(name, known)}", text, node)
     if function.refused:
@@ -94,6 +96,12 @@ def _check_function(node: exp.Anonymous, text: str) -> None:
     if name in _XML_CALLS:
         _check_xml_options(node, node.expressions[_XML_CALLS[name] :], text)
     _check_special_time(node, text)
+
+
+def _check_identifier(call: exp.Anonymous, text: str) -> None:
+    """Names in strings have become names by now (see lexer.py); what a row or a parameter says is no name here."""
+    if call.name.lower() == "identifier":
+        raise error_at("IDENTIFIER takes a whole name as a string: IDENTIFIER('orders')", text, call)
 
 
 def _check_xml_options(node: exp.Anonymous, options: list[exp.Expr], text: str) -> None:
@@ -114,6 +122,7 @@ def _check_table_function(call: exp.Anonymous, text: str) -> None:
     name = call.name.lower()
     reason = admitted().table_functions.get(name)
     if reason is None:
+        _check_identifier(call, text)
         known = [key for key, each in admitted().table_functions.items() if not each]
         raise error_at(f"unknown table function {call.name}{did_you_mean(name, known)}", text, call)
     if reason:
@@ -121,8 +130,10 @@ def _check_table_function(call: exp.Anonymous, text: str) -> None:
 
 
 def _check_special_time(node: exp.Expr, text: str) -> None:
-    """`DATE 'today'` would be another day at another site: the initiator fixes times (see now.py)."""
+    """A string that means today would be another day at another site: the initiator fixes literals (see now.py)."""
     if isinstance(node, TypedLiteral):
+        if special_time(node) is not None:
+            return
         kind, value = node.args["kind"].name.upper(), node.this
     elif isinstance(node, exp.Anonymous):
         kind = "DATE" if node.name.lower() in _TIME_CALLS else ""
@@ -132,4 +143,4 @@ def _check_special_time(node: exp.Expr, text: str) -> None:
     if kind in _TIME_TYPES and isinstance(value, exp.Literal) and value.is_string:
         word = str(value.this).strip().lower()
         if word.startswith(_SPECIAL_TIMES):
-            raise error_at(f"'{word}' as a time is not admitted; write now() or current_date()", text, node)
+            raise error_at(f"'{word}' as a time is not admitted here; write DATE 'today' or now()", text, node)

@@ -12,6 +12,7 @@ from sqlglot import exp
 from skerry.model.comparable import BLANKS, DATE, is_no_date
 from skerry.model.errors import SqlError
 from skerry.sql.nodes import TypedLiteral
+from skerry.sql.now import special_time
 from skerry.sql.position import error_at
 from skerry.sql.walk import find_all
 
@@ -43,7 +44,7 @@ def is_bound(value: Any) -> bool:
 def _check_time(node: TypedLiteral, text: str) -> None:
     kind, value = node.args["kind"].name.upper(), str(node.this.this)
     word = value.strip(BLANKS)
-    if word.lower().startswith("epoch"):
+    if word.lower().startswith("epoch") or special_time(node) is not None:
         return
     if kind == "DATE":
         wrong = DATE.fullmatch(word) is None or is_no_date(word)

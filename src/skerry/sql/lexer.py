@@ -11,6 +11,7 @@ import sys
 
 from sqlglot.tokens import Token, TokenType
 
+from skerry.model.errors import SqlError
 from skerry.model.lexemes import OPERATORS, Kind, lexemes
 from skerry.model.limits import NUMBER_CHARS
 from skerry.model.position import sql_error
@@ -62,13 +63,17 @@ _KINDS: dict[Kind, TokenType] = {
     "number": TokenType.NUMBER,
     "hint": TokenType.HINT,
 }
+# The word of IDENTIFIER('name'), and the mark of a token that is all of a name.
+_CLAUSE, WHOLE = "IDENTIFIER", "whole"
+_PLAIN = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_RELATION_STARTS = (TokenType.FROM, TokenType.JOIN)
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 
 
 def tokens_of(text: str, depth: int, most: int = sys.maxsize, *, has_hints: bool = False) -> list[Token]:
     """All tokens of `text`: more than `most`, or nesting deeper than `depth`, the parser does not meet."""
-    return _checked(_tokens(text, most, has_hints), text, depth)
+    return _checked(_with_names(_tokens(text, most, has_hints), text), text, depth)
 
 
 def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
@@ -99,6 +104,68 @@ def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
         else:
             made.append(Token(_KINDS[kind], value, start=start, end=upto - 1))
     return made
+
+
+def _with_names(tokens: list[Token], text: str) -> list[Token]:
+    """`IDENTIFIER('oslo.orders')` becomes the name that it says, in backquotes: the gate knows names alone.
+
+    Spark takes it for a name wherever one may stand. What has several parts or is computed, `'a' || 'b'`, stands only
+    for a relation, a column or a function: such a token has the comment WHOLE, by which the grammar knows it.
+    """
+    made: list[Token] = []
+    rest = iter(range(len(tokens)))
+    for at in rest:
+        token = tokens[at]
+        upto = _name_upto(tokens, at) if token.token_type == TokenType.VAR and token.text.upper() == _CLAUSE else at
+        if upto == at:
+            made.append(token)
+            continue
+        strings = [each.text for each in tokens[at:upto] if each.token_type == TokenType.STRING]
+        parts, end = _name_parts("".join(strings)), tokens[upto - 1].end
+        is_prefix = upto < len(tokens) and tokens[upto].token_type == TokenType.DOT
+        if not parts or not _may_be_named([each.token_type for each in made[-3:]], is_prefix):
+            raise sql_error("IDENTIFIER takes a whole name as a string: IDENTIFIER('orders')", text, token.start, end)
+        for place, part in enumerate(parts):
+            if place:
+                made.append(Token(TokenType.DOT, ".", start=token.start, end=end))
+            comments = [WHOLE] if place == 0 and len(strings) + len(parts) > 2 else []
+            made.append(Token(TokenType.IDENTIFIER, part, start=token.start, end=end, comments=comments))
+        for _ in range(upto - at - 1):
+            next(rest)
+    return made
+
+
+def _may_be_named(before: list[TokenType], is_prefix: bool) -> bool:
+    """Whether Spark reads a name there. In an expression `t.IDENTIFIER('a')` calls a function of t, and what stands
+    behind the dot of `IDENTIFIER('t').a` is a field; in FROM both are parts of a relation's name."""
+    last = before[-1] if before else None
+    if last == TokenType.DOT:
+        return before[-2] == TokenType.R_PAREN or before[0] in _RELATION_STARTS
+    return last != TokenType.COLON and (not is_prefix or last in _RELATION_STARTS)
+
+
+def _name_upto(tokens: list[Token], at: int) -> int:
+    """Where `IDENTIFIER('a' || 'b')` ends that begins at `at`; `at` itself if none does."""
+    kinds = [token.token_type for token in tokens[at + 1 : at + 3]]
+    if kinds != [TokenType.L_PAREN, TokenType.STRING]:
+        return at
+    end = at + 3
+    while [token.token_type for token in tokens[end : end + 2]] == [TokenType.DPIPE, TokenType.STRING]:
+        end += 2
+    is_closed = end < len(tokens) and tokens[end].token_type == TokenType.R_PAREN
+    return end + 1 if is_closed else at
+
+
+def _name_parts(name: str) -> list[str]:
+    """`a.b` of the string of IDENTIFIER; none where it is no name."""
+    try:
+        tokens = _tokens(name, sys.maxsize, has_hints=False)
+    except SqlError:
+        return []
+    names, dots = tokens[::2], tokens[1::2]
+    are_names = all(each.token_type == TokenType.IDENTIFIER or _PLAIN.fullmatch(each.text) for each in names)
+    are_dots = len(tokens) % 2 == 1 and all(each.token_type == TokenType.DOT for each in dots)
+    return [each.text for each in names] if are_names and are_dots else []
 
 
 def _check_hint(hint: str, text: str, start: int, upto: int) -> None:

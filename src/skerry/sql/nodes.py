@@ -109,6 +109,18 @@ class VariantPath(exp.Expression, exp.Condition):
         return names[-1] if names else ""
 
 
+class Nearest(exp.Expression):
+    """`APPROX NEAREST 2 BY DISTANCE this` of a join: `kind` and `direction` are Vars, `number` a literal."""
+
+    arg_types = {"kind": True, "number": False, "direction": True, "this": True}
+
+
+class Sample(exp.Expression):
+    """`TABLESAMPLE (this ROWS) REPEATABLE (seed)`; `this` is a Var where it says the whole: `100 PERCENT`."""
+
+    arg_types = {"this": True, "seed": False}
+
+
 class Piped(exp.Expression):
     """`query |> operator |> …` as it was written; pipes.py makes SELECTs of it."""
 
@@ -129,11 +141,12 @@ class Piped(exp.Expression):
 class Pipe(exp.Expression):
     """One operator: `kind` is a Var with its word; the other parts are those of the clause that it holds.
 
-    ENDS has what orders and limits; JOIN, PIVOT, UNION … hold a node in `this`.
+    `single`: it was written behind `|`. ENDS has what orders and limits; JOIN, PIVOT, UNION … hold a node in `this`.
     """
 
     arg_types = {
         "kind": True,
+        "single": False,
         "this": False,
         "expressions": False,
         "group": False,

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from skerry.model.errors import SqlError
 from skerry.sql.naming import spark_name
-from skerry.sql.nodes import SparkType
+from skerry.sql.nodes import SparkType, TypedLiteral
 from skerry.sql.position import error_at
 from skerry.sql.walk import nodes_of
 
@@ -24,11 +24,14 @@ _CALLS = {
     "unix_timestamp": "unix_timestamp(current_timestamp(), yyyy-MM-dd HH:mm:ss)",
 }
 _BARE = frozenset({"current_timestamp", "current_date"})
+# DATE 'tomorrow': days from that of the query
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_TIMESTAMPS = {"TIMESTAMP": "TIMESTAMP", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
 
 
 def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
     """Replace every call in place; `defined` are the names that some column or alias has. True if there was any."""
-    calls = [node for node in nodes_of(tree) if _call(node, defined) is not None]
+    calls = [node for node in nodes_of(tree) if _call(node, defined) is not None or special_time(node) is not None]
     names: dict[int, tuple[exp.Expr, str]] = {}
     for node in calls:
         item = _item_of(node)
@@ -44,8 +47,27 @@ def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
         item.replace(alias)
         alias.set("this", item)
     for node in calls:
-        node.replace(_fixed(_call(node, defined) or ""))
+        word = special_time(node)
+        node.replace(_fixed(_call(node, defined) or "") if word is None else _of_day(node.args["kind"].name, word))
     return bool(calls)
+
+
+def special_time(node: exp.Expr) -> str | None:
+    """The word of `DATE 'today'` and its kin, which Spark reads as a time; of none with more than the word."""
+    if not isinstance(node, TypedLiteral) or node.args["kind"].name not in ("DATE", *_TIMESTAMPS):
+        return None
+    word = str(node.this.this).strip(" ").lower()
+    return word if word == "now" or word in _DAYS else None
+
+
+def _of_day(kind: str, word: str) -> exp.Expr:
+    """What stands for such a literal, of its type."""
+    if word == "now" and kind != "DATE":
+        return exp.Cast(this=exp.Placeholder(this=NOW), to=SparkType(this=_TIMESTAMPS[kind]))
+    day: exp.Expr = exp.Placeholder(this=TODAY)
+    if days := _DAYS.get(word, 0):
+        day = exp.Anonymous(this="date_add", expressions=[day, exp.Literal.number(str(days))])
+    return day if kind == "DATE" else exp.Cast(this=day, to=SparkType(this=_TIMESTAMPS[kind]))
 
 
 def now_parameters(now: datetime.datetime) -> dict[str, object]:

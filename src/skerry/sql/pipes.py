@@ -1,4 +1,4 @@
-"""Queries that are written in another order → SELECT … FROM …: the pipe syntax, FROM first, TABLE t.
+"""Queries that are written in another order → SELECT … FROM …: the pipe syntax, FROM first, TABLE t, TABLESAMPLE.
 
 Each operator of a pipe goes into the SELECT that is being made where that says the same, else that SELECT becomes a
 subquery of the next one. Spark keeps the names of relations (`t.a`) along a pipe. A subquery keeps that of the one
@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from skerry.model.names import TableRef
 from skerry.sql.functions import is_aggregate
-from skerry.sql.nodes import Pipe, Piped
+from skerry.sql.nodes import Pipe, Piped, Sample
 from skerry.sql.position import error_at
 from skerry.sql.walk import children_of, find_all, nodes_of
 
@@ -25,7 +25,9 @@ _SETS: dict[str, type[exp.SetOperation]] = {"UNION": exp.Union, "EXCEPT": exp.Ex
 def in_usual_order(tree: exp.Expr, tables: Mapping[int, TableRef], text: str) -> exp.Expr:
     """The same query of SELECTs alone; `tables` are those of its mentions, by the identity of their nodes."""
     for node in reversed(nodes_of(tree)):
-        if isinstance(node, exp.Select) and node.args.get("written"):
+        if node.args.get("sample"):
+            new = _sampled(node)
+        elif isinstance(node, exp.Select) and node.args.get("written"):
             new = _usual(node)
         elif isinstance(node, Piped):
             new = _Pipeline(node, tables, text).query
@@ -40,7 +42,23 @@ def in_usual_order(tree: exp.Expr, tables: Mapping[int, TableRef], text: str) ->
 
 
 def is_in_usual_order(tree: exp.Expr) -> bool:
-    return not any(isinstance(node, Piped) or node.args.get("written") for node in nodes_of(tree))
+    return not any(isinstance(node, Piped | Sample) or node.args.get("written") for node in nodes_of(tree))
+
+
+def _sampled(node: exp.Expr) -> exp.Expr:
+    """`t TABLESAMPLE (5 ROWS)` → `(SELECT * FROM t LIMIT 5) AS t`; the whole is what stands before it."""
+    sample, alias = node.args["sample"], node.args.get("alias")
+    node.set("sample", None)
+    if isinstance(sample.this, exp.Var):
+        return node
+    node.set("alias", None)
+    if alias is None and isinstance(node, exp.Table):
+        alias = exp.TableAlias(this=node.this.copy())
+    around = exp.Subquery(alias=alias)
+    node.replace(around)
+    inner = exp.Select(expressions=[exp.Star()], from_=exp.From(this=node), limit=exp.Limit(expression=sample.this))
+    around.set("this", inner)
+    return node
 
 
 def _usual(select: exp.Select) -> exp.Expr:
@@ -77,7 +95,6 @@ class _Pipeline:
             case "SELECT":
                 self._select(pipe)
             case "WHERE":
-                self._check_plain([pipe.this], pipe)
                 where = self._opened(pipe.this).args.get("where")
                 both = exp.And(this=exp.Paren(this=where.this), expression=exp.Paren(this=pipe.this)) if where else None
                 self.query.set("where", exp.Where(this=both or pipe.this))
@@ -99,6 +116,9 @@ class _Pipeline:
                 self._wrap().set("joins", [pipe.this])
             case "ENDS":
                 self._end(pipe)
+            case "TABLESAMPLE":
+                if not isinstance(pipe.this.this, exp.Var):
+                    self._end(Pipe(kind=exp.var("ENDS"), limit=exp.Limit(expression=pipe.this.this)))
             case _:
                 self._combine(kind, pipe)
 

@@ -112,6 +112,8 @@ class Scopes:
         for join in select.args.get("joins") or []:
             if isinstance(join, exp.Join):
                 self._relation(join.this, scope, env)
+                # Its right side's rows are chosen among all of them.
+                scope.plain = scope.plain and not join.args.get("nearest")
             else:
                 self._pivot(join, scope, env)
         for pivot in select.args.get("pivots") or []:
@@ -123,7 +125,8 @@ class Scopes:
             scope.sources.append(Source(_name(alias), view, columns))
         inside = [*select.expressions, *endings(select)]
         inside += [select.args[key] for key in ("where", "group", "having", "qualify") if select.args.get(key)]
-        inside += [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on")]
+        joins = select.args.get("joins") or []
+        inside += [join.args[key] for join in joins for key in ("on", "nearest") if join.args.get(key)]
         self._expressions(inside, env, scope, scope)
         return _output(select, scope)
 
@@ -176,8 +179,8 @@ class Scopes:
         for join in node.args.get("joins") or []:
             if isinstance(join, exp.Join):
                 self._relation(join.this, scope, env)
-                if join.args.get("on"):
-                    self._expressions([join.args["on"]], env, scope, scope)
+                said = [join.args[key] for key in ("on", "nearest") if join.args.get(key)]
+                self._expressions(said, env, scope, scope)
             else:
                 self._pivot(join, scope, env)
         if node.args.get("alias"):

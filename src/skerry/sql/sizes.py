@@ -19,11 +19,7 @@ _NUMBER = re.compile(r"\d+(?![\d$])")
 
 def check_relations(tree: exp.Expr, text: str) -> None:
     """Engines put a query of a WITH wherever it is named: thirty that each name the one before twice are a billion."""
-    withs = find_all(tree, exp.With)
-    for with_ in withs:
-        if with_.args.get("recursive") and not find_all(tree, exp.Limit):
-            _check_recursion(with_, text)
-    count = _relations(tree, {}) if withs else 0
+    count = _relations(tree, {}) if find_all(tree, exp.With) else 0
     if count > SQL_RELATIONS_MAX:
         raise error_at(
             f"queries of a WITH name each other so often that this is a query over {_shown(count)} relations; at most "
@@ -31,22 +27,6 @@ def check_relations(tree: exp.Expr, text: str) -> None:
             text,
             tree,
         )
-
-
-def _check_recursion(with_: exp.With, text: str) -> None:
-    """Spark and our bounds end every recursion; one that no row can end is refused before it has begun."""
-    for cte in with_.expressions:
-        name, arms = cte.alias.lower(), [] if cte.args.get("level") is not None else [cte.this]
-        while arms:
-            arm = arms.pop()
-            said = {key for key, value in arm.args.items() if value not in (None, [], False)}
-            if isinstance(arm, exp.SetOperation) and "with_" not in said:
-                arms += [arm.this, arm.args["expression"]]
-            from_ = arm.args.get("from_")
-            is_own = from_ is not None and isinstance(from_.this, exp.Table) and from_.this.name.lower() == name
-            if is_own and said <= {"expressions", "from_", "said_all", "written"}:
-                message = f"{name} reads itself without end: give it a WHERE, or MAX RECURSION LEVEL"
-                raise error_at(message, text, cte)
 
 
 def check_values(tree: exp.Expr, text: str) -> None:

@@ -953,3 +953,16 @@ FROM (TABLE events) SELECT /*+ BROADCAST(events), REPARTITION(3) */ div(id, 100)
 
 -- name: forms_variant | ordered: no | for: paths into a variant made at the sites, and the names that Spark gives to them
 SELECT v:id::int, v:tags[0]::string, v:kind::string FROM (SELECT parse_json(to_json(struct(id, kind, tags))) AS v FROM events WHERE id < 60) WHERE v:id::int > 5;
+
+-- name: forms_nearest | ordered: no | for: the nearest rows of another site's table, filtered on both sides behind the join
+SELECT e.id, n.n_name, r.r_name FROM events e JOIN nation n EXACT NEAREST 2 BY DISTANCE abs(e.id * 7 % 25 - n.n_nationkey) * 100 + n.n_nationkey
+LEFT JOIN region AS r APPROX NEAREST BY SIMILARITY r.r_regionkey WHERE e.id < 40 AND n.n_name > 'C';
+
+-- name: forms_itself | ordered: no | for: a table with parts next to itself, under one name
+SELECT count(*), count(id), sum(n) FROM events LEFT SEMI JOIN events USING (id) CROSS JOIN (SELECT count(*) AS n FROM nation CROSS JOIN nation);
+
+-- name: forms_sampled | ordered: no | for: samples that are bounds, over tables with parts
+SELECT count(*), count(kind) < 31 FROM events TABLESAMPLE (30 ROWS) JOIN nation TABLESAMPLE (100 PERCENT) REPEATABLE (3) ON n_nationkey < 4;
+
+-- name: forms_names | ordered: no | for: names in strings, pipes of one sign, days by name
+FROM IDENTIFIER('eve' || 'nts') | WHERE IDENTIFIER('id') | 1 < 50 AND ts < TIMESTAMP 'tomorrow' | AGGREGATE IDENTIFIER('count')(*) AS many, max(date 'today') = current_date AS same GROUP BY kind AS IDENTIFIER('what');

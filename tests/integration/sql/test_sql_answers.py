@@ -137,6 +137,21 @@ QUERIES = [
     "SELECT div(o_id, 2), timestampdiff(DAY, o_date, DATE '2024-02-01'), timestampadd(MONTH, 1, o_date), timediff(HOUR, o_date, now() - now() + o_date) AS t FROM orders",
     "SELECT all, count(*) FROM (SELECT o_customer AS all FROM orders) GROUP BY all, 1 + 1",
     "SELECT from_xml('<r><a>1</a></r>', 'a INT', map('rowTag', 'r', 'mode', 'PERMISSIVE')), schema_of_xml('<r b=\"2\"><a>1</a></r>', map('excludeAttribute', 'true'))",
+    "WITH RECURSIVE x(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM x) SELECT n FROM x LIMIT 5",
+    "SELECT * FROM item CROSS JOIN item WHERE 1 = 1",
+    "SELECT * FROM item LEFT SEMI JOIN item USING (i_part) WHERE i_part > 100",
+    "SELECT i_order FROM item JOIN item USING (i_order) WHERE i_order = 1",
+    "SELECT item.i_part, o.i_part FROM item JOIN (SELECT i_order, i_part FROM item) AS o USING (i_order)",
+    "SELECT c_id, o_id FROM customer c LEFT OUTER JOIN orders APPROX NEAREST 2 BY DISTANCE abs(c.c_id - orders.o_customer) WHERE c_vip AND o_id > 1",
+    "SELECT * FROM orders JOIN (SELECT * FROM item WHERE i_part > 101) EXACT NEAREST BY SIMILARITY i_count - o_id WHERE i_part = 103",
+    "FROM customer |> LEFT JOIN (SELECT 1 AS one WHERE false) EXACT NEAREST 3 BY DISTANCE one |> SELECT c_id, one",
+    "SELECT count(*), count(DISTINCT x.o_id) FROM orders TABLESAMPLE (2 ROWS) AS x JOIN item TABLESAMPLE (100 PERCENT) REPEATABLE (7) ON true",
+    "SELECT orders.o_id FROM orders TABLESAMPLE (9 ROWS) WHERE orders.o_id > 2 ORDER BY o_id",
+    "TABLE orders |> TABLESAMPLE (BUCKET 1 OUT OF 1) |> TABLESAMPLE (3 ROWS) |> AGGREGATE count(*)",
+    "TABLE orders | WHERE o_id | 1 > 2 | EXTEND o_id | 8 AS x | AGGREGATE sum(x) AS s, count(*) GROUP BY o_customer | ORDER BY s | LIMIT 2",
+    "SELECT IDENTIFIER('o_id'), IDENTIFIER('o' || '_note') AS IDENTIFIER('n'), IDENTIFIER('ABS')(o_id), IDENTIFIER('orders.o_price') FROM IDENTIFIER('ord' || 'ers') WHERE IDENTIFIER('o_id') > 1",
+    "SELECT IDENTIFIER('max')(id) OVER IDENTIFIER('w') AS m, map('a', 1).IDENTIFIER('a') FROM IDENTIFIER('range')(3) WINDOW IDENTIFIER('w') AS (ORDER BY id) ORDER BY m",
+    "SELECT date 'tomorrow' - date 'yesterday' AS two, typeof(timestamp 'now') AS t, typeof(timestamp_ntz 'today') AS n, date 'today' = current_date AS same, timestamp 'tomorrow' - INTERVAL 1 DAY = timestamp 'today' AS day",
 ]
 # What Spark calls an expression with the time of the query in it.
 NAMED = [
@@ -202,6 +217,7 @@ def test_the_answer_is_sparks(tables: Any, text: str) -> None:
         ("SELECT o_id FROM orders WHERE o_note = ?", ["x' OR '1' = '1"], "SELECT o_id FROM orders WHERE false"),
         ("SELECT o_id FROM orders WHERE o_date = current_date", None, "SELECT o_id FROM orders WHERE o_date = DATE '2024-01-02'"),
         ("SELECT o_id FROM orders WHERE o_date < now() - INTERVAL 1 DAY", None, "SELECT o_id FROM orders WHERE o_id = 1"),
+        ("SELECT o_id FROM orders WHERE o_date = date 'today' AND o_date < timestamp 'TOMORROW '", None, "SELECT o_id FROM orders WHERE o_date = DATE '2024-01-02'"),
         ("SELECT year(now()) AS y, unix_timestamp() AS u", None, "SELECT 2024 AS y, 1704196800L AS u"),
     ],
 )  # fmt: skip

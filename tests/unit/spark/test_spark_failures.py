@@ -164,6 +164,67 @@ def test_what_sail_cannot_run_is_said_in_a_user_s_words(text: str, said: str) ->
         assert "#" not in found.message
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("java.util.regex.PatternSyntaxException: Unclosed character class near index 1\n[a\n ^", "Unclosed character"),
+        ("java.lang.IllegalArgumentException: Illegal sequence boundaries: 1 to 9 by 0", "Illegal sequence boundaries"),
+        (
+            "java.util.IllegalFormatConversionException: d != org.apache.spark.unsafe.types.UTF8String",
+            "%d of a format does not take a value of this type (UTF8String)",
+        ),
+        ("org.x.SparkRuntimeException: [USER_RAISED_EXCEPTION] mine SQLSTATE: P0001", "[USER_RAISED_EXCEPTION] mine"),
+        ("org.x.SparkException: [FAILED_FUNCTION_CALL] Failed. SQLSTATE: 38000", "[FAILED_FUNCTION_CALL] Failed."),
+    ],
+)
+def test_what_a_function_is_given_is_the_statement_s_fault(text: str, message: str) -> None:
+    for error in (
+        PySparkException(LOST.rpartition("org.")[0] + text),
+        Py4JError(AWAITED + f"Caused by: {text}\n\tat a"),
+    ):
+        found = translate(error, {})
+        assert type(found) is SqlError
+        assert found.message.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("'events.#0 < Int32(0)' is not true!", "'a column < 0' is not true!"),
+        (
+            'one value expected: [Column(Column { relation: Some(Bare { table: "e" }), name: "#2" })]',
+            "one value expected",
+        ),
+        (
+            "failed to call 'f' Compute error: Regular expression did not compile: Syntax(\n~~~~\n"
+            "regex parse error: [a\n~~~~\n)",
+            "Regular expression did not compile: regex parse error: [a",
+        ),
+        (
+            'Unsupported CAST from Struct("id": Int64, metadata: {"SPARK::metadata::json": "{}"}) to Int32',
+            'Unsupported CAST from Struct("id": Int64) to Int32',
+        ),
+        (
+            'Execution("Invalid argument type: Utf8"), format string: "%d"',
+            'Invalid argument type: Utf8, format string: "%d"',
+        ),
+        (
+            "Date overflow: 1 + IntervalDayTime { days: 2, milliseconds: 0 }",
+            "Date overflow: 1 + days: 2, milliseconds: 0",
+        ),
+        (
+            "invalid argument: found EXACT at 250:255 expected '(', 'ON', or end",
+            "Sail does not know what begins at EXACT",
+        ),
+        ("Table or view not found: skerry_recursive_0", "Sail does not know WITH RECURSIVE"),
+    ],
+)
+def test_what_sail_shows_of_its_own_values_is_left_out(text: str, message: str) -> None:
+    assert translate(AnalysisException(text), {}, engine="Sail").message == message
+    raised = f"RuntimeError: Execution error: {' '.join(text.split())}"
+    assert translate(PythonException(WORKER.format(raised=raised)), {}, engine="Sail").message == message
+
+
 def test_memory_has_a_suggestion() -> None:
     error = translate(PySparkException("Job aborted: java.lang.OutOfMemoryError: Java heap space\n\tat a.b.c"), {})
     assert type(error) is SiteError

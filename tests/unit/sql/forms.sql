@@ -460,3 +460,33 @@ SELECT timestampadd(DAY, 1, a), timestampdiff(MONTH, a, b), timediff(SECOND, a, 
 SELECT CAST(a AS GEOMETRY(4326)), CAST(a AS GEOGRAPHY(ANY)), CAST(a AS TIME(3) WITHOUT TIME ZONE), CAST(a AS TIMESTAMP WITHOUT TIME ZONE), CAST(a AS TIMESTAMP WITH LOCAL TIME ZONE) FROM t;
 -- options of XML
 SELECT from_xml(a, 'b INT', map('rowTag', 'r', 'mode', 'PERMISSIVE')), schema_of_xml('<a>1</a>', map('excludeAttribute', 'true')) FROM t;
+
+-- names in strings
+-- as aliases
+WITH IDENTIFIER('v')(IDENTIFIER('x')) AS (VALUES (1)) SELECT u.* FROM v AS IDENTIFIER('u') JOIN t USING (IDENTIFIER('x'));
+-- parts of a name
+SELECT * FROM IDENTIFIER('s').t JOIN s.IDENTIFIER('u') LATERAL VIEW explode(a) IDENTIFIER('v') AS IDENTIFIER('e');
+
+-- joins and samples
+-- nearest
+SELECT * FROM t JOIN u APPROX NEAREST 5 BY DISTANCE abs(t.a - u.a) WHERE t.a > 1;
+-- nearest, one row
+SELECT * FROM t x LEFT OUTER JOIN u AS y EXACT NEAREST BY SIMILARITY x.a * y.a INNER JOIN v ON v.a = x.a;
+-- nearest in brackets
+SELECT * FROM (t LEFT JOIN u APPROX NEAREST 2 BY SIMILARITY rand()) AS p;
+-- nearest in a pipe
+FROM t |> JOIN (SELECT 1 AS a) u EXACT NEAREST 1 BY DISTANCE u.a;
+-- nearest as a name
+SELECT approx, nearest FROM t AS approx JOIN u nearest ON approx.a = nearest.a;
+-- samples
+SELECT * FROM t TABLESAMPLE (5 ROWS) AS x, (SELECT 1) TABLESAMPLE (1 + 1 ROWS) REPEATABLE (7) y;
+-- samples of the whole
+SELECT * FROM t TABLESAMPLE (100 PERCENT) JOIN u TABLESAMPLE (BUCKET 2 OUT OF 2) REPEATABLE (0) ON true;
+-- samples in a pipe
+TABLE t |> TABLESAMPLE (5 ROWS) |> TABLESAMPLE (100 PERCENT) REPEATABLE (1);
+-- pipes of one sign
+TABLE t | WHERE a | 1 > 2 | EXTEND a | `b` AS c | ORDER BY c | LIMIT 3;
+-- pipes of both signs
+FROM t |> SELECT a, b | AGGREGATE sum(a) AS s GROUP BY b |> WHERE s > 1 | UNION ALL TABLE t;
+-- ends behind a pipe
+TABLE t |> WHERE a > 1 DISTRIBUTE BY a SORT BY b;

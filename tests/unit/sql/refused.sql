@@ -27,8 +27,10 @@ WITH RECURSIVE x AS (SELECT 'a' AS a UNION ALL SELECT reflect('java.util.UUID', 
 SELECT /*+ x('/') */ reflect('java.util.UUID', 'randomUUID');
 -- identifier clause
 SELECT IDENTIFIER('reflect')('java.util.UUID', 'randomUUID');
--- identifier clause as table
-SELECT * FROM IDENTIFIER('t');
+-- identifier clause in parts
+SELECT IDENTIFIER('ref' || 'lect')('java.util.UUID', 'randomUUID');
+-- identifier clause of a parameter
+SELECT * FROM IDENTIFIER(:name);
 
 -- files
 -- a path as a table
@@ -37,6 +39,8 @@ SELECT * FROM text.`/etc/passwd`;
 SELECT * FROM parquet.`/tmp/x`;
 -- a quoted path
 SELECT * FROM `/etc/passwd`;
+-- a path in IDENTIFIER
+SELECT * FROM IDENTIFIER('text.`/etc/passwd`');
 -- a path behind TABLE
 TABLE text.`/etc/passwd`;
 -- a path behind FROM
@@ -141,7 +145,7 @@ TABLE t |> TABLESAMPLE (10 PERCENT);
 SELECT * FROM t VERSION AS OF 1;
 -- timestamp as of
 SELECT * FROM t TIMESTAMP AS OF '2024-01-01';
--- date today
+-- a day by name, without a name
 SELECT DATE 'today';
 -- timestamp now
 SELECT CAST('now' AS TIMESTAMP);
@@ -152,7 +156,7 @@ SELECT a /*+ BROADCAST(t) */ FROM t;
 -- a pipe that loses a name
 FROM t |> JOIN u ON t.a = u.a |> EXTEND 1 AS one |> WHERE t.a = 1;
 -- an aggregate outside of AGGREGATE
-TABLE t |> WHERE sum(a) > 1;
+TABLE t |> EXTEND sum(a);
 -- no aggregate in AGGREGATE
 TABLE t |> AGGREGATE a;
 -- numbers in GROUP BY of AGGREGATE
@@ -169,8 +173,16 @@ FROM t SELECT a SELECT b;
 SELECT b:`a"b` FROM t;
 -- text of a variant path
 SELECT b:['a'']'] FROM t;
--- nearest by
-SELECT * FROM t JOIN u APPROX NEAREST 5 BY DISTANCE t.a - u.a;
+-- nearest of another join
+SELECT * FROM t RIGHT JOIN u APPROX NEAREST 5 BY DISTANCE t.a - u.a;
+-- nearest of too many
+SELECT * FROM t JOIN u APPROX NEAREST 100001 BY DISTANCE t.a - u.a;
+-- a part of a name behind IDENTIFIER
+SELECT IDENTIFIER('t').a FROM t;
+-- a part of a name in IDENTIFIER
+SELECT t.IDENTIFIER('a') FROM t;
+-- an alias of several parts
+SELECT a AS IDENTIFIER('b.c') FROM t;
 -- columns of a pivot's alias
 SELECT * FROM t PIVOT (sum(a) FOR b IN ('x')) AS p(x);
 -- table argument
@@ -183,8 +195,6 @@ SELECT sun(a) FROM t;
 SELECT * FROM rangee(1);
 -- unknown table
 SELECT * FROM tt;
--- a recursion without end
-WITH RECURSIVE x AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM x) SELECT * FROM x;
 -- a comment in a hint
 SELECT /*+ BROADCAST('*/') */ a FROM t;
 -- string alias

@@ -44,8 +44,11 @@ from tests.unit.sql.sql_cases import statement
         ("", "the statement is empty"),
         (" ;; ", "the statement is empty"),
         ("-- nothing", "the statement is empty"),
-        ("SELECT 1 FROM orders, oslo.orders", "give it an alias"),
-        ("SELECT 1 FROM oslo.orders JOIN bergen.orders ON true", "give it an alias, e.g. oslo.orders AS o2"),
+        ("SELECT oslo.orders.o_id FROM orders, oslo.orders", "give it an alias"),
+        (
+            "SELECT 1 FROM oslo.orders JOIN bergen.orders ON oslo.orders.o_id = 1",
+            "give it an alias, e.g. oslo.orders AS o2",
+        ),
         ("SELECT o_id FROM orders |> FOO a", "expected an operator such as WHERE"),
         ("DESCRIBE", "DESCRIBE takes a table's name"),
         ("SELECT * FROM nowhere.orders", "unknown table nowhere.orders; did you mean "),

@@ -31,6 +31,7 @@ _CALLABLE = NAMES | {
     TokenType.FILTER,
     TokenType.FIRST,
     TokenType.ILIKE,
+    TokenType.INTERVAL,
     TokenType.LEFT,
     TokenType.LIKE,
     TokenType.RANGE,
@@ -129,11 +130,14 @@ class CallGrammar(TypeGrammar):
         return placed(exp.Anonymous(this=name, expressions=self._arguments(rule)), start)
 
     def _refuse_qualified(self) -> None:
-        """`a.b.f(x)`: a function with a qualified name. No such name is admitted."""
-        ahead = 1
+        """`a.b.f(x)`: a function of a schema. Skerry has none, and Spark's own are named without one."""
+        ahead, parts = 1, [self.peek().text]
         while self.sees(TokenType.DOT, ahead=ahead) and self.sees(*_CALLABLE, ahead=ahead + 1):
+            parts.append(self.peek(ahead + 1).text)
             if self.sees(TokenType.L_PAREN, ahead=ahead + 2):
-                self.refuse("a function is named without catalog or schema", self.peek(ahead + 1))
+                self.refuse(
+                    f"unknown function {'.'.join(parts)}: name it without catalog or schema", self.peek(ahead + 1)
+                )
             ahead += 2
 
     def _arguments(self, rule: Callable[[], exp.Expr]) -> list[exp.Expr]:
@@ -154,7 +158,8 @@ class CallGrammar(TypeGrammar):
         if self.sees(TokenType.FARROW, ahead=1):
             name = self.identifier("an argument's name")
             self.next()
-            return exp.Kwarg(this=name, expression=self.expression())
+            value = self._table_argument() if self.sees(TokenType.TABLE) else self.expression()
+            return exp.Kwarg(this=name, expression=value)
         item = self._table_argument() if self.sees(TokenType.TABLE) else rule()
         if self.take_words("IGNORE", "NULLS"):
             return exp.IgnoreNulls(this=item)

@@ -27,6 +27,11 @@ Node = TypeVar("Node", bound=exp.Expr)
 
 _NOT_WORDS = {TokenType.STRING, TokenType.HEX_STRING, TokenType.NUMBER, TokenType.IDENTIFIER}
 NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+# What makes a pipe of a single `|` before it; before anything else it is the operator of bits.
+_PIPE_STARTS = frozenset(
+    "SELECT EXTEND SET DROP AS WHERE PIVOT UNPIVOT TABLESAMPLE INNER CROSS LEFT RIGHT FULL NATURAL SEMI ANTI JOIN UNION"
+    " EXCEPT MINUS INTERSECT ORDER CLUSTER DISTRIBUTE SORT LIMIT OFFSET AGGREGATE WINDOW LATERAL".split()
+)
 
 
 class Cursor:
@@ -67,6 +72,13 @@ class Cursor:
             return False
         self.at += len(words)
         return True
+
+    def sees_pipe(self) -> bool:
+        """`|>`, or `|` before a word that only an operator of a pipe begins with."""
+        if not self.sees(TokenType.PIPE):
+            return self.sees(TokenType.PIPE_GT)
+        token = self.peek(1)
+        return token.token_type not in _NOT_WORDS and token.text.split(" ")[0].upper() in _PIPE_STARTS
 
     def expect(self, kind: TokenType, what: str) -> Token:
         token = self.take(kind)
@@ -133,9 +145,11 @@ class Cursor:
         self.expect(TokenType.R_PAREN, ")")
         return item
 
-    def identifier(self, what: str = "a name") -> exp.Identifier:
-        """Any word may be a name where only a name can stand."""
+    def identifier(self, what: str = "a name", *, is_whole: bool = False) -> exp.Identifier:
+        """Any word may be a name where only a name can stand. is_whole: IDENTIFIER('a.b') may stand here, too."""
         token = self.peek()
+        if token.comments and not is_whole:
+            self.refuse("IDENTIFIER says one name here, as one string", token)
         if token.token_type not in NAMES and not (token.text[:1].isalpha() or token.text[:1] == "_"):
             self.fail(f"expected {what}")
         if token.token_type in (TokenType.STRING, TokenType.HEX_STRING):

@@ -177,7 +177,7 @@ class ExpressionGrammar(CallGrammar):
             else:
                 width = 1
                 level, kind = _BINARY.get(self.peek().token_type, (-1, exp.Expr))
-            if level < loosest:
+            if level < loosest or (kind is exp.BitwiseOr and self.sees_pipe()):
                 return left
             self.at += width
             left = kind(this=left, expression=self._operation(level + 1))
@@ -375,7 +375,7 @@ class ExpressionGrammar(CallGrammar):
 
     def _column(self) -> exp.Expr:
         start = self.peek()
-        parts = [self.identifier("a column")]
+        parts = [self.identifier("a column", is_whole=True)]
         while self.take(TokenType.DOT):
             if self.sees(TokenType.STAR):
                 return self.star(self.next(), parts)

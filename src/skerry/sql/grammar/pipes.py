@@ -16,8 +16,11 @@ _SETS = {TokenType.UNION: "UNION", TokenType.EXCEPT: "EXCEPT", TokenType.INTERSE
 class PipeGrammar(QueryGrammar):
     def _piped(self, body: exp.Expr) -> exp.Expr:
         start, operators = self.peek(), []
-        while token := self.take(TokenType.PIPE_GT):
-            operators.append(placed(self._operator(), token))
+        while self.sees_pipe():
+            token = self.next()
+            operator = placed(self._operator(), token)
+            operator.set("single", token.token_type == TokenType.PIPE or None)
+            operators.append(operator)
         return placed(Piped(this=body, expressions=operators), start) if operators else body
 
     def _operator(self) -> Pipe:
@@ -36,7 +39,7 @@ class PipeGrammar(QueryGrammar):
             case TokenType.UNION | TokenType.EXCEPT | TokenType.INTERSECT:
                 return self._set_operator(_SETS[kind])
             case TokenType.TABLE_SAMPLE:
-                self._refuse_sample()
+                return _pipe("TABLESAMPLE", this=self.sample())
         if kind in JOIN_STARTS:
             return _pipe("JOIN", this=self.join())
         if self.take_words("EXTEND"):

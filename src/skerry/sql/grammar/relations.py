@@ -7,6 +7,7 @@ from sqlglot.tokens import TokenType
 
 from skerry.sql.grammar.cursor import NAMES, placed
 from skerry.sql.grammar.expressions import ExpressionGrammar, column_of
+from skerry.sql.nodes import Nearest, Sample
 
 _TABLE_ALIASES = NAMES | {
     TokenType.FIRST,
@@ -16,6 +17,8 @@ _TABLE_ALIASES = NAMES | {
     TokenType.FILTER,
     TokenType.ANY,
 }
+_NEAREST_JOINS = ((None, None), (None, "INNER"), ("LEFT", None), ("LEFT", "OUTER"))
+_NEAREST_MAX = 100_000
 JOIN_STARTS = (
     TokenType.JOIN,
     TokenType.INNER,
@@ -79,13 +82,14 @@ class RelationGrammar(ExpressionGrammar):
         if self.sees(TokenType.L_PAREN):
             query = self.attempt(lambda: self.wrapped(self.query))
             if query is not None:
-                self._refuse_sample()
-                return placed(exp.Subquery(this=query, alias=self.table_alias()), start)
+                sample = self.sample()
+                return placed(exp.Subquery(this=query, sample=sample, alias=self.table_alias()), start)
             self.next()
             inner = self._relation()
             joins = self.extensions()
             self.expect(TokenType.R_PAREN, ")")
-            self._refuse_sample()
+            if self.sees(TokenType.TABLE_SAMPLE):
+                self.refuse("TABLESAMPLE stands behind a table or a query, not behind a join in brackets")
             # A parenthesised join: a Subquery over its first relation, which carries the joins.
             return placed(exp.Subquery(this=inner, joins=joins, alias=self.table_alias()), start)
         if self.sees(TokenType.VALUES):
@@ -98,7 +102,7 @@ class RelationGrammar(ExpressionGrammar):
         """A table with its alias."""
         table = self.named_table()
         self._refuse_versions()
-        self._refuse_sample()
+        table.set("sample", self.sample())
         table.set("alias", self.table_alias())
         return table
 
@@ -106,11 +110,12 @@ class RelationGrammar(ExpressionGrammar):
         start = self.peek()
         if not self.sees(*NAMES):
             self.fail("expected a table")
-        parts = [self.identifier("a table")]
+        parts = [self.identifier("a table", is_whole=True)]
         while self.take(TokenType.DOT):
             parts.append(self.identifier("a table"))
         if self.sees(TokenType.L_PAREN) and len(parts) > 1:
-            self.refuse("a table function is named without catalog or schema", start)
+            shown = ".".join(part.name for part in parts)
+            self.refuse(f"unknown table function {shown}: name it without catalog or schema", start)
         if len(parts) > 3:
             self.refuse("a table's name has at most three parts", start)
         keys = ("this", "db", "catalog")
@@ -124,13 +129,57 @@ class RelationGrammar(ExpressionGrammar):
         ):
             self.refuse("a table is read as it is now: VERSION AS OF and TIMESTAMP AS OF are not admitted")
 
-    def _refuse_nearest(self) -> None:
-        if self.sees_words("APPROX", "NEAREST") or self.sees_words("EXACT", "NEAREST"):
-            self.refuse("joins with the NEAREST rows are not carried yet: rank a CROSS JOIN and filter it by QUALIFY")
+    def _nearest_follows(self) -> bool:
+        return self.sees_words("APPROX", "NEAREST") or self.sees_words("EXACT", "NEAREST")
 
-    def _refuse_sample(self) -> None:
-        if self.sees(TokenType.TABLE_SAMPLE):
-            self.refuse("TABLESAMPLE is not admitted: its rows would depend on how each site stores the table")
+    def _nearest(self, join: exp.Join) -> Nearest:
+        start = self.next()
+        self.next()
+        number = self.take(TokenType.NUMBER)
+        if number is not None and not (number.text.isdecimal() and 1 <= int(number.text) <= _NEAREST_MAX):
+            self.refuse(f"NEAREST takes 1 to {_NEAREST_MAX} rows", number)
+        # Spark knows no others; nor those of a LATERAL relation.
+        is_known = not join.args.get("method") and (join.args.get("side"), join.args.get("kind")) in _NEAREST_JOINS
+        if not is_known or isinstance(join.this, exp.Lateral):
+            self.refuse("NEAREST stands behind an inner or left outer join", start)
+        if not (self.take_words("BY", "DISTANCE") or self.take_words("BY", "SIMILARITY")):
+            self.fail("expected BY DISTANCE or BY SIMILARITY")
+        direction = exp.var(self.peek(-1).text.upper())
+        made = Nearest(kind=exp.var(start.text.upper()), direction=direction, this=self.expression())
+        if number is not None:
+            made.set("number", exp.Literal.number(number.text))
+        return placed(made, start)
+
+    def sample(self) -> Sample | None:
+        """TABLESAMPLE, in the forms that are a LIMIT or the whole; which rows others take, files and tasks decide."""
+        start = self.take(TokenType.TABLE_SAMPLE)
+        if start is None:
+            return None
+        made = Sample(this=self.attempt(lambda: self.wrapped(self._sample_rows)))
+        if made.this is None:
+            words = self.wrapped(self._sample_words)
+            made.set("this", exp.var(" ".join(words)))
+            whole = words in (["100", "PERCENT"], ["BUCKET", words[1], "OUT", "OF", words[1]])
+            if not whole:
+                self.refuse(
+                    "TABLESAMPLE is admitted for a number of ROWS or the whole table: which rows another sample holds "
+                    "depends on how each site stores the table",
+                    start,
+                )
+        if self.take_words("REPEATABLE"):
+            made.set("seed", self.wrapped(lambda: exp.Literal.number(self.expect(TokenType.NUMBER, "a number").text)))
+        return placed(made, start)
+
+    def _sample_rows(self) -> exp.Expr:
+        rows = self.expression()
+        self.expect(TokenType.ROWS, "ROWS")
+        return rows
+
+    def _sample_words(self) -> list[str]:
+        words = []
+        while not self.sees(TokenType.R_PAREN) and self.peek():
+            words.append(self.next().text.upper())
+        return words if len(words) > 1 else [*words, "", ""]
 
     def _table_function(self) -> exp.Expr:
         if not (self.sees(*NAMES, TokenType.RANGE) and self.sees(TokenType.L_PAREN, ahead=1)):
@@ -144,10 +193,9 @@ class RelationGrammar(ExpressionGrammar):
 
     def table_alias(self) -> exp.TableAlias | None:
         explicit = self.take(TokenType.ALIAS)
-        if not explicit and (not self.sees(*_TABLE_ALIASES) or self.qualify_follows()):
+        if not explicit and (not self.sees(*_TABLE_ALIASES) or self.qualify_follows() or self._nearest_follows()):
             return None
         start = self.peek()
-        self._refuse_nearest()
         name = self.identifier("an alias")
         columns = self.names() if self.sees(TokenType.L_PAREN) else None
         return placed(exp.TableAlias(this=name, columns=columns), start)
@@ -175,8 +223,9 @@ class RelationGrammar(ExpressionGrammar):
             join.set("kind", token.text.upper())
         self.expect(TokenType.JOIN, "JOIN")
         join.set("this", self._relation())
-        self._refuse_nearest()
-        if self.take(TokenType.ON):
+        if self._nearest_follows():
+            join.set("nearest", self._nearest(join))
+        elif self.take(TokenType.ON):
             join.set("on", self.expression())
         elif self.take(TokenType.USING):
             join.set("using", self.names())
