@@ -20,9 +20,9 @@ from skerry.spark.failures import SPARK_ERRORS
 from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
 from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
 from skerry.spark.shipping import package_zip
+from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.slots import Slots
 from skerry.spark.small import SmallJobs
-from skerry.spark.sink import SinkSpec, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.types import struct_of
 from skerry.spark.views import Views
