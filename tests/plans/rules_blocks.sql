@@ -259,7 +259,7 @@ fragment 3 at bergen: reads table customer
     → edge 3 to tromso (~3 rows, 24 B)
 fragment 4 at tromso: reads edge 1 from oslo; table lineitem; edge 2 from bergen; edge 3 from bergen
     scan, filter, join
-    SELECT /*+ BROADCAST(`a`, `b`) */ o_id FROM edge_1 AS orders, lineitem AS lineitem, edge_2 AS a, edge_3 AS b WHERE o_cust = a.k AND o_id = b.k AND l_order = a.k
+    SELECT /*+ BROADCAST(`a`, `b`) */ o_id FROM edge_1 AS orders, edge_2 AS a, lineitem AS lineitem, edge_3 AS b WHERE o_cust = a.k AND o_id = b.k AND l_order = a.k
     because the links take ~1.9 s, ~3.8 s at oslo
     → edge 4 to oslo (~0 rows, 0 B)
 finish at oslo: gather edge 4 from tromso

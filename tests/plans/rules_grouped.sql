@@ -273,7 +273,7 @@ fragment 1 at oslo: reads table orders
     → edge 1 to bergen (~147398 rows, 3.4 MiB)
 fragment 2 at bergen: reads table nation; table visits; edge 1 from oslo
     scan, filter, join, aggregate
-    SELECT /*+ BROADCAST(`grouped_1`) */ v_word, n_name, CAST(sum(grouped_1.`grouped_1_1`) AS DECIMAL(25, 2)) AS s FROM nation AS nation, edge_1 AS grouped_1, visits AS visits WHERE o_cust = v_key AND v_key = n_id GROUP BY v_word, n_name
+    SELECT /*+ BROADCAST(`grouped_1`) */ v_word, n_name, CAST(sum(grouped_1.`grouped_1_1`) AS DECIMAL(25, 2)) AS s FROM nation AS nation, visits AS visits, edge_1 AS grouped_1 WHERE o_cust = v_key AND v_key = n_id GROUP BY v_word, n_name
     because the links take ~0.28 s, ~19 s at oslo
     → edge 2 to bergen (~1250000 rows, 76.3 MiB)
 finish at bergen: gather edge 2 from bergen

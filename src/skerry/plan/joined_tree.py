@@ -145,11 +145,6 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
             if use.end[0] in group.block.names and not is_inside(use.within, group.block.names):
                 rename(use.node, joinable.mentions[use.end[0]].source.alias, group.alias, group.block.ends[use.end])
     select = joinable.scope.select
-    joins = inner_joins(select)
-    rest = (select.args.get("joins") or [])[len(joins) :]
-    on = [each for join in joins if join.args.get("on") is not None for each in split(join.args["on"])]
-    on = [each for each in on if not (isinstance(each, exp.Boolean) and each.this)]
-    where = split(select.args["where"].this) if select.args.get("where") is not None else []
     standing = {
         id(joinable.mentions[name].source.node): group
         for group in groups
@@ -157,10 +152,20 @@ def put(joinable: Joinable, groups: Sequence[Mention]) -> None:
         for name in group.block.names
     }
     relations: dict[int, exp.Expr] = {}
-    for node in (select.args["from_"].this, *(join.this for join in joins)):
+    for node in (select.args["from_"].this, *(join.this for join in inner_joins(select))):
         stands = standing[id(node)].source.node if id(node) in standing else node
         relations.setdefault(id(stands), stands)
-    first, *others = relations.values()
+    put_inner(select, list(relations.values()))
+
+
+def put_inner(select: exp.Select, relations: Sequence[exp.Expr]) -> None:
+    """These relations, in this order, in the places of those of the inner joins that FROM begins with."""
+    joins = inner_joins(select)
+    rest = (select.args.get("joins") or [])[len(joins) :]
+    on = [each for join in joins if join.args.get("on") is not None for each in split(join.args["on"])]
+    on = [each for each in on if not (isinstance(each, exp.Boolean) and each.this)]
+    where = split(select.args["where"].this) if select.args.get("where") is not None else []
+    first, *others = relations
     # Where outer joins follow there are no commas, which would hide from their ON what stands before.
     inner = [exp.Join(this=each, kind="CROSS" if rest else "COMMA") for each in others]
     if rest and inner and on:

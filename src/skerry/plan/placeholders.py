@@ -8,7 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlglot import exp
 
+from skerry.model.names import TableRef
 from skerry.model.table import Column
+from skerry.plan.from_order import order_from, scopes_by_select
+from skerry.sql.scope import Scope
 from skerry.sql.walk import find_all
 
 # A hint is read as a comment by whoever does not know it: a name with `*/` in it would end that comment.
@@ -45,8 +48,9 @@ def replace_tables(
         node.replace(exp.Subquery(this=union, alias=node.args["alias"].copy()))
 
 
-def hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
-    """Name small scans to Spark's joins, in the SELECT whose FROM they stand in."""
+def hint_broadcasts(tree: exp.Expr, small: set[str], tables: Mapping[str, TableRef]) -> None:
+    """Name small scans to Spark's joins, in the SELECT whose FROM they stand in. `tables`: all scans, by name."""
+    scopes: dict[int, Scope] = {}
     for select in find_all(tree, exp.Select):
         joins = [join for join in select.args.get("joins") or () if isinstance(join, exp.Join)]
         if not joins:
@@ -62,5 +66,7 @@ def hint_broadcasts(tree: exp.Expr, small: set[str]) -> None:
             and counts[relation.alias.lower()] == 1
             and _HINTED.fullmatch(relation.alias)
         ]
-        if named:
+        if named and len(joins) > 1:
+            scopes = scopes or scopes_by_select(tree, tables)
+        if named and (len(joins) == 1 or (id(select) in scopes and order_from(scopes[id(select)]))):
             select.set("hint", exp.Hint(expressions=[exp.Anonymous(this="BROADCAST", expressions=named)]))

@@ -47,7 +47,7 @@ def read_sources(
         names |= dict.fromkeys(source.mentions, source_names)
         if _is_small(builder, source, member):
             small |= set(source.mentions)
-    hint_broadcasts(tree, small)
+    hint_broadcasts(tree, small, {mention: source.table for source in sources for mention in source.mentions})
     replace_tables(tree, names, {mention: source.columns for source in sources for mention in source.mentions})
 
 
@@ -143,7 +143,8 @@ def at_part(
     for source in joined:
         names[source.mentions[0]] = _source_leaves(builder, source, part.member, leaves)
     own = tree.copy()
-    hint_broadcasts(own, {source.mentions[0] for source in joined if _is_small(builder, source, part.member)})
+    small = {source.mentions[0] for source in joined if _is_small(builder, source, part.member)}
+    hint_broadcasts(own, small, {source.mentions[0]: source.table for source in (cut, *joined)})
     replace_tables(own, names, {source.mentions[0]: source.columns for source in joined})
     return own
 

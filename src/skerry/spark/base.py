@@ -213,13 +213,15 @@ class SessionEngine(ABC):
             except AssertionError:  # PySpark's own, where a cancel leaves a call without an answer
                 self._tags.refuse_cancelled(job.tag)
                 raise
-            except (SkerryError, *SPARK_ERRORS) as error:
+            except (SkerryError, AttributeError, *SPARK_ERRORS) as error:
                 _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
                 if process is not None and (how := process.how_ended(ENGINE_GONE_S if is_lost(error) else 0)):
                     self._suspects.ran_at_end(statement)
                     raise EngineEnded(f"{self.name} ended ({how}) while it ran the query") from error
                 self._suspects.acquit(statement)
+                if isinstance(error, AttributeError):  # else PySpark's own, of a session closed as its JVM was gone
+                    raise
                 if not job.is_optional and not isinstance(error, SkerryError):
                     trace.emit(_failed(job, error), error)
                 raise translate(error, names, engine=self.name) from error

@@ -124,6 +124,22 @@ class SmallJobs:
         batches = [pa.ipc.read_record_batch(pa.py_buffer(body), agreed) for body in bodies]
         return pa.Table.from_batches(batches, schema=agreed)
 
+    def few_batches(self, job: Job, frame: DataFrame, schema: bytes) -> list[pa.RecordBatch] | None:
+        """All rows, in the order of their one lane; None if they are more than a batch, or of several lanes.
+
+        No more than two batches are ever made, so the driver holds no more.
+        """
+        with unwrap_spark_exception():
+            rdd: Any = frame._jdf.toArrowBatchRdd()
+            if job.order != "any" and rdd.getNumPartitions() > 1:
+                return None
+            found = rdd.take(2)
+            if len(found) > 1 or self._size_of(found) > CALL_BYTES:
+                return None
+            bodies = [found[index] for index in range(len(found))]
+        agreed = decode_schema(schema)
+        return [pa.ipc.read_record_batch(pa.py_buffer(body), agreed) for body in bodies]
+
     def properties(self) -> dict[str, str]:
         """What Spark's tasks have to know of the session, as an SQL execution would tell them."""
         settings: dict[str, str] = self.session.conf.getAll

@@ -555,6 +555,11 @@ SELECT DISTINCT kind, size(tags) AS n FROM events;
 -- name: parts_join | ordered: yes | for: a table in parts joined with a whole one
 SELECT n_name, count(*) AS n, sum(amount) AS total FROM events JOIN nation ON id % 25 = n_nationkey WHERE kind IS NOT NULL GROUP BY n_name ORDER BY n_name;
 
+-- name: parts_small_first | ordered: yes | for: small relations first, which nothing connects: no product of them
+SELECT r_name, p_mfgr, count(*) AS n, sum(amount) AS total FROM region, supplier, part, nation, events
+WHERE id = p_partkey AND id % 100 = s_suppkey AND id % 25 = n_nationkey AND n_regionkey = r_regionkey AND kind IS NOT NULL
+GROUP BY r_name, p_mfgr ORDER BY r_name, p_mfgr;
+
 -- name: parts_self_join | ordered: yes | for: a table in parts joined with itself: pairs across parts
 SELECT a.id AS one, b.id AS other FROM events AS a JOIN events AS b ON a.ts = b.ts AND a.id < b.id WHERE a.kind = 'buy' AND b.kind = 'buy' ORDER BY one, other;
 

@@ -45,6 +45,7 @@ SAME = [
     "SELECT id FROM u WHERE NOT EXISTS (SELECT 1 FROM t WHERE t.k = u.k LIMIT 1)",
     "SELECT id FROM u WHERE k IN (SELECT k FROM t ORDER BY id LIMIT 4)",
     "SELECT id FROM u WHERE k NOT IN (SELECT k FROM t WHERE k IS NOT NULL)",
+    "SELECT w.a, count(*), sum(t.b) FROM w, u, t, u AS v WHERE t.k = w.k AND t.k = v.k AND t.k = u.k GROUP BY w.a",
     "SELECT id, name, value FROM u UNPIVOT (value FOR name IN (k, a))",
 ]
 # By Spark's meaning, where Sail says something else of the same rows, or nothing.

@@ -17,11 +17,14 @@ from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Budget, Spool
 from skerry.member.stores import DirectStore
 from skerry.model.errors import Cancelled
+from skerry.model.fragment import SortKey
 from skerry.model.ids import QueryId
 from skerry.model.limits import MIB
+from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import Engine, Job, JobResult
-from tests.integration.spark.harness import Site, files, until
+from skerry.wire.codec import decode_schema
+from tests.integration.spark.harness import Site, files, table_of, until
 
 COLUMNS = (Column("n", "bigint"),)
 ROWS = "SELECT id, repeat('x', 100) AS s FROM range(0, 400000, 1, 2)"
@@ -182,6 +185,32 @@ def test_a_small_job_gives_the_same_rows(engine: Engine, tmp_path: Path) -> None
                 rows.append(sorted(tuple(row.values()) for row in result.table.to_pylist()))
             assert rows[0] == sorted((k, len(range(k, 50, 7)), sum(range(k, 50, 7))) for k in range(7))
             assert rows.count(rows[0]) == 4
+            await until(lambda: engine.leftovers() == [])
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("rows", "is_small"), [(0, True), (100, True), (100, False), (50_000, True)])
+def test_few_rows_are_handed_over_in_their_order(engine: Engine, tmp_path: Path, rows: int, is_small: bool) -> None:
+    """Few rows may leave from the driver, and more than a batch of them from the tasks: all arrive once, in order."""
+    pq.write_table(pa.table({"n": pa.array(range(rows), pa.int64())}), tmp_path / "part.parquet")
+
+    async def run() -> None:
+        async with Site(engine) as site:
+            query, spool, intake = site.query(), site.spool(), Intake(1, engine.retries_tasks)
+            sink = site.sink(query, intake, DirectStore(spool, waits=False))
+            tables = {"t": files(tmp_path, "numbers", tmp_path / "part.parquet")}
+            sql, keys = "SELECT 2 * n AS d, n FROM t SORT BY n", (SortKey(1, False, True),)
+            job = Job(query.local, sql, tables, {}, {}, sink, False, is_small, True, order="merge", keys=keys)
+            schemas: list[Schema] = []
+            result = await site.run(job, schemas.append)
+            intake.settle(result.sink_rows)
+            spool.finish()
+            found = table_of(spool, decode_schema(schemas[0].arrow)).to_pydict()
+            assert sorted(found["n"]) == list(range(rows))
+            assert found["d"] == [2 * n for n in found["n"]]
+            if is_small:
+                assert found["n"] == list(range(rows))
             await until(lambda: engine.leftovers() == [])
 
     asyncio.run(run())

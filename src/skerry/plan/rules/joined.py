@@ -127,7 +127,7 @@ def scopes_within(scopes: Scopes) -> dict[int, list[Scope]]:
 
 
 def _of_scope(scope: Scope, inside: list[Scope], by_source: Mapping[int, Mention]) -> Joinable | None:
-    if not _is_free(scope) or any(stars(scope.select)):
+    if not is_free(scope) or any(stars(scope.select)):
         return None
     aliases = Counter(source.alias for source in scope.sources)
     first = {id(each.this) for each in (scope.select.args["from_"], *inner_joins(scope.select))}
@@ -168,7 +168,7 @@ def inner_joins(select: exp.Select) -> list[exp.Join]:
     return joins[: next(outer, len(joins))]
 
 
-def _is_free(scope: Scope) -> bool:
+def is_free(scope: Scope) -> bool:
     """Relations whose columns are all known, and nothing after them that does not keep their rows as they are."""
     select = scope.select
     joins = select.args.get("joins") or []
