@@ -10,17 +10,16 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from skerry.exchange.intake import SinkRow
 from skerry.model.errors import SiteError
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.base import SessionEngine
-from skerry.spark.engine import Job
+from skerry.spark.engine import Job, JobResult
 from skerry.spark.failures import SPARK_ERRORS
 from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
 from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
 from skerry.spark.shipping import package_zip
-from skerry.spark.sink import SinkSpec, hand_over, random_attempt
+from skerry.spark.sink import SinkSpec
 from skerry.spark.slots import Slots
 from skerry.spark.small import SmallJobs
 from skerry.spark.source import SourceSpec, source_function
@@ -152,12 +151,12 @@ class ClassicEngine(SessionEngine):
         collect: Any = frame._collect_as_arrow
         return pa.Table.from_batches(collect(empty_list_if_zero_records=False))
 
-    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> list[SinkRow]:
-        """Few rows of a small job are handed over here: tasks of Python would take longer than all else of it."""
+    def _deliver(self, job: Job, frame: DataFrame, spec: SinkSpec) -> JobResult:
+        """Few rows of a small job are its answer: tasks of Python would take longer than all else of it."""
         if job.is_small and job.gives_few:
-            batches = self._small_jobs().few_batches(job, frame, spec.schema)
-            if batches is not None:
-                return [hand_over(spec, 0, random_attempt(), iter(batches))]
+            rows = self._small_jobs().few_rows(job, frame, spec.schema)
+            if rows is not None:
+                return JobResult(table=rows)
         return super()._deliver(job, frame, spec)
 
     def _shares(self, count: int) -> DataFrame:

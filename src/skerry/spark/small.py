@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -120,11 +121,9 @@ class SmallJobs:
         except BaseException:
             self.statements.drop(_key(job, sql))  # a plan remembers why it failed
             raise
-        agreed = decode_schema(schema.arrow)
-        batches = [pa.ipc.read_record_batch(pa.py_buffer(body), agreed) for body in bodies]
-        return pa.Table.from_batches(batches, schema=agreed)
+        return _table(bodies, decode_schema(schema.arrow))
 
-    def few_batches(self, job: Job, frame: DataFrame, schema: bytes) -> list[pa.RecordBatch] | None:
+    def few_rows(self, job: Job, frame: DataFrame, schema: bytes) -> pa.Table | None:
         """All rows, in the order of their one lane; None if they are more than a batch, or of several lanes.
 
         No more than two batches are ever made, so the driver holds no more.
@@ -137,8 +136,7 @@ class SmallJobs:
             if len(found) > 1 or self._size_of(found) > CALL_BYTES:
                 return None
             bodies = [found[index] for index in range(len(found))]
-        agreed = decode_schema(schema)
-        return [pa.ipc.read_record_batch(pa.py_buffer(body), agreed) for body in bodies]
+        return _table(bodies, decode_schema(schema))
 
     def properties(self) -> dict[str, str]:
         """What Spark's tasks have to know of the session, as an SQL execution would tell them."""
@@ -149,6 +147,11 @@ class SmallJobs:
 
     def _read(self, table: TableFiles) -> DataFrame:
         return read_table(self.session, table, escape_glob).coalesce(1)
+
+
+def _table(bodies: Sequence[bytes], schema: pa.Schema) -> pa.Table:
+    batches = [pa.ipc.read_record_batch(pa.py_buffer(body), schema) for body in bodies]
+    return pa.Table.from_batches(batches, schema=schema)
 
 
 def _key(job: Job, sql: str) -> Key:
