@@ -240,10 +240,9 @@ def work(fragment: Fragment) -> str:
 
 def _broken(plan: Plan, random: Random) -> Plan:
     fragments = list(plan.fragments)
-    # An operator has no text to break: one that feeds it breaks, and those are the first.
-    at = random.randrange(len(fragments)) % len(plan.jobs)
+    job = plan.jobs[random.randrange(len(fragments)) % len(plan.jobs)]  # an operator has no text to break
     word = random.choice(["refuse", f"fail={random.randrange(3)}:{random.randrange(4)}"])
-    fragments[at] = msgspec.structs.replace(plan.jobs[at], sql=f"{plan.jobs[at].sql[:-1]} {word}'")
+    fragments[fragments.index(job)] = msgspec.structs.replace(job, sql=f"{job.sql[:-1]} {word}'")
     return msgspec.structs.replace(plan, fragments=tuple(fragments))
 
 
