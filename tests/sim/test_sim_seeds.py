@@ -40,3 +40,8 @@ def test_a_seed_replays_exactly(seed: int) -> None:
     told = simulate("--seed", str(seed), hash_seed="1")
     assert re.search(r"digest [0-9a-f]{8}\n", told)
     assert told == simulate("--seed", str(seed), hash_seed="2")
+
+
+def test_a_query_that_ends_while_its_inputs_are_waited_for_starts_no_job() -> None:
+    """Its task port had forgotten it by then, and knew it again when the job was made: that stayed."""
+    assert simulate("--seed", "1801").splitlines()[-1] == "seed 1801: no violation"

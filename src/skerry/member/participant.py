@@ -173,6 +173,8 @@ class Participant:
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)
         slots = await wait_for_inputs(fragment, around.engine, self._arriving, around.limits)
         try:
+            if self.core.phase is not TaskPhase.RUNNING:
+                return  # it ended meanwhile, and the task port has forgotten it
             edges = edge_inputs(self.query, fragment, self._held.token, around, self._arriving, around.engine.cores)
             sink = None if through_driver else self._sink(running, fragment, around.engine)
             job = make_job(fragment, self.core.execute, around.identity.member, tables, edges, sink, around.limits)
