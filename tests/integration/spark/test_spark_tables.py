@@ -49,7 +49,7 @@ def test_only_the_listed_files_are_read_and_a_new_listing_replaces_the_old_view(
                 assert out.rows == [{"c": count}]
         views = views_of(engine).names()
         await asyncio.to_thread(engine.count_rows, second)
-        assert engine._views.names() == views  # type: ignore[attr-defined]
+        assert views_of(engine).names() == views
 
     asyncio.run(run())
 
