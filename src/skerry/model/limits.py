@@ -102,6 +102,9 @@ SAIL_MEMORY_SHARE = 0.6
 SAIL_MEMORY_LEAST = 256 * MIB
 SAIL_POOL_SHARE = 0.75
 SAIL_WATCH_S = 0.1
+# It grows by itself. Above this share of its memory at so many looks on end (10 s) it is replaced by a fresh one.
+SAIL_RECYCLE_SHARE = 0.6
+SAIL_RECYCLE_LOOKS = 100
 SAIL_START_S = 60.0
 SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
 

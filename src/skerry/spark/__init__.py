@@ -11,9 +11,9 @@ __all__ = ["SparkSettings", "make_engine", "start_engine"]
 def make_engine(settings: SparkSettings) -> Engine:
     """The engine for these settings, not yet started."""
     if settings.sail:
-        from skerry.spark.sail import SailEngine
+        from skerry.spark.recycled import RecycledSail
 
-        return SailEngine(settings)
+        return RecycledSail(settings)
     if settings.remote:
         from skerry.spark.connect import ConnectEngine
 

@@ -87,6 +87,10 @@ class SessionEngine(ABC):
         """Whether what `_open` started still runs."""
         return True
 
+    def _is_full(self) -> bool:
+        """Whether its process is near a memory limit: if that is reached, no job that begins now is to blame."""
+        return False
+
     @abstractmethod
     def _settings_of(self, job: Job) -> AbstractContextManager[None]:
         """A block whose Spark jobs carry the job's tag, and cut batches as the job wants them where that can be."""
@@ -199,6 +203,7 @@ class SessionEngine(ABC):
     def run(self, job: Job, on_schema: Callable[[Schema], None]) -> JobResult:
         names: dict[str, str] = {}
         process: Process | None = None
+        was_full = False
         statement = (job.sql, repr(sorted(job.parameters.items())))
         with (
             self._tags.running(job.tag),
@@ -206,6 +211,7 @@ class SessionEngine(ABC):
         ):
             try:
                 process = self._revive()
+                was_full = self._is_full()
                 with self._settings_of(job):
                     result = self._run(job, on_schema, names)
                 self._suspects.acquit(statement)
@@ -217,7 +223,7 @@ class SessionEngine(ABC):
                 _clear_frames(error)
                 self._tags.refuse_cancelled(job.tag)
                 if process is not None and (how := process.how_ended(ENGINE_GONE_S if is_lost(error) else 0)):
-                    self._suspects.ran_at_end(statement)
+                    self._suspects.ran_at_end(statement, was_full)
                     raise EngineEnded(f"{self.name} ended ({how}) while it ran the query") from error
                 self._suspects.acquit(statement)
                 if isinstance(error, AttributeError):  # else PySpark's own, of a session closed as its JVM was gone

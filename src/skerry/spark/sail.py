@@ -43,6 +43,7 @@ from skerry.spark.sail_process import SailProcess, machine_memory_bytes
 from skerry.spark.settings import SparkSettings
 from skerry.spark.sink import SinkSpec, check_decimals, hand_over, random_attempt
 from skerry.spark.source import SourceSpec, source_function
+from skerry.spark.suspects import Suspects
 from skerry.spark.types import columns_of, struct_of
 from skerry.spark.views import read_table
 from skerry.wire.codec import decode_schema
@@ -63,8 +64,9 @@ class SailEngine(ConnectEngine):
     retries_tasks = False
     checks_decimals = True
 
-    def __init__(self, settings: SparkSettings) -> None:
+    def __init__(self, settings: SparkSettings, suspects: Suspects | None = None) -> None:
         super().__init__(settings)
+        self._suspects = suspects or self._suspects
         self._process: SailProcess | None = None
 
     @property
@@ -95,6 +97,15 @@ class SailEngine(ConnectEngine):
 
     def _is_alive(self) -> bool:
         return self._process is not None and self._process.is_alive
+
+    def _is_full(self) -> bool:
+        process = self._process
+        return process is not None and process.is_full
+
+    @property
+    def has_grown(self) -> bool:
+        process = self._process
+        return process is not None and process.has_grown
 
     def give_up(self, tag: str) -> None:
         process = self._process

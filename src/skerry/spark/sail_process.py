@@ -20,6 +20,8 @@ from skerry.model.limits import (
     GIB,
     MIB,
     SAIL_POOL_SHARE,
+    SAIL_RECYCLE_LOOKS,
+    SAIL_RECYCLE_SHARE,
     SAIL_STACK_BYTES,
     SAIL_START_S,
     SAIL_THREADS_LEAST,
@@ -40,6 +42,7 @@ class SailProcess:
         self._on_end = on_end
         self._reason = ""
         self._is_stopping = False
+        self._full_looks = 0  # on end
         self._directory = tempfile.mkdtemp(prefix="skerry-sail-")
         command = [sys.executable, "-m", "skerry.spark.sail_child", self._directory]
         # In a session of its own: a Ctrl-C at the terminal is for the member, which may let its queries end first.
@@ -70,6 +73,16 @@ class SailProcess:
     @property
     def is_alive(self) -> bool:
         return self._process.poll() is None
+
+    @property
+    def is_full(self) -> bool:
+        """More of its memory is in use than a fresh one needs for most statements."""
+        return self._full_looks > 0
+
+    @property
+    def has_grown(self) -> bool:
+        """It has been full for a while: no single statement's memory, as far as one can tell."""
+        return self._full_looks >= SAIL_RECYCLE_LOOKS
 
     def how_ended(self, wait_s: float) -> str:
         """Why it is no more, e.g. "signal 11 (SIGSEGV)"; "" if it is alive after so long."""
@@ -110,7 +123,9 @@ class SailProcess:
     def _watch(self) -> None:
         ends = _descriptor_of(self.pid)
         while not self._ends_within(SAIL_WATCH_S, ends):
-            if (used := memory_of(self.pid)) > self._memory_bytes:
+            used = memory_of(self.pid)
+            self._full_looks = self._full_looks + 1 if used > SAIL_RECYCLE_SHARE * self._memory_bytes else 0
+            if used > self._memory_bytes:
                 self.kill(f"its memory limit of {_shown(self._memory_bytes)} was reached, {_shown(used)} in use")
         if ends is not None:
             os.close(ends)
@@ -164,6 +179,8 @@ def _environment(directory: str, memory_bytes: int) -> dict[str, str]:
     return {
         # Its log goes to the terminal.
         "RUST_LOG": "error",
+        # With huge pages each job of Python keeps 2 MB that its few small values are in, and takes twice the time.
+        "MIMALLOC_ALLOW_THP": "0",
         "TOKIO_WORKER_THREADS": str(max(SAIL_THREADS_LEAST, SAIL_THREADS_PER_CORE * (os.cpu_count() or 1))),
         **os.environ,
         "PYTHONPATH": os.pathsep.join(filter(None, paths)),

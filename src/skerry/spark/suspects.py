@@ -40,8 +40,14 @@ class Suspects:
             if has_turn:
                 self._give_back()
 
-    def ran_at_end(self, statement: Hashable) -> None:
-        """The engine's process ended while the statement ran."""
+    def ran_at_end(self, statement: Hashable, was_full: bool = False) -> None:
+        """The engine's process ended while the statement ran.
+
+        `was_full`: most of its memory was in use before. Such an end says nothing of the statement, for or against it;
+        if the fault is its own, its next run ends a fresh process.
+        """
+        if was_full:
+            return
         with self._changed:
             count, _ = self._ends.pop(statement, (0, 0.0))
             self._ends[statement] = (count + 1, time.monotonic())

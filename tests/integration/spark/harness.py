@@ -23,6 +23,8 @@ from skerry.model.limits import GIB, MIB, Limits
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import EdgeInput, Engine, Job, JobResult, SinkOutput, TableFiles
+from skerry.spark.recycled import RecycledSail
+from skerry.spark.views import Views
 from skerry.wire.codec import decode_batch, decode_schema, decoded_bytes, encode_batch
 from skerry.wire.listener import Listener
 from skerry.wire.session import Identity
@@ -182,6 +184,11 @@ def table_of(spool: Spool, schema: pa.Schema) -> pa.Table:
 def files(folder: Path, name: str, *paths: Path, columns: tuple[Column, ...] = (), **more: Any) -> TableFiles:
     listing = TableFiles("oslo", name, "parquet", {}, str(folder), tuple(str(path) for path in paths), 1, columns)
     return msgspec.structs.replace(listing, **more)
+
+
+def views_of(engine: Any) -> Views:
+    views: Views = (engine.current if isinstance(engine, RecycledSail) else engine)._views
+    return views
 
 
 async def until(condition: Callable[[], bool]) -> None:

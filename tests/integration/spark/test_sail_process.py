@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -92,6 +93,14 @@ for host in ("127.0.0.1", "127.0.0.2"):
     assert stat.S_ISSOCK(os.stat(path).st_mode)
     assert stat.S_IMODE(os.stat(os.path.dirname(path)).st_mode) == 0o700
     assert rows_of(own_sail, "SELECT 1 AS n") == [{"n": 1}]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="huge pages are Linux's")
+def test_sail_uses_no_huge_pages(own_sail: SailEngine) -> None:
+    """Each job of Python would keep one, for a few small values."""
+    own_sail.warm_up()
+    (told,) = re.findall(r"AnonHugePages: +(\d+) kB", Path(f"/proc/{own_sail.pid}/smaps_rollup").read_text())
+    assert int(told) == 0
 
 
 def test_sail_ends_with_its_member_even_by_kill_9() -> None:

@@ -17,7 +17,7 @@ from skerry.member.stores import DirectStore
 from skerry.model.errors import SiteError, SkerryError, SqlError
 from skerry.model.table import Column
 from skerry.spark.engine import Engine, Job
-from skerry.spark.sail import SailEngine
+from skerry.spark.recycled import RecycledSail
 from skerry.wire.codec import decode_schema
 from tests.integration.spark.harness import Site, entries, files, fill, until
 
@@ -47,7 +47,7 @@ def test_more_rows_than_were_expected_are_all_there(engine: Engine, count: int) 
         async with Site(engine) as site:
             out = await site.collect(f"SELECT id AS n FROM range(0, {count}, 1, 3)", gives_few=True)
             assert sorted(out.table.column("n").to_pylist()) == list(range(count))
-            is_few = isinstance(engine, SailEngine) and count < 4096
+            is_few = isinstance(engine, RecycledSail) and count < 4096
             assert (out.result.table is not None) == is_few
 
     asyncio.run(run())
@@ -325,7 +325,7 @@ def test_a_limit_stops_reading_an_edge_that_never_ends(engine: Engine) -> None:
             edge = site.edge(query, 1, NUMBERS, feed, shares=1)
             driving = asyncio.create_task(site.drive("SELECT n FROM e LIMIT 5", edges={"e": edge}))
             # Sail reads in a thread that may have the rows it read before to hand on: there, rows go on coming.
-            while isinstance(engine, SailEngine) and not driving.done():
+            while isinstance(engine, RecycledSail) and not driving.done():
                 feed.append(*entries(numbers(1)))
                 await asyncio.wait({driving}, timeout=0.1)
             _, table = await driving

@@ -15,7 +15,7 @@ from skerry.model.errors import SiteError
 from skerry.model.rights import Seen, Sight
 from skerry.model.table import Column
 from skerry.spark.engine import Engine, TableFiles
-from tests.integration.spark.harness import Site, files
+from tests.integration.spark.harness import Site, files, views_of
 
 COLUMNS = (
     *(Column("x", "bigint"), Column("y", "bigint"), Column("s", "string"), Column("r", "string")),
@@ -111,7 +111,7 @@ def test_each_user_has_a_view_and_old_ones_go(
     async def run() -> None:
         async with Site(engine) as site:
             assert [await count(site, user) for user in ("north", "south", "o'hara", "north")] == [3, 1, 0, 3]
-            views = engine._views  # type: ignore[attr-defined]
+            views = views_of(engine)
             before = set(views.names())
             for number in range(5):
                 with views.lease({"t": seen(table, Sight(where="r = session_user()"), user=f"user {number}")}):

@@ -15,7 +15,7 @@ from skerry.model.errors import SiteError
 from skerry.model.table import Column
 from skerry.model.trace import TableBroken, cause_of
 from skerry.spark.engine import Engine
-from tests.integration.spark.harness import Site, files
+from tests.integration.spark.harness import Site, files, views_of
 
 TWO = (Column("k", "bigint"), Column("v", "string"))
 
@@ -47,9 +47,9 @@ def test_only_the_listed_files_are_read_and_a_new_listing_replaces_the_old_view(
             for table, count in ((first, 1), (second, 2), (first, 1), (second, 2)):
                 out = await site.collect("SELECT count(*) AS c FROM leaf", tables={"leaf": table})
                 assert out.rows == [{"c": count}]
-        views = engine._views.names()  # type: ignore[attr-defined]
+        views = views_of(engine).names()
         await asyncio.to_thread(engine.count_rows, second)
-        assert engine._views.names() == views  # type: ignore[attr-defined]
+        assert views_of(engine).names() == views
 
     asyncio.run(run())
 

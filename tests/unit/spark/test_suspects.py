@@ -34,6 +34,19 @@ def test_a_statement_is_refused_after_two_ends_and_no_other_is() -> None:
     runs(suspects, "new")
 
 
+def test_an_end_of_an_engine_that_was_full_before_says_nothing_of_a_statement() -> None:
+    suspects = Suspects("Sail")
+    for _ in range(3):
+        suspects.ran_at_end("beside", was_full=True)
+    runs(suspects, "beside")
+    suspects.ran_at_end("bad")
+    suspects.ran_at_end("bad", was_full=True)  # nor for it
+    runs(suspects, "bad")
+    suspects.ran_at_end("bad")
+    with pytest.raises(SiteError, match="Sail ended 2 times while it ran this statement"):
+        runs(suspects, "bad")
+
+
 def test_suspects_run_one_after_the_other_but_for_those_of_one_query() -> None:
     suspects = Suspects("Sail")
     for statement in ("one", "two", "three"):

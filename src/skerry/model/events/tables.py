@@ -138,6 +138,28 @@ class RestartFailed(Event, frozen=True):
         return f"{self.engine} cannot be started, next try in {self.pause_s:g} s: {self.reason}"
 
 
+class SailRecycled(Event, frozen=True):
+    """No job fails: those that run end where they are."""
+
+    layer = "spark"
+
+    pid: int | None
+
+    def line(self) -> str:
+        return f"Sail has grown and is replaced by a fresh process, {self.pid}; it ends with its last job"
+
+
+class RecycleFailed(Event, frozen=True):
+    layer = "spark"
+    level = logging.WARNING
+
+    reason: Cause
+    pause_s: float
+
+    def line(self) -> str:
+        return f"Sail has grown and goes on, for no fresh one starts; next try in {self.pause_s:g} s: {self.reason}"
+
+
 class JobsKilled(Event, frozen=True):
     """Reads of others that ran there are asked again."""
 
