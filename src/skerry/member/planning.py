@@ -169,11 +169,16 @@ async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T]
             # A row of a thousand UNIONs is a deep tree too.
             raise SqlError(_TOO_DEEP, suggestion="ask in several statements") from None
         except SiteError as error:
-            # Sites are learned one by one, as the statement needs them.
-            if not error.member or error.member in asked:
+            # Sites are learned one by one, as the statement needs them. If one that is there has told and still differs
+            # from the rest, it may be the rest that has changed.
+            if not error.member:
                 raise
-            asked.add(error.member)
-            await planner.peer_tables.refresh((error.member,))
+            reachable = _reachable(planner)
+            wanted = {error.member} - asked or (set(reachable) - asked if error.member in reachable else set())
+            if not wanted:
+                raise
+            asked |= wanted
+            await planner.peer_tables.refresh(tuple(wanted))
         except SqlError:
             # A column may have come with a new file.
             if asked:

@@ -90,6 +90,8 @@ _SHOWN = (
     (re.compile(r"\b[A-Z]\w+ \{ ([^{}]*) \}"), r"\1"),
     (re.compile(r'\b(?:U?Int(?:8|16|32|64)|Float(?:32|64)|Boolean|Utf8)\("?([^()"]*)"?\)'), r"\1"),
     (re.compile(r"\b\w+\.#\d+\b"), "a column"),
+    (re.compile(r'"\), Identifier\("'), "."),
+    (re.compile(r'\bObjectName\(\[Identifier\("(.*?)"\)\]\)'), r"\1"),
 )
 # Sail's parser met a word of Spark's language that it does not know.
 _UNREAD = re.compile(r"invalid argument: found (\S+) at \d+:\d+ expected ")

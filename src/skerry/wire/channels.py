@@ -115,6 +115,8 @@ class ChannelIn:
         if grant_on_consumption is None:
             grant_on_consumption = self._receiver.grant_on_consumption
         self._tell(self._receiver.activate(grant_on_consumption=grant_on_consumption))
+        if self._connection is not None and self._has_settled():
+            self._unlink(self._connection)  # the sender may use it for another channel from now on
 
     def stop_sending(self) -> None:
         """Enough: the sender ends cleanly, and what is still under way is dropped; finish and fail are not called."""
@@ -195,15 +197,15 @@ class ChannelIn:
             trace.emit(trace.ChannelOpened(self.channel, self._receiver.next_seq))
             reach("channel accepted")
             while not self._has_settled() and (frame := await connection.receive()) is not None:
-                if connection is not self._connection:
-                    return False
                 if self._has_settled():  # by `activate`: the frame is of what follows
                     connection.put_back(frame)
                     break
+                if connection is not self._connection:
+                    return False
                 self._receive(connection, frame)
                 if connection.queued_bytes == 0:
                     self._tell(self._receiver.idle())
-            return self._has_settled()
+            return self._has_settled() and not connection.is_closed
         except ConnectionLost as error:
             trace.emit(trace.ChannelInterrupted(self.channel, error.message))
         except SkerryError as error:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import skerry
 from skerry.client.dbapi import Cursor
+from skerry.config import MemberConfig, TableConfig
 from tests.integration.member.conftest import StartCluster
 
 pytestmark = pytest.mark.spark
@@ -60,6 +62,24 @@ def test_other_columns(cursor: Cursor, folder: Path) -> None:
         ("colour", "string"),
     ]
     assert cursor.execute(joined).fetchall() == [("net", 10)]
+
+
+def test_other_columns_at_all_sites(start_sail: StartCluster, tmp_path: Path) -> None:
+    """Each part differs from what is known of the others until all have been asked."""
+    parts: list[Path] = []
+
+    def with_part(member: MemberConfig) -> MemberConfig:
+        parts.append(tmp_path / member.name / "a.parquet")
+        parts[-1].parent.mkdir()
+        write(parts[-1], {"id": [1], "item": ["net"]})
+        table = TableConfig(member.name, "stock", "parquet", str(parts[-1].parent))
+        return msgspec.structs.replace(member, tables={"stock": table})
+
+    cursor = start_sail(more={"data_root": str(tmp_path)}, each=with_part).connect("bergen").cursor()
+    assert cursor.execute("SELECT * FROM stock").fetchall() == [(1, "net")] * 3
+    for part in parts:
+        write(part, {"id": [1]})
+    assert cursor.execute("SELECT * FROM stock").fetchall() == [(1,)] * 3
 
 
 def test_a_new_column_can_be_named_at_once(cursor: Cursor, folder: Path) -> None:

@@ -191,6 +191,7 @@ def test_what_a_function_is_given_is_the_statement_s_fault(text: str, message: s
     ("text", "message"),
     [
         ("'events.#0 < Int32(0)' is not true!", "'a column < 0' is not true!"),
+        ('ambiguous attribute: ObjectName([Identifier("t"), Identifier("id")])', "ambiguous attribute: t.id"),
         (
             'one value expected: [Column(Column { relation: Some(Bare { table: "e" }), name: "#2" })]',
             "one value expected",

@@ -55,6 +55,7 @@ class Cutter:
         self._servers: list[asyncio.Server] = []
         self._writers: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self.accepted = 0
         self.forwarded_bytes = 0
         self.cut_after_bytes: int | None = None
         self.is_frozen = False
@@ -66,6 +67,7 @@ class Cutter:
             task = asyncio.current_task()
             assert task is not None
             self._tasks.add(task)
+            self.accepted += 1
             task.add_done_callback(self._tasks.discard)
             await self._forward(reader, writer, target())
 
