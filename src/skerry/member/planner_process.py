@@ -15,6 +15,7 @@ import socket
 import struct
 import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -91,7 +92,8 @@ def run(descriptor: int) -> None:
             pid = os.fork()
             if pid == 0:
                 control.close()
-                _plan_for(socket.socket(fileno=files[0]), known)
+                with suppress(ConnectionError):  # its statement was cancelled: nobody wants the plan
+                    _plan_for(socket.socket(fileno=files[0]), known)
                 os._exit(0)
             os.close(files[0])
             children.add(pid)
