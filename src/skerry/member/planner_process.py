@@ -135,7 +135,7 @@ def _outcome(task: Task, known: Knowledge, most: int) -> Outcome:
     known.site.observed.restore(task.sizes)
     try:
         return Outcome(task.work(known, task.message))
-    except MemoryError:
+    except (MemoryError, SystemError):  # the latter is how compiled code, such as sqlglot's, may say the former
         shown = f"to plan the statement takes more than {most >> 20} MiB (limits.planning_bytes)"
         return Outcome(error=Overloaded(shown, member=known.name, suggestion="ask in several statements"))
     except Exception as error:

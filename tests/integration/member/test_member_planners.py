@@ -12,6 +12,7 @@ import pytest
 
 import skerry.aio
 from skerry.config import Config, parse
+from skerry.member.knownplans import planned_anew
 from skerry.member.planners import Planners, _Process
 from skerry.member.planning import Planned, _plan, plan_statement
 from skerry.member.requests import RunStatement
@@ -57,7 +58,9 @@ async def planning(limits: str = "") -> AsyncIterator[tuple[Member, Planners]]:
 
 
 async def planned(member: Member, sql: str, share: str = "ann") -> Plan:
-    found = await plan_statement(member.planner, RunStatement(QueryId("oslo", "a"), sql, share=share))
+    """By a process, or a thread, each time: a plan that is known needs neither."""
+    planner = planned_anew(member.planner)
+    found = await plan_statement(planner, RunStatement(QueryId("oslo", "a"), sql, share=share))
     assert isinstance(found, Planned)
     return found.plan
 
