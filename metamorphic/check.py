@@ -20,7 +20,7 @@ from metamorphic.joins import Joins
 from metamorphic.tables import Table, read_tables
 from skerry.client.dbapi import Cursor
 from skerry.spark.engine import Engine
-from skerry.spark.sail import SailEngine
+from skerry.spark.recycled import RecycledSail
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.oracle import SparkOracle
@@ -77,7 +77,7 @@ class Outcome:
 def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES) -> Iterator[World]:
     """Files below `root`; the oracle is a session of the same Spark that runs the fragments, or the same Sail."""
     files = make_files(root, SCALE)
-    is_spark = not isinstance(engine, SailEngine)
+    is_spark = not isinstance(engine, RecycledSail)
     with clusters(files, shapes if is_spark else (*shapes, ONE), engine) as found:
         asked = {shape.name: found[shape.name] for shape in shapes}
         oracle: Oracle = oracle_of(engine, files) if is_spark else OneSite(found[ONE.name])

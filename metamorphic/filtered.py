@@ -23,7 +23,7 @@ from metamorphic.grammar import Query
 from metamorphic.tables import read_tables
 from skerry.model.errors import SkerryError
 from skerry.spark.engine import Engine
-from skerry.spark.sail import SailEngine
+from skerry.spark.recycled import RecycledSail
 from skerry.testing.asking import ask
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
@@ -46,7 +46,7 @@ def world(root: Path, engine: Engine, shapes: Sequence[Shape] = SHAPES) -> Itera
     (whole.root / "rules.yaml").write_text(yaml.safe_dump(rules_for(shown)), encoding="utf-8")
     with ExitStack() as stack:
         oracle: plain.Oracle
-        if isinstance(engine, SailEngine):
+        if isinstance(engine, RecycledSail):
             oracle = plain.OneSite(stack.enter_context(clusters(shown, (ONE,), engine))[ONE.name])
         else:
             oracle = plain.oracle_of(engine, shown)
