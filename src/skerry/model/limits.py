@@ -55,7 +55,7 @@ END_S = 30.0  # between a member's own end and that of its process: a JVM takes 
 LARGE_SQL_CHARS = 8 * KIB  # of a statement that leaves one planner to smaller ones
 # Data connections that wait for their next channel: of one member to another, and how long
 SPARE_CONNECTIONS = 8
-SPARE_S = 10.0
+SPARE_S = 1.0
 
 KNOWN_PLANS = 200  # of statements asked lately, none longer
 KNOWN_PLAN_CHARS = 8 * KIB
