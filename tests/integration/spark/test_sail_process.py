@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 
 from skerry.model.errors import Cancelled, EngineEnded, SiteError
 from skerry.model.limits import MIB
+from skerry.model.results import Schema
 from skerry.spark.engine import Job
 from skerry.spark.sail import SailEngine
 from skerry.spark.settings import SparkSettings
@@ -47,8 +48,10 @@ def own_sail() -> Iterator[SailEngine]:
     engine.stop()
 
 
-def rows_of(engine: SailEngine, sql: str, tag: str = "t") -> list[dict[str, object]]:
-    table = engine.run(Job(tag, sql, {}, {}, {}, None), lambda schema: None).table
+def rows_of(
+    engine: SailEngine, sql: str, tag: str = "t", on_schema: Callable[[Schema], None] = lambda schema: None
+) -> list[dict[str, object]]:
+    table = engine.run(Job(tag, sql, {}, {}, {}, None), on_schema).table
     assert isinstance(table, pa.Table)
     return table.to_pylist()  # type: ignore[no-any-return]
 
@@ -160,9 +163,13 @@ def test_the_end_of_sail_is_told_to_all_that_run_and_it_starts_by_itself(own_sai
     before = own_sail.pid
     assert before is not None
     slow = "SELECT count(*) AS n FROM range(0, 4000000000, 1, 4) WHERE id % 7 = id % 11"
+    begun: list[Schema] = []
     with ThreadPoolExecutor() as threads:
-        asked = [threads.submit(rows_of, own_sail, f"{slow} AND id > {number}", f"t{number}") for number in range(2)]
-        until(lambda: len(own_sail._tags.names()) == 2, "both run")
+        asked = [
+            threads.submit(rows_of, own_sail, f"{slow} AND id > {number}", f"t{number}", begun.append)
+            for number in range(2)
+        ]
+        until(lambda: len(begun) == 2, "this Sail knows both: one that has not begun would go to the next")
         os.kill(before, signal.SIGSEGV)
         for each in asked:
             with pytest.raises(EngineEnded, match=r"Sail ended \(signal 11, SIGSEGV\) while it ran the query"):
