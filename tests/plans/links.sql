@@ -416,8 +416,8 @@ fragment 4 at bergen: reads edge 4 from oslo
     because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
     → edge 3 to tromso, zstd (~150000 rows, 2.3 MiB)
 fragment 5 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo; edge 3 from bergen
-    scan, join, aggregate
-    SELECT /*+ BROADCAST(`a`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_3 AS a ON a.o_cust = l_order JOIN (SELECT kind, max(id) AS m FROM edge_1 AS events GROUP BY kind) AS b ON b.m = l_order JOIN edge_2 AS c ON c.s_cust = l_qty
+    scan, filter, join, aggregate
+    SELECT /*+ BROADCAST(`a`) */ l_qty, a.n, b.m FROM lineitem AS lineitem, edge_3 AS a, (SELECT kind, max(id) AS m FROM edge_1 AS events GROUP BY kind) AS b, edge_2 AS c WHERE a.o_cust = l_order AND b.m = l_order AND c.s_cust = l_qty
     because all its rows come to tromso, where the result goes; no room at oslo for b; no room at oslo for a
     → edge 5 to tromso (~6000000 rows, 206.0 MiB)
 finish at tromso: gather edge 5 from tromso
@@ -485,8 +485,8 @@ fragment 2 at oslo: reads table orders
     because its tables are there
     → edge 2 to tromso, zstd (~150000 rows, 1.1 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo
-    scan, join, aggregate
-    SELECT /*+ BROADCAST(`b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN (SELECT o_cust, count(*) AS n FROM edge_1 AS orders GROUP BY o_cust) AS a ON a.o_cust = l_order JOIN edge_2 AS b ON b.m = l_order
+    scan, filter, join, aggregate
+    SELECT /*+ BROADCAST(`b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem, (SELECT o_cust, count(*) AS n FROM edge_1 AS orders GROUP BY o_cust) AS a, edge_2 AS b WHERE a.o_cust = l_order AND b.m = l_order
     because all its rows come to tromso, where the result goes; no room at oslo for a
     → edge 3 to tromso (~1500000 rows, 40.1 MiB)
 finish at tromso: gather edge 3 from tromso

@@ -304,8 +304,8 @@ fragment 2 at bergen: reads table customer
     because its tables are there
     → edge 2 to oslo (~15000 rows, 117.2 KiB)
 fragment 3 at oslo: reads edge 1 from bergen; table orders; edge 2 from bergen
-    scan, join
-    WITH a AS (SELECT c_nation AS k, rand() AS r FROM edge_1 AS customer) SELECT /*+ BROADCAST(`b`) */ o_id, x.r FROM orders AS orders JOIN a AS x ON o_id = x.k JOIN a AS y ON x.r = y.r JOIN edge_2 AS b ON m = o_cust
+    scan, filter, join
+    WITH a AS (SELECT c_nation AS k, rand() AS r FROM edge_1 AS customer) SELECT /*+ BROADCAST(`b`) */ o_id, x.r FROM orders AS orders, a AS x, a AS y, edge_2 AS b WHERE o_id = x.k AND x.r = y.r AND m = o_cust
     because the links take ~0.16 s, ~4.8 s at bergen
     → edge 3 to oslo (~1500000 rows, 34.3 MiB)
 finish at oslo: gather edge 3 from oslo

@@ -33,7 +33,7 @@ fragment 2 at bergen: reads table customer
     → edge 2 to oslo (~150000 rows, 1.1 MiB)
 fragment 3 at oslo: reads edge 1 from tromso; table sales; table orders; edge 2 from bergen
     scan, filter, join, aggregate
-    SELECT l_order FROM edge_1 AS lineitem WHERE l_qty > (SELECT /*+ BROADCAST(`c`) */ max(o_total) - min(c.c_id) FROM sales AS s JOIN orders AS o ON s.s_cust = o.o_cust JOIN edge_2 AS c ON c.c_id = o.o_id WHERE o.o_id = l_order)
+    SELECT l_order FROM edge_1 AS lineitem WHERE l_qty > (SELECT /*+ BROADCAST(`c`) */ max(o_total) - min(c.c_id) FROM sales AS s, orders AS o, edge_2 AS c WHERE s.s_cust = o.o_cust AND c.c_id = o.o_id AND o.o_id = l_order)
     because the links take ~5.9 s, ~38 s at tromso
     → edge 3 to oslo (~3000000 rows, 22.9 MiB)
 finish at oslo: gather edge 3 from oslo

@@ -74,6 +74,47 @@ def test_a_list_that_has_to_stay_as_it_is_gets_no_hints(sql: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("written", "ordered"),
+    [
+        # Spark makes one list, of ON and then WHERE; with hints it would take WHERE first.
+        (
+            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id WHERE 9 / l_qty > 2",
+            "l, c, n WHERE l_order = c_id AND l_qty != 0 AND c_nation = n_id AND 9 / l_qty > 2",
+        ),
+        # … and the last ON before the first, whatever is in front of an outer join.
+        (
+            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id AND 9 / l_qty > 2 "
+            "LEFT JOIN orders o ON o_cust = c_id",
+            "l CROSS JOIN c JOIN n ON l_order = c_id AND l_qty != 0 AND c_nation = n_id AND 9 / l_qty > 2 "
+            "LEFT JOIN o ON o_cust = c_id",
+        ),
+        # A value that is read twice has a name for a while: Spark keeps it out of its list, above it.
+        (
+            "lineitem l, customer c, nation n WHERE l_order = c_id AND c_nation = n_id AND 9 / l_qty > 2 "
+            "AND abs(l_qty) BETWEEN 1 AND 5",
+            "l, c, n WHERE abs(l_qty) BETWEEN 1 AND 5 AND l_order = c_id AND c_nation = n_id AND 9 / l_qty > 2",
+        ),
+        # Nothing fails: as it was written.
+        (
+            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id WHERE l_qty > 2",
+            "l JOIN c ON l_order = c_id AND l_qty != 0 JOIN n ON c_nation = n_id WHERE l_qty > 2",
+        ),
+    ],
+)
+def test_conditions_that_may_fail_are_in_sparks_order(written: str, ordered: str) -> None:
+    assert _from_of(f"SELECT count(*) FROM {written}") == (True, ordered)
+
+
+def test_conditions_in_an_order_that_cannot_be_said_get_no_hints() -> None:
+    """The inner joins that Spark makes a list of come behind an outer one."""
+    is_hinted, _ = _from_of(
+        "SELECT count(*) FROM lineitem l LEFT JOIN orders o ON o_id = l_order JOIN customer c ON l_order = c_id "
+        "AND l_qty <> 0 JOIN nation n ON c_nation = n_id WHERE 9 / l_qty > 2"
+    )
+    assert not is_hinted
+
+
+@pytest.mark.parametrize(
     "listed",
     [
         "lineitem l JOIN customer c ON l_order = c_id JOIN nation n ON c_nation = n_id",

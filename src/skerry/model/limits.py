@@ -43,6 +43,10 @@ SCHEMAS_KEPT = 1000
 SCHEMA_KEPT_BYTES = 4 * KIB
 SPARK_SCHEMAS = 1000  # of texts that ran lately; a few kilobytes each
 
+# Pages that one task of Spark may have of its heap, and the least that one has
+SPARK_PAGES = 8192
+LEAST_PAGE_BYTES = MIB
+
 # Small statements that a Spark keeps planned, how long each may be with its values, and how many it knows to have been
 # asked for
 KEPT_STATEMENTS = 100

@@ -5,6 +5,10 @@ customer, lineorder` with a hint would be dates times customer. So the list is p
 first relation stays, and the next one is always the first that a condition connects with those before it.
 
 Inner joins are in no order, so only names can tell one from another: where they might, the list stays as it is.
+
+That rule also makes one list of their conditions, ON before WHERE, where each keeps its place: `ON a <> 0 … WHERE
+10 / a > 2` does not divide by zero. With a hint WHERE goes down first, and then the last ON. So conditions that may fail
+are put into one list here too.
 """
 
 from __future__ import annotations
@@ -15,9 +19,10 @@ from sqlglot import exp
 
 from skerry.model.names import TableRef
 from skerry.plan.joined_tree import put_inner
+from skerry.plan.rules.computed import cannot_fail, types_in
 from skerry.plan.rules.joined import inner_joins, is_free
 from skerry.sql.prune import stars
-from skerry.sql.push import conjuncts
+from skerry.sql.push import conjuncts, listed, split
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.walk import columns_right_in, find_all, nodes_of
 
@@ -41,15 +46,29 @@ def order_from(scope: Scope) -> bool:
     if not all(isinstance(join, exp.Join) for join in joins):
         return False
     links = _links(scope)
-    first = inner_joins(select)
-    orders = [(run, _spark_order(run, links)) for run in _runs(joins)]
-    changed = [(run, order) for run, order in orders if order != list(run)]
+    first = range(1, len(inner_joins(select)) + 1)
+    orders = {run: _spark_order(run, links) for run in _runs(joins)}
+    moved = [run for run, order in orders.items() if order != list(run)]
+    changed = {*moved, *(run for run in orders if not _keeps_conditions(scope, run))}
     if not changed:
         return True
-    if changed != [(range(1, len(first) + 1), changed[0][1])] or not is_free(scope) or stars(select):
+    if changed != {first} or not is_free(scope) or (moved and stars(select)):
         return False
-    put_inner(select, [select.args["from_"].this, *(joins[index - 1].this for index in changed[0][1])])
+    put_inner(select, [select.args["from_"].this, *(joins[index - 1].this for index in orders[first])])
     return True
+
+
+def _keeps_conditions(scope: Scope, run: range) -> bool:
+    """With hints, will Spark apply the conditions on the run's relations in the order in which it does without?"""
+    joins, where = scope.select.args["joins"], scope.select.args.get("where")
+    asked = split(where.this) if where is not None and run.stop > len(joins) else []
+    on = [split(join.args["on"]) for join in joins[run.start - 1 : run.stop - 1] if join.args.get("on") is not None]
+    without = listed([each for conjuncts_of in [*on, asked] for each in conjuncts_of])
+    hinted = [each for conjuncts_of in [asked, *reversed(on)] for each in conjuncts_of]
+    if len(run) < 2 or list(map(id, without)) == list(map(id, hinted)):
+        return True
+    types = types_in(scope)
+    return all(cannot_fail(each, types) for each in without)
 
 
 def _runs(joins: Sequence[exp.Expr]) -> list[range]:

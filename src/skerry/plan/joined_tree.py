@@ -12,7 +12,7 @@ from skerry.plan.mention import Mention
 from skerry.plan.rules.joined import Conjunct, End, Joinable, Joined, inner_joins
 from skerry.plan.trees import conjunction, rename
 from skerry.sql.columns import is_unit
-from skerry.sql.push import split
+from skerry.sql.push import listed, split
 from skerry.sql.walk import find_all
 
 
@@ -169,9 +169,9 @@ def put_inner(select: exp.Select, relations: Sequence[exp.Expr]) -> None:
     # Where outer joins follow there are no commas, which would hide from their ON what stands before.
     inner = [exp.Join(this=each, kind="CROSS" if rest else "COMMA") for each in others]
     if rest and inner and on:
-        inner[-1] = exp.Join(this=others[-1], on=conjunction(on))
+        inner[-1] = exp.Join(this=others[-1], on=conjunction(listed(on)))
     else:
-        where = [*on, *where]
+        where = listed([*on, *where])
     select.set("from_", exp.From(this=first))
     select.set("joins", [*inner, *rest] or None)
     select.set("where", exp.Where(this=conjunction(where)) if where else None)

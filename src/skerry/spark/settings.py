@@ -8,7 +8,7 @@ import re
 import msgspec
 
 from skerry.model.errors import ConfigError
-from skerry.model.limits import Limits
+from skerry.model.limits import LEAST_PAGE_BYTES, SPARK_PAGES, Limits
 
 SLOTS_PER_CORE = 4  # D7: a task that waits for its member holds a slot, so an embedded Spark has slots to spare
 
@@ -26,6 +26,7 @@ FIXED = {
     # A retried task would deliver its rows twice to a member that has sent them on (D8, policy direct).
     "spark.task.maxFailures": "1",
 }
+ARRAY_HEADER_BYTES = 16
 _UNWATCHED = 2**31 - 1  # Spark's own word for a batch without a bound in bytes
 FIXED_EMBEDDED_ONLY = ("spark.task.maxFailures",)
 
@@ -146,7 +147,25 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
         "spark.ui.retainedTasks": "10000",
         "spark.sql.ui.retainedExecutions": "20",
     }
-    return defaults | sql_conf(settings) | fixed
+    chosen = defaults | sql_conf(settings) | fixed
+    return _page_conf(chosen["spark.driver.memory"]) | chosen
+
+
+def _page_conf(heap: str) -> dict[str, str]:
+    """Each sort, hash table and broadcast begins with a page of the heap.
+
+    Spark 4.2 takes 64 MiB for a broadcast of ten rows, and the last query's broadcasts are still there when the next one
+    makes its own (ADR 42). A task may have 8,192 pages, so a large heap has larger ones.
+    """
+    found = re.fullmatch(r"(\d+)([kmgt])b?", heap.strip().lower())
+    if found is None:
+        return {}
+    heap_bytes = int(found[1]) << {"k": 10, "m": 20, "g": 30, "t": 40}[found[2]]
+    page_bytes = LEAST_PAGE_BYTES
+    while page_bytes * SPARK_PAGES < heap_bytes:
+        page_bytes *= 2
+    # An array's header must fit beside it into one region of the heap, or it takes two.
+    return {"spark.buffer.pageSize": str(page_bytes - ARRAY_HEADER_BYTES)}
 
 
 def cluster_conf(settings: SparkSettings) -> dict[str, str]:

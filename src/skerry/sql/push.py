@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from skerry.sql.functions import admitted, call_name
@@ -34,8 +36,8 @@ def conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
 
     In the order in which Spark applies those that it brings to one table: `ON 10 / a > 2 WHERE a <> 0` does not divide
     by zero, as WHERE goes down through a join before its ON does. Where three relations or more end in inner joins
-    it makes one list first, of their ON and then WHERE: there `ON a <> 0 … WHERE 10 / a > 2` does not. Nor does
-    `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead of what may guard it.
+    it makes one list first, of their ON and then WHERE (`listed`): there `ON a <> 0 … WHERE 10 / a > 2` does not. Nor
+    does `WHERE a <> (SELECT 0) AND 10 / a > 2`: what may fail does not go to a table ahead of what may guard it.
     """
     if scope.conjuncts is None:
         scope.conjuncts = _conjuncts(scope)
@@ -50,7 +52,7 @@ def _conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
         return []
     safe = [by_node[id(from_.this)]] if id(from_.this) in by_node else []
     found: list[tuple[exp.Expr, list[Source]]] = []
-    listed = 0  # those before the inner joins that come last
+    before = 0  # those before the inner joins that come last
     inner = 0
     for join in joins:
         right = [by_node[id(join.this)]] if id(join.this) in by_node else []
@@ -60,13 +62,32 @@ def _conjuncts(scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:
         is_plain = not (side or kind in ("SEMI", "ANTI") or join.args.get("method") or join.args.get("using"))
         inner = inner + 1 if is_plain else 0
         found += [(conjunct, allowed) for conjunct in (split(on) if on is not None else [])]
-        listed = len(found) if not inner else listed
+        before = len(found) if not inner else before
         safe = _after_join(safe, right, side, kind)
     where = scope.select.args.get("where")
     asked = [(conjunct, safe) for conjunct in (split(where.this) if where is not None else [])]
-    found = [*found[listed:], *asked, *found[:listed]] if inner > 1 else [*asked, *found]
+    if inner > 1:
+        sources = {id(conjunct): allowed for conjunct, allowed in [*found[before:], *asked]}
+        ordered = listed([conjunct for conjunct, _ in [*found[before:], *asked]])
+        found = [*((conjunct, sources[id(conjunct)]) for conjunct in ordered), *found[:before]]
+    else:
+        found = [*asked, *found]
     has_outer = where is not None and any(join.args.get("side") not in (None, "") for join in joins)
     return _guarded(found, scope) if has_outer or contains(scope.select, exp.Subquery) else found
+
+
+def listed(conditions: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The conditions of a list of inner joins, which come in the order of their ON, then WHERE, as Spark applies them:
+    those that give a value a name for a while stay above the list, and so go down before the others."""
+    return sorted(conditions, key=lambda each: not any(_names_value(node) for node in nodes_of(each)))
+
+
+def _names_value(node: exp.Expr) -> bool:
+    """`a + 1 BETWEEN 2 AND 3` reads a + 1 twice; a plain column needs no name for that."""
+    if isinstance(node, exp.Between):
+        return not isinstance(node.this, exp.Column)
+    is_named = call_name(node) in ("between", "nullif")
+    return is_named and bool(node.expressions) and not isinstance(node.expressions[0], exp.Column)
 
 
 def _guarded(found: list[tuple[exp.Expr, list[Source]]], scope: Scope) -> list[tuple[exp.Expr, list[Source]]]:

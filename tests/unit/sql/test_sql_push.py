@@ -41,6 +41,19 @@ from tests.unit.sql.sql_cases import filters, query, rendered
             "LEFT JOIN customer ON i_part = c_id WHERE o_price <> 0",
             {"orders": ["o_price != 0", "10 / o_price > 2"]},
         ),
+        # … and of these first what reads a value twice, which Spark keeps out of its list
+        (
+            "SELECT 1 FROM orders JOIN item ON o_id = i_order AND 10 / o_price > 2 JOIN customer ON i_part = c_id "
+            "WHERE abs(o_price) BETWEEN 1 AND 3 AND nullif(o_price + 1, 2) > 1 AND o_price BETWEEN 1 AND 2",
+            {
+                "orders": [
+                    "abs(o_price) BETWEEN 1 AND 3",
+                    "nullif(o_price + 1, 2) > 1",
+                    "10 / o_price > 2",
+                    "o_price BETWEEN 1 AND 2",
+                ]
+            },
+        ),
         # … and the value of a subquery, which stays, may guard what follows it
         (
             "SELECT 1 FROM orders, item WHERE o_price <> (SELECT min(c_id) FROM customer) AND 10 / o_price > 2"
