@@ -258,10 +258,7 @@ def spark_engine() -> Iterator[Engine]:
     """The one Apache Spark of this run: a process can have no second one."""
     from skerry.spark import SparkSettings, start_engine
 
-    # Each sort and each hash table begins with a page. Spark's own choice, 4 MB for this heap, filled it with pages of
-    # few rows: a sixth of the time of all queries went into looking through the whole heap again and again.
-    conf = {"spark.driver.memory": "2g", "spark.buffer.pageSize": "1m"}
-    engine = start_engine(SparkSettings(master="local[2]", conf=conf))
+    engine = start_engine(SparkSettings(master="local[2]", conf={"spark.driver.memory": "2g"}))
     yield engine
     engine.stop()
 

@@ -893,6 +893,12 @@ SELECT c_custkey, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey 
 -- name: rules_guarded_by_on | ordered: no | for: of three tables what ON says is asked before what WHERE says
 SELECT c_custkey, n_name, r_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND n_regionkey <> 0 JOIN region ON n_regionkey = r_regionkey WHERE 10 / n_regionkey > 2 AND c_custkey < 100;
 
+-- name: rules_guarded_by_hinted_on | ordered: no | for: … also where relations that arrive have hints
+SELECT s_name, n_name, sum(l_quantity) AS q FROM lineitem JOIN supplier ON s_suppkey = l_suppkey AND l_linenumber <> 1 JOIN nation ON n_nationkey = s_nationkey AND s_acctbal > n_nationkey WHERE 10 / (l_linenumber - 1) > 4 GROUP BY s_name, n_name;
+
+-- name: rules_guarded_between | ordered: no | for: of three tables BETWEEN of a value is asked before what ON says
+SELECT c_custkey, s_name, n_name FROM nation JOIN customer ON n_nationkey = c_nationkey AND 10 / n_regionkey > 2 JOIN supplier ON n_nationkey = s_nationkey WHERE abs(n_regionkey) BETWEEN 1 AND 3 AND c_custkey < 100;
+
 -- name: rules_typed_block | ordered: no | for: whole numbers of types that are easily mistaken travel
 SELECT o_orderkey, t.days, t.least, t.hours FROM orders JOIN (SELECT c_custkey AS k, datediff(DAY, DATE '1995-06-17', DATE '1998-01-01') AS days, -2147483648 AS least, extract(HOUR FROM TIMESTAMP '2024-01-02 03:00:00' - TIMESTAMP '2024-01-01 00:00:00') AS hours FROM customer WHERE c_nationkey = 3) AS t ON o_custkey = t.k;
 

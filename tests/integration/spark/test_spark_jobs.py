@@ -44,6 +44,22 @@ def test_two_jobs_at_once(engine: Engine) -> None:
     asyncio.run(run())
 
 
+def test_a_broadcast_of_few_rows_takes_little_of_the_heap(spark_engine: Any) -> None:
+    """Spark 4.2 would take 64 MiB for each (ADR 42)."""
+    frame = spark_engine.session.sql(
+        "SELECT /*+ BROADCAST(b) */ count(*) AS n FROM range(9) AS a JOIN range(9) AS b ON a.id = b.id"
+    )
+    assert frame.toArrow().to_pylist() == [{"n": 9}]
+    left = [frame._jdf.queryExecution().executedPlan()]
+    while (node := left.pop()).nodeName() != "BroadcastExchange":
+        if node.nodeName() == "AdaptiveSparkPlan":
+            left.append(node.executedPlan())
+        elif node.nodeName().endswith("QueryStage"):
+            left.append(node.plan())
+        left += [node.children().apply(index) for index in range(node.children().size())]
+    assert 0 < node.metrics().apply("dataSize").value() < 2 * MIB
+
+
 def test_a_stalled_sink_does_not_stop_another_job(engine: Engine) -> None:
     """D7: tasks that wait for their member hold slots, and there are slots to spare."""
 

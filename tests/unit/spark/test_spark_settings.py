@@ -28,6 +28,19 @@ def test_an_embedded_spark_has_four_slots_a_core_and_one_scan_task_a_core() -> N
     assert slot_count(SparkSettings(sail=True)) is None
 
 
+@pytest.mark.parametrize(
+    ("heap", "page_bytes"), [("1g", 2**20 - 16), ("512m", 2**20 - 16), ("8G", 2**20 - 16), ("20gb", 4 * 2**20 - 16)]
+)
+def test_a_page_is_small_and_8192_of_them_are_the_heap(heap: str, page_bytes: int) -> None:
+    conf = embedded_conf(SparkSettings(conf={"spark.driver.memory": heap}), "/tmp/x")
+    assert conf["spark.buffer.pageSize"] == str(page_bytes)
+
+
+def test_a_page_is_spark_s_own_choice_where_the_heap_is_not_known_and_the_user_s_where_there_is_one() -> None:
+    assert "spark.buffer.pageSize" not in embedded_conf(SparkSettings(conf={"spark.driver.memory": "lots"}), "/tmp/x")
+    assert embedded_conf(SparkSettings(conf={"spark.buffer.pageSize": "2m"}), "/tmp/x")["spark.buffer.pageSize"] == "2m"
+
+
 def test_the_user_s_settings_come_last_but_answers_stay_the_same() -> None:
     assert sql_conf(SparkSettings(conf={"spark.sql.shuffle.partitions": "7"}))["spark.sql.shuffle.partitions"] == "7"
     for key in FIXED:
