@@ -78,13 +78,14 @@ def test_a_list_that_has_to_stay_as_it_is_gets_no_hints(sql: str) -> None:
     [
         # Spark makes one list, of ON and then WHERE; with hints it would take WHERE first.
         (
-            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id WHERE 9 / l_qty > 2",
+            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id "
+            "WHERE 9 / l_qty > 2",
             "l, c, n WHERE l_order = c_id AND l_qty != 0 AND c_nation = n_id AND 9 / l_qty > 2",
         ),
         # … and the last ON before the first, whatever is in front of an outer join.
         (
-            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id AND 9 / l_qty > 2 "
-            "LEFT JOIN orders o ON o_cust = c_id",
+            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id "
+            "AND 9 / l_qty > 2 LEFT JOIN orders o ON o_cust = c_id",
             "l CROSS JOIN c JOIN n ON l_order = c_id AND l_qty != 0 AND c_nation = n_id AND 9 / l_qty > 2 "
             "LEFT JOIN o ON o_cust = c_id",
         ),
@@ -96,7 +97,8 @@ def test_a_list_that_has_to_stay_as_it_is_gets_no_hints(sql: str) -> None:
         ),
         # Nothing fails: as it was written.
         (
-            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id WHERE l_qty > 2",
+            "lineitem l JOIN customer c ON l_order = c_id AND l_qty <> 0 JOIN nation n ON c_nation = n_id "
+            "WHERE l_qty > 2",
             "l JOIN c ON l_order = c_id AND l_qty != 0 JOIN n ON c_nation = n_id WHERE l_qty > 2",
         ),
     ],

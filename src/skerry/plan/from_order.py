@@ -6,9 +6,8 @@ first relation stays, and the next one is always the first that a condition conn
 
 Inner joins are in no order, so only names can tell one from another: where they might, the list stays as it is.
 
-That rule also makes one list of their conditions, ON before WHERE, where each keeps its place: `ON a <> 0 … WHERE
-10 / a > 2` does not divide by zero. With a hint WHERE goes down first, and then the last ON. So conditions that may fail
-are put into one list here too.
+That rule also makes one list of their conditions, ON before WHERE: `ON a <> 0 … WHERE 10 / a > 2` does not divide by
+zero. With a hint WHERE goes down first, and then the last ON. So conditions that may fail become one list here too.
 """
 
 from __future__ import annotations

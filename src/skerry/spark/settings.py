@@ -154,8 +154,8 @@ def embedded_conf(settings: SparkSettings, directory: str) -> dict[str, str]:
 def _page_conf(heap: str) -> dict[str, str]:
     """Each sort, hash table and broadcast begins with a page of the heap.
 
-    Spark 4.2 takes 64 MiB for a broadcast of ten rows, and the last query's broadcasts are still there when the next one
-    makes its own (ADR 42). A task may have 8,192 pages, so a large heap has larger ones.
+    Spark 4.2 takes 64 MiB for a broadcast of ten rows, and the last query's broadcasts are still there when the next
+    one makes its own (ADR 42). A task may have 8,192 pages, so a large heap has larger ones.
     """
     found = re.fullmatch(r"(\d+)([kmgt])b?", heap.strip().lower())
     if found is None:
