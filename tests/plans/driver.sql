@@ -5,11 +5,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `amount` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `amount` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT count(*) AS n, max(amount) AS most FROM (SELECT `amount` FROM events UNION ALL SELECT `amount` FROM edge_1) AS events
@@ -35,7 +35,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join, limit
     SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LIMIT 20
@@ -50,7 +50,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name`, `c_nation` FROM customer
-    → edge 1 to oslo (~150000 rows, 5.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 5.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join, limit
     SELECT /*+ BROADCAST(`customer`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LIMIT 20
@@ -65,11 +65,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join, limit
     SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LIMIT 5000
-    → edge 2 to oslo (~5000 rows, 156.2 KiB)
+    → edge 2 to oslo (~5,000 rows, 156.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -80,7 +80,7 @@ plan, result at oslo
 fragment 1 at oslo: reads table orders
     scan, aggregate, window
     SELECT sum(o_total) OVER (PARTITION BY o_cust) AS running FROM orders AS orders
-    → edge 1 to oslo (~1500000 rows, 22.9 MiB)
+    → edge 1 to oslo (~1,500,000 rows, 22.9 MiB)
 finish at oslo: gather edge 1 from oslo
 */
 
@@ -116,7 +116,7 @@ plan, result at bergen
 fragment 1 at bergen: reads table nation
     scan, join
     SELECT a.n_name FROM nation AS a CROSS JOIN nation AS b CROSS JOIN nation AS c
-    → edge 1 to bergen (~15625 rows, 244.1 KiB)
+    → edge 1 to bergen (~15,625 rows, 244.1 KiB)
 finish at bergen: gather edge 1 from bergen
 */
 
@@ -164,11 +164,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table nation; table sales; edge 1 from oslo
     scan, join
     SELECT /*+ BROADCAST(`events`) */ n_name, s_id FROM nation AS nation JOIN sales AS sales ON n_id = s_id JOIN edge_1 AS events ON id = n_id
-    → edge 2 to oslo (~2500 rows, 78.1 KiB)
+    → edge 2 to oslo (~2,500 rows, 78.1 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 

@@ -5,15 +5,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind`, `amount` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 31.2 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 31.2 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind`, `amount` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 93.8 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT * FROM (SELECT kind, amount FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events) AS e PIVOT (sum(amount) FOR kind IN ('click', 'view'))
-    → edge 2 to oslo (~1000 rows, 62.5 KiB)
+    → edge 2 to oslo (~1,000 rows, 62.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -24,15 +24,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 140.6 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 140.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 421.9 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 421.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT * FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS events PIVOT (sum(amount) FOR kind IN ('click', 'view'))
-    → edge 2 to oslo (~1000 rows, 62.5 KiB)
+    → edge 2 to oslo (~1,000 rows, 62.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -43,15 +43,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `tags` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 54.7 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 54.7 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `tags` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 164.1 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 164.1 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union
     SELECT id, tag FROM (SELECT `id`, `tags` FROM events UNION ALL SELECT `id`, `tags` FROM edge_1) AS events LATERAL VIEW explode(tags) t AS tag
-    → edge 2 to oslo (~1000 rows, 62.5 KiB)
+    → edge 2 to oslo (~1,000 rows, 62.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -62,11 +62,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT o_id, c_name FROM orders AS orders, LATERAL (SELECT c_name FROM edge_1 AS customer WHERE c_id = o_cust)
-    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -77,7 +77,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_nation` FROM customer
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT `n_id` FROM nation
@@ -85,7 +85,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`nation`) */ o_id FROM (orders AS orders JOIN edge_1 AS customer ON o_cust = c_id) JOIN edge_2 AS nation ON c_nation = n_id
-    → edge 3 to oslo (~1000 rows, 15.6 KiB)
+    → edge 3 to oslo (~1,000 rows, 15.6 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -96,11 +96,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id` FROM customer
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, union
     SELECT x FROM (SELECT o_id AS x FROM orders AS orders EXCEPT SELECT c_id FROM edge_1 AS customer) AS t
-    → edge 2 to oslo (~150000 rows, 1.1 MiB)
+    → edge 2 to oslo (~150,000 rows, 1.1 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -111,11 +111,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_nation` FROM customer WHERE c_nation = 1 OR c_nation = 2
-    → edge 1 to oslo (~2985 rows, 35.0 KiB)
+    → edge 1 to oslo (~2,985 rows, 35.0 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE (c_nation = 1 OR c_nation = 2) AND (o_total > 5 OR o_id = 1)
-    → edge 2 to oslo (~10148 rows, 79.3 KiB)
+    → edge 2 to oslo (~10,148 rows, 79.3 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -126,11 +126,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_name` FROM customer WHERE c_name != 'it\'s'
-    → edge 1 to oslo (~149990 rows, 4.6 MiB)
+    → edge 1 to oslo (~149,990 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`scan_9`) */ 'leaf_1' AS `leaf_1`, c_name FROM orders AS orders JOIN edge_1 AS `scan_9` ON o_cust = c_id WHERE c_name != 'it\'s'
-    → edge 2 to oslo (~1499900 rows, 57.2 MiB)
+    → edge 2 to oslo (~1,499,900 rows, 57.2 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -141,7 +141,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_nation` FROM customer
-    → edge 1 to oslo (~150000 rows, 585.9 KiB)
+    → edge 1 to oslo (~150,000 rows, 585.9 KiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT `n_id` FROM nation
@@ -149,7 +149,7 @@ fragment 2 at bergen: reads table nation
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`y`) */ 1 AS one FROM orders AS x JOIN edge_1 AS x JOIN edge_2 AS y ON TRUE
-    → edge 3 to oslo (~5625000000000 rows, 81.9 TiB)
+    → edge 3 to oslo (~5,625,000,000,000 rows, 81.9 TiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -160,11 +160,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_date < :skerry_today
-    → edge 2 to oslo (~500000 rows, 15.3 MiB)
+    → edge 2 to oslo (~500,000 rows, 15.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -178,11 +178,11 @@ fragment 1 at oslo: reads table orders
     scan, filter
     SELECT orders.`o_id` FROM orders AS orders WHERE o_total = 3
     because orders is there
-    → edge 1 to tromso (~15000 rows, 117.2 KiB)
+    → edge 1 to tromso (~15,000 rows, 117.2 KiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, union, aggregate, sort
     SELECT orders.o_id FROM edge_1 AS orders UNION ALL SELECT count(*) FROM lineitem AS lineitem ORDER BY orders.o_id
     because the links take ~0.021 s, ~1.9 s at bergen
-    → edge 2 to bergen, in order (~15001 rows, 117.2 KiB)
+    → edge 2 to bergen, in order (~15,001 rows, 117.2 KiB)
 finish at bergen: gather edge 2 from tromso
 */

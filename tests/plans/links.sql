@@ -10,7 +10,7 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso (~1500000 rows, 11.4 MiB)
+    → edge 1 to tromso (~1,500,000 rows, 11.4 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, join, aggregate
     SELECT count(*) AS n FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_cust = l_qty
@@ -31,7 +31,7 @@ fragment 1 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_qty` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 1 to oslo (~6000000 rows, 22.9 MiB)
+    → edge 1 to oslo (~6,000,000 rows, 22.9 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan, join, aggregate
     SELECT count(*) AS n FROM orders AS orders JOIN edge_1 AS lineitem ON o_cust = l_qty
@@ -54,7 +54,7 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_id`, orders.`o_total`, orders.`o_note` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso, zstd (~1500000 rows, 68.7 MiB)
+    → edge 1 to tromso, zstd (~1,500,000 rows, 68.7 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, join, aggregate
     SELECT max(o_note) AS m FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order AND l_price > o_total
@@ -78,7 +78,7 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_id`, orders.`o_total`, orders.`o_note` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso, by way of bergen, zstd (~1500000 rows, 68.7 MiB)
+    → edge 1 to tromso, by way of bergen, zstd (~1,500,000 rows, 68.7 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, join, aggregate
     SELECT max(o_note) AS m FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order AND l_price > o_total
@@ -99,7 +99,7 @@ fragment 1 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 1 to oslo, zstd (~6000000 rows, 137.3 MiB)
+    → edge 1 to oslo, zstd (~6,000,000 rows, 137.3 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan, join, aggregate
     SELECT max(o_note) AS m FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order AND l_price > o_total
@@ -120,17 +120,17 @@ fragment 1 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_id` FROM orders AS orders WHERE o_total = 3
     because orders is there; its keys go ahead, so fewer rows travel
-    → edge 2 to tromso, by way of front, zstd (~14342 rows, 112.1 KiB)
+    → edge 2 to tromso, by way of front, zstd (~14,342 rows, 112.1 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`o_id`
     because lineitem is there; rows without an equal in orders stay
-    → edge 1 to oslo, by way of front, zstd (~143426 rows, 1.6 MiB)
+    → edge 1 to oslo, by way of front, zstd (~143,426 rows, 1.6 MiB)
 fragment 3 at oslo: reads table orders; edge 1 from tromso
     scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`) */ o_note, l_qty FROM orders AS orders JOIN edge_1 AS lineitem ON o_id = l_order WHERE o_total = 3
     because the links take ~0.17 s, ~0.38 s at tromso
-    → edge 3 to oslo (~150000 rows, 4.0 MiB)
+    → edge 3 to oslo (~150,000 rows, 4.0 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -148,12 +148,12 @@ fragment 1 at oslo: reads table orders
     scan, filter
     SELECT orders.`o_id` FROM orders AS orders WHERE o_total = 3
     because orders is there
-    → edge 1 to tromso, by way of bergen, zstd (~15000 rows, 117.2 KiB)
+    → edge 1 to tromso, by way of bergen, zstd (~15,000 rows, 117.2 KiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, join
     SELECT /*+ BROADCAST(`orders`) */ l_qty FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_id = l_order
     because the links take ~0.019 s, ~5.8 s at bergen
-    → edge 2 to tromso (~150000 rows, 585.9 KiB)
+    → edge 2 to tromso (~150,000 rows, 585.9 KiB)
 finish at tromso: gather edge 2 from tromso
 */
 
@@ -170,17 +170,17 @@ fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 2 to oslo, zstd (~1434 rows, 11.2 KiB)
+    → edge 2 to oslo, zstd (~1,434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_cust`, orders.`o_total` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id`
     because orders is there; rows without an equal in customer stay
-    → edge 1 to bergen, zstd (~14342 rows, 336.2 KiB)
+    → edge 1 to bergen, zstd (~14,342 rows, 336.2 KiB)
 fragment 3 at bergen: reads table customer; edge 1 from oslo
     scan, filter, join
     SELECT /*+ BROADCAST(`orders`) */ c_name, o_total FROM customer AS customer JOIN edge_1 AS orders ON o_cust = c_id WHERE c_nation = 3
     because the links take ~0.52 s, ~0.53 s at oslo
-    → edge 3 to front, zstd (~15000 rows, 585.9 KiB)
+    → edge 3 to front, zstd (~15,000 rows, 585.9 KiB)
 finish at front: gather edge 3 from bergen
 */
 
@@ -197,7 +197,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo, zstd (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo, zstd (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(`customer`) */ count(*) AS n FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
@@ -220,7 +220,7 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 1 to bergen, zstd (~1500000 rows, 11.4 MiB)
+    → edge 1 to bergen, zstd (~1,500,000 rows, 11.4 MiB)
 fragment 2 at bergen: reads edge 1 from oslo; table customer
     scan, join, aggregate
     SELECT count(*) AS n FROM edge_1 AS orders JOIN customer AS customer ON o_cust = c_id
@@ -242,17 +242,17 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo, zstd (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo, zstd (~150,000 rows, 4.6 MiB)
 fragment 2 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 2 to oslo (~6000000 rows, 68.7 MiB)
+    → edge 2 to oslo (~6,000,000 rows, 68.7 MiB)
 fragment 3 at oslo: reads edge 1 from bergen; edge 2 from tromso
     scan, join
     SELECT /*+ BROADCAST(`customer`) */ c_name, l_qty FROM edge_1 AS customer JOIN edge_2 AS lineitem ON l_order = c_id
     because all its rows come to oslo, where the result goes
-    → edge 3 to oslo (~1500000 rows, 40.1 MiB)
+    → edge 3 to oslo (~1,500,000 rows, 40.1 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -269,17 +269,17 @@ fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 2 to tromso, zstd (~1434 rows, 11.2 KiB)
+    → edge 2 to tromso, zstd (~1,434 rows, 11.2 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
     because lineitem is there; rows without an equal in customer stay
-    → edge 1 to bergen, zstd (~14342 rows, 168.1 KiB)
+    → edge 1 to bergen, zstd (~14,342 rows, 168.1 KiB)
 fragment 3 at bergen: reads table customer; edge 1 from tromso
     scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`) */ c_id, l_qty FROM customer AS customer, edge_1 AS lineitem WHERE l_order = c_id AND c_name = 'x'
     because all its rows pass bergen on their way to oslo
-    → edge 3 to oslo, zstd (~15000 rows, 175.8 KiB)
+    → edge 3 to oslo, zstd (~15,000 rows, 175.8 KiB)
 finish at oslo: gather edge 3 from bergen
 */
 
@@ -297,22 +297,22 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 1 to oslo, zstd (~1500 rows, 11.7 KiB)
+    → edge 1 to oslo, zstd (~1,500 rows, 11.7 KiB)
 fragment 2 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 3 to tromso, zstd (~1434 rows, 11.2 KiB)
+    → edge 3 to tromso, zstd (~1,434 rows, 11.2 KiB)
 fragment 3 at tromso: reads table lineitem; edge 3 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_3) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
     because lineitem is there; rows without an equal in customer stay
-    → edge 2 to oslo, by way of bergen, zstd (~14342 rows, 168.1 KiB)
+    → edge 2 to oslo, by way of bergen, zstd (~14,342 rows, 168.1 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`, `lineitem`) */ c_id, l_qty FROM edge_1 AS customer, edge_2 AS lineitem WHERE l_order = c_id
     because all its rows come to oslo, where the result goes; bergen would be chosen, but there is no room at bergen
-    → edge 4 to oslo (~15000 rows, 175.8 KiB)
+    → edge 4 to oslo (~15,000 rows, 175.8 KiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -330,22 +330,22 @@ fragment 1 at oslo: reads table orders
     scan, aggregate
     SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
     because its tables are there
-    → edge 1 to tromso, by way of bergen, zstd (~150000 rows, 1.1 MiB)
+    → edge 1 to tromso, by way of bergen, zstd (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 3 to bergen, zstd (~1500000 rows, 11.4 MiB)
+    → edge 3 to bergen, zstd (~1,500,000 rows, 11.4 MiB)
 fragment 3 at bergen: reads edge 3 from oslo
     scan, aggregate
     SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
-    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
-    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150,000 rows travel instead of ~1,500,000
+    → edge 2 to tromso, zstd (~150,000 rows, 2.3 MiB)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
     because the links take ~13 s, ~71 s at bergen; no room at oslo for a
-    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
+    → edge 4 to tromso (~1,500,000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */
 
@@ -365,22 +365,22 @@ fragment 1 at oslo: reads table orders
     scan, aggregate
     SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
     because its tables are there
-    → edge 1 to tromso, by way of front, bergen, zstd (~150000 rows, 1.1 MiB)
+    → edge 1 to tromso, by way of front, bergen, zstd (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 3 to bergen, by way of front, zstd (~1500000 rows, 11.4 MiB)
+    → edge 3 to bergen, by way of front, zstd (~1,500,000 rows, 11.4 MiB)
 fragment 3 at bergen: reads edge 3 from oslo
     scan, aggregate
     SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
-    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
-    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150,000 rows travel instead of ~1,500,000
+    → edge 2 to tromso, zstd (~150,000 rows, 2.3 MiB)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
     because all its rows come to tromso, where the result goes; no room at oslo for a
-    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
+    → edge 4 to tromso (~1,500,000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */
 
@@ -399,27 +399,27 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`kind` FROM events AS events
     because events is there
-    → edge 1 to tromso, through the driver, by way of bergen, zstd (~1000 rows, 31.2 KiB)
+    → edge 1 to tromso, through the driver, by way of bergen, zstd (~1,000 rows, 31.2 KiB)
 fragment 2 at oslo: reads table sales
     scan, aggregate
     SELECT c.`s_cust` FROM (SELECT s_cust, max(s_id) AS x FROM sales AS sales GROUP BY s_cust) AS c
     because its tables are there
-    → edge 2 to tromso, by way of bergen, zstd (~5000000 rows, 38.1 MiB)
+    → edge 2 to tromso, by way of bergen, zstd (~5,000,000 rows, 38.1 MiB)
 fragment 3 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 4 to bergen, zstd (~1500000 rows, 11.4 MiB)
+    → edge 4 to bergen, zstd (~1,500,000 rows, 11.4 MiB)
 fragment 4 at bergen: reads edge 4 from oslo
     scan, aggregate
     SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_4 AS orders GROUP BY o_cust) AS a
-    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
-    → edge 3 to tromso, zstd (~150000 rows, 2.3 MiB)
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150,000 rows travel instead of ~1,500,000
+    → edge 3 to tromso, zstd (~150,000 rows, 2.3 MiB)
 fragment 5 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo; edge 3 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`a`) */ l_qty, a.n, b.m FROM lineitem AS lineitem, edge_3 AS a, (SELECT kind, max(id) AS m FROM edge_1 AS events GROUP BY kind) AS b, edge_2 AS c WHERE a.o_cust = l_order AND b.m = l_order AND c.s_cust = l_qty
     because all its rows come to tromso, where the result goes; no room at oslo for b; no room at oslo for a
-    → edge 5 to tromso (~6000000 rows, 206.0 MiB)
+    → edge 5 to tromso (~6,000,000 rows, 206.0 MiB)
 finish at tromso: gather edge 5 from tromso
 */
 
@@ -438,7 +438,7 @@ fragment 1 at bergen: reads table customer
     scan, aggregate
     SELECT b.`m` FROM (SELECT c_name, min(c_id) AS m FROM customer AS customer GROUP BY c_name) AS b
     because its tables are there
-    → edge 1 to tromso, by way of oslo, zstd (~15000 rows, 117.2 KiB)
+    → edge 1 to tromso, by way of oslo, zstd (~15,000 rows, 117.2 KiB)
 fragment 2 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ customer.`c_id`, customer.`c_nation` FROM customer AS customer LEFT SEMI JOIN (SELECT nation.`n_id` FROM nation AS nation WHERE n_id > 3) AS key_1 ON customer.`c_nation` = key_1.`n_id` WHERE (customer.`c_nation` > 3)
@@ -458,7 +458,7 @@ fragment 5 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.s, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.s = l_order JOIN edge_1 AS b ON b.m = l_qty
     because all its rows come to tromso, where the result goes; no room at bergen for a
-    → edge 5 to tromso (~150000 rows, 4.0 MiB)
+    → edge 5 to tromso (~150,000 rows, 4.0 MiB)
 finish at tromso: gather edge 5 from tromso
 */
 
@@ -478,17 +478,17 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso, zstd (~1500000 rows, 11.4 MiB)
+    → edge 1 to tromso, zstd (~1,500,000 rows, 11.4 MiB)
 fragment 2 at oslo: reads table orders
     scan, aggregate
     SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
     because its tables are there
-    → edge 2 to tromso, zstd (~150000 rows, 1.1 MiB)
+    → edge 2 to tromso, zstd (~150,000 rows, 1.1 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from oslo
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem, (SELECT o_cust, count(*) AS n FROM edge_1 AS orders GROUP BY o_cust) AS a, edge_2 AS b WHERE a.o_cust = l_order AND b.m = l_order
     because all its rows come to tromso, where the result goes; no room at oslo for a
-    → edge 3 to tromso (~1500000 rows, 40.1 MiB)
+    → edge 3 to tromso (~1,500,000 rows, 40.1 MiB)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -512,17 +512,17 @@ fragment 2 at oslo: reads table orders
     scan
     SELECT orders.`o_total` FROM orders AS orders
     because orders is there
-    → edge 3 to bergen, zstd (~1500000 rows, 22.9 MiB)
+    → edge 3 to bergen, zstd (~1,500,000 rows, 22.9 MiB)
 fragment 3 at bergen: reads edge 3 from oslo
     scan, aggregate
     SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(19, 6)) AS `answer_1_1` FROM (SELECT avg(o_total) FROM edge_3 AS orders) AS answer_1(answer_1_1)
-    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 row travels instead of ~1500000; the subquery is answered once
+    because no room at oslo for answer_1: answered at bergen, on the way to tromso; ~1 row travels instead of ~1,500,000; the subquery is answered once
     → edge 2 to tromso, zstd (~1 row, 16 B)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, filter
     SELECT l_order FROM lineitem AS lineitem WHERE l_price > (SELECT answer_1.answer_1_1 FROM edge_2 AS answer_1) AND l_qty < (SELECT answer_2.answer_2_1 FROM edge_1 AS answer_2)
     because all its rows come to tromso, where the result goes; no room at oslo for answer_1
-    → edge 4 to tromso (~1500000 rows, 11.4 MiB)
+    → edge 4 to tromso (~1,500,000 rows, 11.4 MiB)
 finish at tromso: gather edge 4 from tromso
 */
 
@@ -541,22 +541,22 @@ fragment 1 at oslo: reads table orders
     scan, aggregate
     SELECT b.`m` FROM (SELECT o_date, max(o_id) AS m FROM orders AS orders GROUP BY o_date) AS b
     because its tables are there
-    → edge 1 to tromso, by way of bergen, zstd (~150000 rows, 1.1 MiB)
+    → edge 1 to tromso, by way of bergen, zstd (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 3 to bergen, zstd (~1500000 rows, 11.4 MiB)
+    → edge 3 to bergen, zstd (~1,500,000 rows, 11.4 MiB)
 fragment 3 at bergen: reads edge 3 from oslo
     scan, aggregate
     SELECT a.`o_cust`, a.`n` FROM (SELECT o_cust, count(*) AS n FROM edge_3 AS orders GROUP BY o_cust) AS a
-    because no room at oslo for a: answered at bergen, on the way to tromso; ~150000 rows travel instead of ~1500000
-    → edge 2 to tromso, zstd (~150000 rows, 2.3 MiB)
+    because no room at oslo for a: answered at bergen, on the way to tromso; ~150,000 rows travel instead of ~1,500,000
+    → edge 2 to tromso, zstd (~150,000 rows, 2.3 MiB)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, a.n, b.m FROM lineitem AS lineitem JOIN edge_2 AS a ON a.o_cust = l_order JOIN edge_1 AS b ON b.m = l_order
     because the links take ~13 s, ~71 s at bergen; no room at oslo for a
-    → edge 4 to tromso (~1500000 rows, 40.1 MiB)
+    → edge 4 to tromso (~1,500,000 rows, 40.1 MiB)
 finish at tromso: gather edge 4 from tromso
 */
 
@@ -574,7 +574,7 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there
-    → edge 2 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
+    → edge 2 to oslo, by way of front, zstd (~1,500 rows, 11.7 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
     SELECT joined_0.`o_id` FROM (SELECT /*+ BROADCAST(`customer`) */ orders.`o_id` AS `o_id` FROM orders AS orders, edge_2 AS customer WHERE orders.`o_cust` = customer.`c_id` AND orders.`o_total` = 7) AS joined_0
@@ -584,7 +584,7 @@ fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     scan, filter, join
     SELECT /*+ BROADCAST(`joined_0`) */ l_price FROM lineitem AS lineitem, edge_1 AS joined_0 WHERE l_order = o_id
     because the links take ~0.41 s and less than $0.01, ~0.51 s and less than $0.01 at oslo
-    → edge 3 to oslo, by way of front, zstd (~1500 rows, 23.4 KiB)
+    → edge 3 to oslo, by way of front, zstd (~1,500 rows, 23.4 KiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -602,7 +602,7 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation = 3
     because customer is there
-    → edge 1 to oslo, by way of front, zstd (~1500 rows, 11.7 KiB)
+    → edge 1 to oslo, by way of front, zstd (~1,500 rows, 11.7 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join, distinct
     SELECT /*+ BROADCAST(key_1) */ DISTINCT orders.`o_id` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_1) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 7
@@ -612,12 +612,12 @@ fragment 3 at tromso: reads table lineitem; edge 3 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_2) */ lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `o_id` FROM edge_3) AS key_2 ON lineitem.`l_order` = key_2.`o_id`
     because lineitem is there; rows without an equal in orders stay
-    → edge 2 to oslo, by way of front, zstd (~1433 rows, 33.6 KiB)
+    → edge 2 to oslo, by way of front, zstd (~1,433 rows, 33.6 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; edge 2 from tromso; table orders
     scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id, l_price FROM edge_2 AS lineitem, orders AS orders, edge_1 AS customer WHERE l_order = o_id AND o_cust = c_id AND o_total = 7
     because the links take ~0.51 s and less than $0.01, ~0.62 s and less than $0.01 at tromso
-    → edge 4 to oslo (~1500 rows, 35.2 KiB)
+    → edge 4 to oslo (~1,500 rows, 35.2 KiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -634,17 +634,17 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust`, orders.`o_note` FROM orders AS orders
     because orders is there
-    → edge 1 to bergen (~1500000 rows, 45.8 MiB)
+    → edge 1 to bergen (~1,500,000 rows, 45.8 MiB)
 fragment 2 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_qty`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 2 to bergen (~6000000 rows, 114.4 MiB)
+    → edge 2 to bergen (~6,000,000 rows, 114.4 MiB)
 fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
     scan, join
     SELECT o_note, l_price FROM edge_1 AS orders JOIN edge_2 AS lineitem ON o_cust = l_qty
     because the links take ~1.3 s, ~5.6 s at tromso
-    → edge 3 to bergen (~15000000 rows, 572.2 MiB)
+    → edge 3 to bergen (~15,000,000 rows, 572.2 MiB)
 finish at bergen: gather edge 3 from bergen
 */
 
@@ -664,12 +664,12 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust`, orders.`o_total` FROM orders AS orders
     because orders is there
-    → edge 1 to bergen (~1500000 rows, 34.3 MiB)
+    → edge 1 to bergen (~1,500,000 rows, 34.3 MiB)
 fragment 2 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_qty`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 2 to bergen (~6000000 rows, 114.4 MiB)
+    → edge 2 to bergen (~6,000,000 rows, 114.4 MiB)
 fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
     scan, join, aggregate
     SELECT count(*) AS n FROM edge_1 AS orders JOIN edge_2 AS lineitem ON o_cust = l_qty AND l_price > o_total

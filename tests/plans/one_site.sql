@@ -42,7 +42,7 @@ plan, result at front
 fragment 1 at bergen: reads table customer
     scan
     SELECT c_name FROM customer AS customer
-    → edge 1 to front (~150000 rows, 3.4 MiB)
+    → edge 1 to front (~150,000 rows, 3.4 MiB)
 finish at front: gather edge 1 from bergen
 */
 
@@ -54,7 +54,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table events
     scan
     SELECT id FROM events AS events
-    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 39.1 KiB)
 finish at oslo: gather edge 1 from bergen
 */
 
@@ -66,7 +66,7 @@ plan, result at bergen
 fragment 1 at bergen: reads nothing
     scan
     SELECT id FROM range(10)
-    → edge 1 to bergen (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen (~1,000 rows, 15.6 KiB)
 finish at bergen: gather edge 1 from bergen
 */
 
@@ -77,7 +77,7 @@ plan, result at oslo
 fragment 1 at oslo: reads table orders
     scan, sort
     SELECT o_id, o_total FROM orders AS orders SORT BY o_total DESC, o_id NULLS LAST
-    → edge 1 to oslo, lanes merged in order (~1500000 rows, 34.3 MiB)
+    → edge 1 to oslo, lanes merged in order (~1,500,000 rows, 34.3 MiB)
 finish at oslo: gather edge 1 from oslo
 */
 
@@ -88,6 +88,6 @@ plan, result at oslo
 fragment 1 at oslo: reads table orders
     scan, sort
     SELECT o_id FROM orders AS orders SORT BY o_id
-    → edge 1 to oslo, lanes merged in order (~1500000 rows, 11.4 MiB)
+    → edge 1 to oslo, lanes merged in order (~1,500,000 rows, 11.4 MiB)
 finish at oslo: gather edge 1 from oslo
 */

@@ -25,15 +25,15 @@ plan, result at front
 fragment 1 at oslo: reads table events
     scan
     SELECT * FROM events AS events
-    → edge 1 to front (~1000 rows, 140.6 KiB)
+    → edge 1 to front (~1,000 rows, 140.6 KiB)
 fragment 2 at bergen: reads table events
     scan
     SELECT * FROM events AS events
-    → edge 1 to front (~5000 rows, 703.1 KiB)
+    → edge 1 to front (~5,000 rows, 703.1 KiB)
 fragment 3 at tromso: reads table events
     scan
     SELECT * FROM events AS events
-    → edge 1 to front (~3000 rows, 421.9 KiB)
+    → edge 1 to front (~3,000 rows, 421.9 KiB)
 finish at front: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -44,15 +44,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, sort
     SELECT id, ts FROM events AS events SORT BY ts DESC, id
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 15.6 KiB)
+    → edge 1 to oslo, lanes merged in order (~1,000 rows, 15.6 KiB)
 fragment 2 at bergen: reads table events
     scan, sort
     SELECT id, ts FROM events AS events SORT BY ts DESC, id
-    → edge 1 to oslo, lanes merged in order (~5000 rows, 78.1 KiB)
+    → edge 1 to oslo, lanes merged in order (~5,000 rows, 78.1 KiB)
 fragment 3 at tromso: reads table events
     scan, sort
     SELECT id, ts FROM events AS events SORT BY ts DESC, id
-    → edge 1 to oslo, lanes merged in order (~3000 rows, 46.9 KiB)
+    → edge 1 to oslo, lanes merged in order (~3,000 rows, 46.9 KiB)
 finish at oslo: merge edge 1 from oslo, bergen, tromso
 */
 
@@ -63,15 +63,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, sort
     SELECT * FROM events AS events SORT BY ts
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 140.6 KiB)
+    → edge 1 to oslo, lanes merged in order (~1,000 rows, 140.6 KiB)
 fragment 2 at bergen: reads table events
     scan, sort
     SELECT * FROM events AS events SORT BY ts
-    → edge 1 to oslo, lanes merged in order (~5000 rows, 703.1 KiB)
+    → edge 1 to oslo, lanes merged in order (~5,000 rows, 703.1 KiB)
 fragment 3 at tromso: reads table events
     scan, sort
     SELECT * FROM events AS events SORT BY ts
-    → edge 1 to oslo, lanes merged in order (~3000 rows, 421.9 KiB)
+    → edge 1 to oslo, lanes merged in order (~3,000 rows, 421.9 KiB)
 finish at oslo: merge edge 1 from oslo, bergen, tromso
 */
 
@@ -139,15 +139,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, sort
     SELECT id FROM events AS events SORT BY id
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 7.8 KiB)
+    → edge 1 to oslo, lanes merged in order (~1,000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
     scan, sort
     SELECT id FROM events AS events SORT BY id
-    → edge 1 to oslo, lanes merged in order (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo, lanes merged in order (~5,000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
     scan, sort
     SELECT id FROM events AS events SORT BY id
-    → edge 1 to oslo, lanes merged in order (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo, lanes merged in order (~3,000 rows, 23.4 KiB)
 finish at oslo: merge, offset 5 edge 1 from oslo, bergen, tromso
 */
 
@@ -158,15 +158,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT id FROM events AS events
-    → edge 1 to oslo (~1000 rows, 7.8 KiB)
+    → edge 1 to oslo (~1,000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
     scan
     SELECT id FROM events AS events
-    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
     scan
     SELECT id FROM events AS events
-    → edge 1 to oslo (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo (~3,000 rows, 23.4 KiB)
 finish at oslo: gather, offset 5 edge 1 from oslo, bergen, tromso
 */
 
@@ -178,15 +178,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ORDER BY id LIMIT :p0
-    → edge 2 to oslo, in order (~9000 rows, 70.3 KiB)
+    → edge 2 to oslo, in order (~9,000 rows, 70.3 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -197,15 +197,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events LIMIT 2147483647 OFFSET 10
-    → edge 2 to oslo (~9000 rows, 70.3 KiB)
+    → edge 2 to oslo (~9,000 rows, 70.3 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -216,15 +216,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, sort
     SELECT id FROM events AS events SORT BY id
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 7.8 KiB)
+    → edge 1 to oslo, lanes merged in order (~1,000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
     scan, sort
     SELECT id FROM events AS events SORT BY id
-    → edge 1 to oslo, lanes merged in order (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo, lanes merged in order (~5,000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
     scan, sort
     SELECT id FROM events AS events SORT BY id
-    → edge 1 to oslo, lanes merged in order (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo, lanes merged in order (~3,000 rows, 23.4 KiB)
 finish at oslo: merge edge 1 from oslo, bergen, tromso
 */
 
@@ -254,15 +254,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, limit
     SELECT id FROM events AS events LIMIT 100000
-    → edge 1 to oslo (~1000 rows, 7.8 KiB)
+    → edge 1 to oslo (~1,000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
     scan, limit
     SELECT id FROM events AS events LIMIT 100000
-    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events
     scan, limit
     SELECT id FROM events AS events LIMIT 100000
-    → edge 1 to oslo (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo (~3,000 rows, 23.4 KiB)
 finish at oslo: gather, limit 100000 edge 1 from oslo, bergen, tromso
 */
 
@@ -273,15 +273,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan, filter
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
-    → edge 1 to oslo (~1000 rows, 31.2 KiB)
+    → edge 1 to oslo (~1,000 rows, 31.2 KiB)
 fragment 2 at bergen: reads table events
     scan, filter
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
-    → edge 1 to oslo (~5000 rows, 156.2 KiB)
+    → edge 1 to oslo (~5,000 rows, 156.2 KiB)
 fragment 3 at tromso: reads table events
     scan, filter
     SELECT b, a FROM events AS e(a, b, c, d, e, f) WHERE a > 3
-    → edge 1 to oslo (~3000 rows, 93.8 KiB)
+    → edge 1 to oslo (~3,000 rows, 93.8 KiB)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -292,11 +292,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind
@@ -311,11 +311,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `kind` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, distinct
     SELECT DISTINCT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events
@@ -331,15 +331,15 @@ plan, result at bergen
 fragment 1 at oslo: reads table events
     scan
     SELECT `id`, `amount` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `amount` FROM events
-    → edge 1 to bergen, through the driver (~3000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso; table customer
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`events`) */ c_name, sum(amount) AS total FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events JOIN customer AS customer ON id = c_id GROUP BY c_name
-    → edge 2 to bergen (~15000 rows, 585.9 KiB)
+    → edge 2 to bergen (~15,000 rows, 585.9 KiB)
 finish at bergen: gather edge 2 from bergen
 */
 
@@ -350,11 +350,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table sales
     scan
     SELECT `s_cust`, `s_price` FROM sales
-    → edge 1 to oslo, through the driver (~1000 rows, 15.6 KiB)
+    → edge 1 to oslo, through the driver (~1,000 rows, 15.6 KiB)
 fragment 2 at oslo: reads table orders; table sales; edge 1 from bergen
     scan, join, union
     SELECT o_id, s_price FROM orders AS orders JOIN (SELECT `s_cust`, `s_price` FROM sales UNION ALL SELECT `s_cust`, `s_price` FROM edge_1) AS sales ON s_cust = o_cust
-    → edge 2 to oslo (~15000300 rows, 228.9 MiB)
+    → edge 2 to oslo (~15,000,300 rows, 228.9 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -365,15 +365,15 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 2 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 2 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 3 at tromso: reads table events
     scan
     SELECT `id` FROM events
-    → edge 2 to bergen, through the driver (~3000 rows, 23.4 KiB)
+    → edge 2 to bergen, through the driver (~3,000 rows, 23.4 KiB)
 fragment 4 at bergen: reads edge 1 from oslo; table events; edge 2 from oslo, tromso
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`a`, `b`) */ count(*) AS n FROM edge_1 AS a JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_2) AS b ON a.id = b.id
@@ -404,14 +404,14 @@ plan, result at oslo
 fragment 1 at bergen: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to oslo (~5000 rows, 703.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 703.1 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events
-    → edge 1 to oslo, through the driver (~3000 rows, 421.9 KiB)
+    → edge 1 to oslo, through the driver (~3,000 rows, 421.9 KiB)
 fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
     scan, filter, union, aggregate
     SELECT o_id FROM orders AS orders WHERE o_total > (SELECT avg(d) FROM (SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM events UNION ALL SELECT `id`, `ts`, `kind`, `amount`, `tags`, `place` FROM edge_1) AS e(a, b, c, d, t, p) WHERE a = o_cust)
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */

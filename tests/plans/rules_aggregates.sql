@@ -50,7 +50,7 @@ fragment 1 at oslo: reads table events
 fragment 2 at bergen: reads table events
     scan, aggregate, sort
     SELECT avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
-    → edge 1 to oslo, lanes merged in order (~1000 rows, 47.9 KiB)
+    → edge 1 to oslo, lanes merged in order (~1,000 rows, 47.9 KiB)
 fragment 3 at tromso: reads table events
     scan, aggregate, sort
     SELECT avg(amount) AS mean, sum(amount) AS part_0, count(amount) AS part_1, kind AS part_2, id > 5 AS part_3 FROM events AS events GROUP BY kind, id > 5 SORT BY 4, 5
@@ -166,7 +166,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5
-    → edge 1 to oslo (~1000 rows, 32.2 KiB)
+    → edge 1 to oslo (~1,000 rows, 32.2 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, sum(amount) AS part_2 FROM events AS events GROUP BY kind, id > 5
@@ -187,7 +187,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, sum(id) AS part_2 FROM events AS events GROUP BY kind, id > 5
-    → edge 1 to oslo (~1000 rows, 32.2 KiB)
+    → edge 1 to oslo (~1,000 rows, 32.2 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, sum(id) AS part_2 FROM events AS events GROUP BY kind, id > 5
@@ -208,16 +208,16 @@ plan, result at oslo
 fragment 1 at bergen: reads table logs
     scan, filter, aggregate
     SELECT level AS part_0, id > 7 AS part_1 FROM logs AS logs WHERE id > 2 GROUP BY level, id > 7
-    → edge 1 to oslo (~400000 rows, 9.5 MiB)
+    → edge 1 to oslo (~400,000 rows, 9.5 MiB)
 fragment 2 at tromso: reads table logs
     scan, filter, aggregate
     SELECT level AS part_0, id > 7 AS part_1 FROM logs AS logs WHERE id > 2 GROUP BY level, id > 7
-    → edge 1 to oslo (~600000 rows, 14.3 MiB)
+    → edge 1 to oslo (~600,000 rows, 14.3 MiB)
 fragment 3 at oslo: reads table logs; edge 1 from bergen, tromso
     scan, filter, union, aggregate
     (SELECT level, approx_count_distinct(id > 7), count(DISTINCT level), approx_count_distinct(DISTINCT level) FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `level` WHERE FALSE) AS logs GROUP BY ROLLUP (level) LIMIT 0) UNION ALL (SELECT part_0 AS `level`, approx_count_distinct(part_1), count(DISTINCT part_0), approx_count_distinct(DISTINCT part_0) FROM (SELECT level AS part_0, id > 7 AS part_1 FROM logs AS logs WHERE id > 2 GROUP BY level, id > 7 UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY ROLLUP (part_0) HAVING approx_count_distinct(part_0) > 0)
     because the links take ~2 s, ~2.9 s at tromso
-    → edge 2 to oslo (~299999 rows, 20.6 MiB)
+    → edge 2 to oslo (~299,999 rows, 20.6 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -230,12 +230,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount`, events.`tags` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 85.9 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 85.9 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount`, events.`tags` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 257.8 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 257.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, filter, union, aggregate
     SELECT (SELECT approx_count_distinct(id) + approx_count_distinct(amount) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS a, (SELECT approx_count_distinct(tags) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS b, (SELECT approx_count_distinct(kind) FILTER (WHERE id > 5) FROM (SELECT `id`, `kind`, `amount`, `tags` FROM events UNION ALL SELECT `id`, `kind`, `amount`, `tags` FROM edge_1) AS events) AS c
@@ -252,7 +252,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5
-    → edge 1 to oslo (~1000 rows, 32.2 KiB)
+    → edge 1 to oslo (~1,000 rows, 32.2 KiB)
 fragment 2 at tromso: reads table events
     scan, aggregate
     SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5
@@ -261,7 +261,7 @@ fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, aggregate
     SELECT part_0 AS `kind`, part_1 AS y, grouping_id() AS g, coalesce(sum(part_2), 0) AS n FROM (SELECT kind AS part_0, id > 5 AS part_1, count(*) AS part_2 FROM events AS events GROUP BY kind, id > 5 UNION ALL SELECT `part_0`, `part_1`, `part_2` FROM edge_1) AS part_rows GROUP BY ROLLUP (part_0, part_1)
     because the links take ~0.0065 s, ~0.057 s at bergen
-    → edge 2 to oslo (~9000 rows, 632.8 KiB)
+    → edge 2 to oslo (~9,000 rows, 632.8 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -278,7 +278,7 @@ fragment 2 at oslo: reads table sales; edge 1 from bergen
     scan, union, aggregate
     SELECT part_0 AS `s_cust`, sum(part_1) AS total FROM (SELECT s_cust AS part_0, sum(s_price) AS part_1 FROM sales AS sales GROUP BY s_cust UNION ALL SELECT `part_0`, `part_1` FROM edge_1) AS part_rows GROUP BY part_0
     because the links take ~0.0012 s, ~16 s at bergen
-    → edge 2 to oslo (~5000000 rows, 114.4 MiB)
+    → edge 2 to oslo (~5,000,000 rows, 114.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -291,7 +291,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at bergen: reads table sales
     scan, aggregate
     SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100
@@ -300,7 +300,7 @@ fragment 3 at oslo: reads edge 1 from bergen; table sales; edge 2 from bergen
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`customer`) */ c_name, n FROM edge_1 AS customer JOIN (SELECT part_0 AS c, coalesce(sum(part_1), 0) AS n FROM (SELECT s_cust % 100 AS part_0, count(*) AS part_1 FROM sales AS sales GROUP BY s_cust % 100 UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0) AS s ON c = c_id
     because the links take ~0.39 s, ~0.48 s at bergen
-    → edge 3 to oslo (~150000 rows, 5.7 MiB)
+    → edge 3 to oslo (~150,000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -313,12 +313,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 31.2 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 31.2 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 93.8 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 93.8 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT kind, percentile(amount, 0.5) AS p FROM (SELECT `kind`, `amount` FROM events UNION ALL SELECT `kind`, `amount` FROM edge_1) AS events GROUP BY kind
@@ -357,12 +357,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate, sort
     SELECT upper(kind) AS kind, count(*) AS n FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind SORT BY kind
@@ -425,12 +425,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table nation; table events; edge 1 from oslo, tromso
     scan, join, union, aggregate
     SELECT /*+ BROADCAST(`events`) */ n_name, count(id) AS n FROM nation AS nation LEFT JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events ON id = n_id GROUP BY n_name
@@ -489,12 +489,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 39.1 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 39.1 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`kind`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 117.2 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 117.2 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT kind, hll_sketch_agg(id) AS a, any_value(amount) AS v, approx_percentile(amount, 0.5) AS p FROM (SELECT `id`, `kind`, `amount` FROM events UNION ALL SELECT `id`, `kind`, `amount` FROM edge_1) AS events GROUP BY kind
@@ -533,12 +533,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, aggregate
     SELECT id, bitmap_construct_agg(bitmap_bit_position(id)) AS b FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events GROUP BY id

@@ -12,7 +12,7 @@ fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_id > (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1)
     because the links take ~0.0011 s, ~1.4 s at tromso
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -25,7 +25,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at tromso: reads table lineitem
     scan, aggregate
     SELECT CAST(answer_1.`answer_1_1` AS DECIMAL(17, 2)) AS `answer_1_1` FROM (SELECT 2 * max(`lineitem`.l_price) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
@@ -35,7 +35,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`customer`) */ c_nation, sum(o_total) AS s FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id GROUP BY c_nation HAVING sum(o_total) > (SELECT answer_1.answer_1_1 FROM edge_2 AS answer_1)
     because the links take ~0.15 s, ~2.9 s at bergen
-    → edge 3 to oslo (~15000 rows, 293.0 KiB)
+    → edge 3 to oslo (~15,000 rows, 293.0 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -53,7 +53,7 @@ fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan
     SELECT o_id, o_total / (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1) AS share FROM orders AS orders
     because the links take ~0.0011 s, ~5.8 s at tromso
-    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -66,12 +66,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, aggregate
     SELECT o_id, (SELECT max(c_id) FROM edge_1 AS customer) FROM orders AS orders
     because the links take ~0.097 s, ~3.8 s at bergen
-    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -84,12 +84,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, aggregate
     SELECT o_id + (SELECT max(c_id) FROM edge_1 AS customer) AS k, count(*) AS n FROM orders AS orders GROUP BY o_id + (SELECT max(c_id) FROM edge_1 AS customer)
     because the links take ~0.097 s, ~1.3 s at bergen
-    → edge 2 to oslo (~150000 rows, 4.6 MiB)
+    → edge 2 to oslo (~150,000 rows, 4.6 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -107,7 +107,7 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_cust = (SELECT c_id FROM edge_1 AS customer)
     because the links take ~0.0011 s, ~2.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -120,12 +120,12 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_nation` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 1 to oslo (~1500 rows, 5.9 KiB)
+    → edge 1 to oslo (~1,500 rows, 5.9 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT c_nation + 1 FROM edge_1 AS customer)
     because the links take ~0.0016 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -138,12 +138,12 @@ fragment 1 at bergen: reads table customer
     scan, filter, aggregate, distinct
     SELECT answer_1.`answer_1_1` FROM (SELECT DISTINCT c_nation FROM customer AS customer GROUP BY c_nation HAVING sum(c_id) > 30) AS answer_1(answer_1_1)
     because its tables are there; the subquery is answered once
-    → edge 1 to oslo (~15000 rows, 58.6 KiB)
+    → edge 1 to oslo (~15,000 rows, 58.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_cust NOT IN (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1)
     because the links take ~0.0059 s, ~2.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -161,7 +161,7 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE (o_id, o_cust) IN (SELECT answer_1.answer_1_1, answer_1.answer_1_2 FROM edge_1 AS answer_1)
     because the links take ~0.0012 s, ~2.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -174,12 +174,12 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, union
     SELECT answer_1.`answer_1_1` FROM (SELECT c_id FROM customer AS customer WHERE c_name = 'x' UNION SELECT n_id FROM nation AS nation) AS answer_1(answer_1_1)
     because its tables are there; the subquery is answered once
-    → edge 1 to oslo (~1436 rows, 11.2 KiB)
+    → edge 1 to oslo (~1,436 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1)
     because the links take ~0.002 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -197,7 +197,7 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1)
     because the links take ~0.0011 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -210,12 +210,12 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_id < 0
     because customer is there
-    → edge 1 to oslo (~50000 rows, 390.6 KiB)
+    → edge 1 to oslo (~50,000 rows, 390.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, aggregate
     SELECT o_id FROM orders AS orders WHERE NOT EXISTS (SELECT max(c_id) FROM edge_1 AS customer)
     because the links take ~0.033 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -228,7 +228,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at tromso: reads table lineitem
     scan, aggregate
     SELECT answer_1.`answer_1_1` FROM (SELECT max(l_qty) FROM lineitem AS lineitem) AS answer_1(answer_1_1)
@@ -238,7 +238,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from tromso
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_cust IN (SELECT c_id FROM edge_1 AS customer WHERE c_nation > (SELECT answer_1.answer_1_1 FROM edge_2 AS answer_1))
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 3 to oslo (~750000 rows, 5.7 MiB)
+    → edge 3 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -251,17 +251,17 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_id` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso (~1500000 rows, 11.4 MiB)
+    → edge 1 to tromso (~1,500,000 rows, 11.4 MiB)
 fragment 2 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 2 to tromso (~150000 rows, 1.1 MiB)
+    → edge 2 to tromso (~150,000 rows, 1.1 MiB)
 fragment 3 at tromso: reads edge 1 from oslo; table lineitem; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT o_id FROM edge_1 AS orders WHERE o_id > (SELECT /*+ BROADCAST(`customer`) */ avg(l_qty) FROM lineitem AS lineitem JOIN edge_2 AS customer ON l_order = c_id)
     because the links take ~1.5 s, ~5.9 s at oslo
-    → edge 3 to oslo (~750000 rows, 5.7 MiB)
+    → edge 3 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -274,12 +274,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, limit
     SELECT o_id FROM orders AS orders WHERE o_id IN (SELECT c_id FROM edge_1 AS customer LIMIT 3)
     because the links take ~0.097 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -292,12 +292,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, aggregate
     SELECT o_id FROM orders AS orders WHERE o_id > (SELECT max(c_id + rand()) FROM edge_1 AS customer)
     because the links take ~0.097 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -310,12 +310,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, aggregate
     SELECT o_id FROM orders AS orders WHERE o_id > (SELECT avg(c_nation) FROM edge_1 AS customer WHERE c_id = o_cust)
     because the links take ~0.15 s, ~2.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -328,7 +328,7 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, aggregate
     SELECT customer.`c_id` FROM customer AS customer WHERE c_nation > (SELECT avg(n_id) FROM nation AS nation)
     because customer is there
-    → edge 1 to oslo (~50000 rows, 390.6 KiB)
+    → edge 1 to oslo (~50,000 rows, 390.6 KiB)
 fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'x'
@@ -338,7 +338,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`customer`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_total > (SELECT max(n_id) FROM edge_2 AS nation)
     because the links take ~0.034 s, ~3.9 s at bergen
-    → edge 3 to oslo (~125000 rows, 976.6 KiB)
+    → edge 3 to oslo (~125,000 rows, 976.6 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -369,7 +369,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id` FROM nation AS nation
@@ -379,7 +379,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT /*+ BROADCAST(`customer`, `nation`) */ explode(array(c_id)) FROM edge_1 AS customer JOIN edge_2 AS nation ON c_nation = n_id)
     because the links take ~0.15 s, ~1.4 s at bergen
-    → edge 3 to oslo (~750000 rows, 5.7 MiB)
+    → edge 3 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -402,6 +402,6 @@ fragment 3 at oslo: reads table orders; edge 1 from tromso; edge 2 from tromso
     scan, filter
     SELECT o_id FROM orders AS orders WHERE o_id > (SELECT answer_1.answer_1_1 FROM edge_1 AS answer_1) AND o_total < (SELECT answer_2.answer_2_1 FROM edge_2 AS answer_2)
     because the links take ~0.0022 s, ~3.1 s at tromso
-    → edge 3 to oslo (~375000 rows, 2.9 MiB)
+    → edge 3 to oslo (~375,000 rows, 2.9 MiB)
 finish at oslo: gather edge 3 from oslo
 */

@@ -7,12 +7,12 @@ fragment 1 at bergen: reads table customer
     scan, aggregate
     SELECT d.`c_nation`, d.`n` FROM (SELECT c_nation, count(*) AS n FROM customer AS customer GROUP BY c_nation) AS d
     because its tables are there
-    → edge 1 to oslo (~15000 rows, 175.8 KiB)
+    → edge 1 to oslo (~15,000 rows, 175.8 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`d`) */ c_nation, n FROM orders AS orders JOIN edge_1 AS d ON o_id = n
     because the links take ~0.016 s, ~1.1 s at bergen
-    → edge 2 to oslo (~150000 rows, 1.7 MiB)
+    → edge 2 to oslo (~150,000 rows, 1.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -43,12 +43,12 @@ fragment 1 at bergen: reads table customer
     scan, aggregate
     SELECT a.`k`, a.`m` FROM (SELECT c_nation AS k, max(c_id) AS m FROM customer AS customer GROUP BY c_nation) AS a
     because its tables are there
-    → edge 1 to oslo (~15000 rows, 175.8 KiB)
+    → edge 1 to oslo (~15,000 rows, 175.8 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`a`, `b`) */ a.k, b.m FROM orders AS orders, edge_1 AS a, edge_1 AS b WHERE o_id = a.m AND o_cust = b.k
     because the links take ~0.016 s, ~2 s at bergen
-    → edge 2 to oslo (~15000 rows, 468.8 KiB)
+    → edge 2 to oslo (~15,000 rows, 468.8 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -79,12 +79,12 @@ fragment 1 at oslo: reads table orders
     scan, filter
     SELECT orders.`o_id` FROM orders AS orders WHERE o_total = 3
     because orders is there
-    → edge 1 to tromso (~15000 rows, 117.2 KiB)
+    → edge 1 to tromso (~15,000 rows, 117.2 KiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`orders`) */ o_id, d.n FROM edge_1 AS orders JOIN (SELECT l_order, count(*) AS n FROM lineitem AS lineitem WHERE l_qty = 1 GROUP BY l_order) AS d ON o_id = d.l_order
     because the links take ~0.019 s, ~0.027 s at oslo
-    → edge 2 to oslo (~5737 rows, 89.6 KiB)
+    → edge 2 to oslo (~5,737 rows, 89.6 KiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -97,12 +97,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 585.9 KiB)
+    → edge 1 to oslo (~150,000 rows, 585.9 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join, aggregate
     SELECT * FROM orders AS orders JOIN (SELECT c_nation, count(*) FROM edge_1 AS customer GROUP BY c_nation) AS d ON o_id = c_nation
     because the links take ~0.049 s, ~17 s at bergen
-    → edge 2 to oslo (~1500000 rows, 114.4 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 114.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -133,17 +133,17 @@ fragment 1 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 1 to oslo (~6000000 rows, 45.8 MiB)
+    → edge 1 to oslo (~6,000,000 rows, 45.8 MiB)
 fragment 2 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 2 to oslo (~150000 rows, 1.1 MiB)
+    → edge 2 to oslo (~150,000 rows, 1.1 MiB)
 fragment 3 at oslo: reads edge 1 from tromso; edge 2 from bergen; table orders
     scan, join, aggregate
     SELECT n FROM edge_1 AS lineitem JOIN (SELECT /*+ BROADCAST(`customer`) */ o_id, count(*) AS n FROM edge_2 AS customer JOIN orders AS orders ON o_cust = c_id GROUP BY o_id) AS d ON l_order = o_id
     because the links take ~3.9 s, ~9.7 s at tromso
-    → edge 3 to oslo (~6000000 rows, 91.6 MiB)
+    → edge 3 to oslo (~6,000,000 rows, 91.6 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -156,12 +156,12 @@ fragment 1 at bergen: reads table customer; table nation
     scan, union
     SELECT d.`k` FROM (SELECT c_nation AS k FROM customer AS customer UNION SELECT n_id FROM nation AS nation) AS d
     because its tables are there
-    → edge 1 to oslo (~15002 rows, 58.6 KiB)
+    → edge 1 to oslo (~15,002 rows, 58.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`d`) */ o_id, k FROM orders AS orders JOIN edge_1 AS d ON o_id = k
     because the links take ~0.0059 s, ~1.1 s at bergen
-    → edge 2 to oslo (~150020 rows, 1.7 MiB)
+    → edge 2 to oslo (~150,020 rows, 1.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -210,12 +210,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, filter, join, aggregate
     WITH d AS (SELECT c_id AS k, rand() AS r FROM edge_1 AS customer) SELECT o_id FROM orders AS orders JOIN d AS a ON o_id = a.k JOIN d AS b ON a.k = b.k WHERE a.r <= (SELECT max(r) FROM d)
     because the links take ~0.097 s, ~1.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -246,7 +246,7 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso (~1500000 rows, 22.9 MiB)
+    → edge 1 to tromso (~1,500,000 rows, 22.9 MiB)
 fragment 2 at bergen: reads table customer
     scan, limit
     SELECT a.`k` FROM (SELECT c_id AS k FROM customer AS customer LIMIT 3) AS a
@@ -274,17 +274,17 @@ fragment 1 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_total = 7
     because orders is there; its keys go ahead, so fewer rows travel
-    → edge 2 to bergen (~14342 rows, 112.1 KiB)
+    → edge 2 to bergen (~14,342 rows, 112.1 KiB)
 fragment 2 at bergen: reads table customer; edge 2 from oslo
     scan, filter, join, aggregate, window, sort
     SELECT /*+ BROADCAST(key_1) */ d.`c_id`, d.`m` FROM (SELECT c_id, row_number() OVER (PARTITION BY c_nation ORDER BY c_name) AS r, max(c_name) OVER (PARTITION BY c_nation) AS m FROM customer AS customer) AS d LEFT SEMI JOIN (SELECT `o_cust` FROM edge_2) AS key_1 ON d.`c_id` = key_1.`o_cust` WHERE r < 3
     because its tables are there; rows without an equal in orders stay
-    → edge 1 to oslo (~4780 rows, 149.4 KiB)
+    → edge 1 to oslo (~4,780 rows, 149.4 KiB)
 fragment 3 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`d`) */ o_id, m FROM orders AS orders JOIN edge_1 AS d ON o_cust = d.c_id WHERE o_total = 7
     because the links take ~0.033 s, ~0.034 s at bergen
-    → edge 3 to oslo (~5000 rows, 156.2 KiB)
+    → edge 3 to oslo (~5,000 rows, 156.2 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -297,17 +297,17 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 585.9 KiB)
+    → edge 1 to oslo (~150,000 rows, 585.9 KiB)
 fragment 2 at bergen: reads table customer
     scan, filter, aggregate
     SELECT b.`m` FROM (SELECT m FROM (SELECT c_nation AS k, max(c_id) AS m FROM customer AS customer GROUP BY c_nation) AS c WHERE k > 3) AS b
     because its tables are there
-    → edge 2 to oslo (~15000 rows, 117.2 KiB)
+    → edge 2 to oslo (~15,000 rows, 117.2 KiB)
 fragment 3 at oslo: reads edge 1 from bergen; table orders; edge 2 from bergen
     scan, filter, join
     WITH a AS (SELECT c_nation AS k, rand() AS r FROM edge_1 AS customer) SELECT /*+ BROADCAST(`b`) */ o_id, x.r FROM orders AS orders, a AS x, a AS y, edge_2 AS b WHERE o_id = x.k AND x.r = y.r AND m = o_cust
     because the links take ~0.16 s, ~4.8 s at bergen
-    → edge 3 to oslo (~1500000 rows, 34.3 MiB)
+    → edge 3 to oslo (~1,500,000 rows, 34.3 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -320,7 +320,7 @@ fragment 1 at bergen: reads table customer
     scan, aggregate
     SELECT arm_0.`k` FROM (SELECT c_nation AS k FROM customer AS customer GROUP BY c_nation) AS arm_0
     because its tables are there
-    → edge 1 to oslo (~15000 rows, 58.6 KiB)
+    → edge 1 to oslo (~15,000 rows, 58.6 KiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT arm_1.`k` FROM (SELECT n_id AS k FROM nation AS nation) AS arm_1
@@ -330,7 +330,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join, aggregate
     WITH a AS (SELECT * FROM edge_1 AS arm_0) SELECT o_id FROM orders AS orders JOIN (WITH a AS (SELECT * FROM edge_2 AS arm_1) SELECT count(*) AS n FROM a) AS b ON o_id = n JOIN a ON o_cust = a.k
     because the links take ~0.007 s, ~2.9 s at bergen
-    → edge 3 to oslo (~1500000 rows, 11.4 MiB)
+    → edge 3 to oslo (~1,500,000 rows, 11.4 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -387,17 +387,17 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 1 to bergen (~1500000 rows, 11.4 MiB)
+    → edge 1 to bergen (~1,500,000 rows, 11.4 MiB)
 fragment 2 at tromso: reads table lineitem
     scan, aggregate
     SELECT arm_1.`arm_c0`, arm_1.`arm_c1` FROM (SELECT count(*), l_order FROM lineitem AS lineitem GROUP BY l_order) AS arm_1(arm_c0, arm_c1)
     because its tables are there
-    → edge 2 to bergen (~600000 rows, 9.2 MiB)
+    → edge 2 to bergen (~600,000 rows, 9.2 MiB)
 fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
     scan, union, aggregate
     SELECT count(*), o_cust FROM edge_1 AS orders GROUP BY o_cust UNION ALL SELECT * FROM edge_2 AS arm_1
     because the links take ~1.7 s, ~2.2 s at oslo
-    → edge 3 to bergen (~750000 rows, 17.2 MiB)
+    → edge 3 to bergen (~750,000 rows, 17.2 MiB)
 finish at bergen: gather edge 3 from bergen
 */
 
@@ -415,6 +415,6 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, union
     SELECT o_cust FROM orders AS orders WHERE o_total = 1 EXCEPT SELECT * FROM edge_1 AS arm_0
     because the links take ~0.0011 s, ~0.021 s at bergen
-    → edge 2 to oslo (~14342 rows, 112.1 KiB)
+    → edge 2 to oslo (~14,342 rows, 112.1 KiB)
 finish at oslo: gather edge 2 from oslo
 */

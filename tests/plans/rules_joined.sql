@@ -7,7 +7,7 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_0.`c_id`, joined_0.`c_name` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'NORWAY') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 1 to oslo (~60000 rows, 1.8 MiB)
+    → edge 1 to oslo (~60,000 rows, 1.8 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, c_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id AND o_total > 3
@@ -25,12 +25,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT a.`c_id`, a.`c_name`, a.`c_nation` FROM customer AS a
     because customer is there
-    → edge 1 to oslo (~150000 rows, 5.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 5.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`a`, `b`) */ o_id, a.c_name, b.c_name FROM orders AS orders, edge_1 AS a, edge_1 AS b WHERE o_cust = a.c_id AND a.c_nation = b.c_nation
     because the links take ~0.43 s, ~50 s at bergen
-    → edge 2 to oslo (~15000000 rows, 572.2 MiB)
+    → edge 2 to oslo (~15,000,000 rows, 572.2 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -43,12 +43,12 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_0.`c_id`, joined_0.`c_name`, joined_0.`n_id` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name`, nation.`n_id` AS `n_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 1 to oslo (~60000 rows, 2.1 MiB)
+    → edge 1 to oslo (~60,000 rows, 2.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, n_id, c_name FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
     because the links take ~0.17 s, ~1.9 s at bergen
-    → edge 2 to oslo (~1000 rows, 35.2 KiB)
+    → edge 2 to oslo (~1,000 rows, 35.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -61,12 +61,12 @@ fragment 1 at bergen: reads table customer; table customer
     scan, filter, join
     SELECT joined_2.`c_name`, joined_2.`c_id`, joined_2.`joined_2_2` FROM (SELECT a.`c_name` AS `c_name`, b.`c_id` AS `c_id`, b.`c_name` AS `joined_2_2` FROM customer AS a, customer AS b WHERE a.`c_id` = b.`c_id` AND a.`c_nation` = 3 AND b.`c_nation` > 1) AS joined_2
     because a, b are joined there before they travel
-    → edge 1 to tromso (~5000 rows, 273.4 KiB)
+    → edge 1 to tromso (~5,000 rows, 273.4 KiB)
 fragment 2 at tromso: reads table lineitem; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`joined_2`) */ l_qty, joined_2.c_name, joined_2.`joined_2_2` AS `C_Name` FROM lineitem AS lineitem, edge_1 AS joined_2 WHERE l_order = joined_2.c_id
     because the links take ~0.17 s, ~0.32 s at bergen
-    → edge 2 to oslo (~50000 rows, 1.7 MiB)
+    → edge 2 to oslo (~50,000 rows, 1.7 MiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -79,17 +79,17 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT a.`c_id`, a.`c_name` FROM customer AS a WHERE a.c_nation = 3
     because customer is there
-    → edge 1 to tromso (~1500 rows, 46.9 KiB)
+    → edge 1 to tromso (~1,500 rows, 46.9 KiB)
 fragment 2 at bergen: reads table customer
     scan, filter
     SELECT b.`c_id`, b.`c_name` FROM customer AS b WHERE b.c_nation > 1
     because customer is there
-    → edge 2 to tromso (~50000 rows, 1.5 MiB)
+    → edge 2 to tromso (~50,000 rows, 1.5 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(`a`, `b`) */ l_qty, max(a.c_name), max(b.c_name) FROM lineitem AS lineitem, edge_2 AS b, edge_1 AS a WHERE a.c_id = b.c_id AND l_order = b.c_id GROUP BY l_qty
     because the links take ~0.19 s, ~5.8 s at bergen
-    → edge 3 to oslo (~15000 rows, 527.3 KiB)
+    → edge 3 to oslo (~15,000 rows, 527.3 KiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -102,12 +102,12 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_0.`c_id` FROM (SELECT customer.`c_id` AS `c_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND customer.`c_name` != nation.`n_name` AND (customer.`c_id` < 5 OR nation.`n_name` = 'x')) AS joined_0
     because customer, nation are joined there before they travel
-    → edge 1 to oslo (~150000 rows, 1.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`joined_0`) */ o_id FROM orders AS orders, edge_1 AS joined_0 WHERE o_cust = c_id
     because the links take ~0.097 s, ~1.9 s at bergen
-    → edge 2 to oslo (~2500 rows, 19.5 KiB)
+    → edge 2 to oslo (~2,500 rows, 19.5 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -120,7 +120,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id` FROM nation AS nation WHERE n_name = 'x'
@@ -130,7 +130,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders, edge_1 AS customer, edge_2 AS nation WHERE o_cust = c_id AND c_nation = n_id AND c_nation / n_id > 1
     because the links take ~0.15 s, ~1.6 s at bergen
-    → edge 3 to oslo (~1000 rows, 7.8 KiB)
+    → edge 3 to oslo (~1,000 rows, 7.8 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -143,17 +143,17 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_0.`c_id` FROM (SELECT customer.`c_id` AS `c_id` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 2 to tromso (~60000 rows, 468.8 KiB)
+    → edge 2 to tromso (~60,000 rows, 468.8 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, filter, join
     SELECT joined_1.`l_qty`, joined_1.`c_id` FROM (SELECT /*+ BROADCAST(`joined_0`) */ lineitem.`l_qty` AS `l_qty`, joined_0.`c_id` AS `c_id` FROM lineitem AS lineitem, edge_2 AS joined_0 WHERE lineitem.`l_order` = joined_0.`c_id`) AS joined_1
     because lineitem, customer, nation are joined there before they travel
-    → edge 1 to oslo (~2400000 rows, 27.5 MiB)
+    → edge 1 to oslo (~2,400,000 rows, 27.5 MiB)
 fragment 3 at oslo: reads table orders; edge 1 from tromso
     scan, filter, join
     SELECT o_id FROM orders AS orders, edge_1 AS joined_1 WHERE o_cust = c_id OR l_qty > 3
     because the links take ~2.3 s, ~962 s at tromso
-    → edge 3 to oslo (~1500000000 rows, 11.2 GiB)
+    → edge 3 to oslo (~1,500,000,000 rows, 11.2 GiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -166,7 +166,7 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 1 to oslo (~1500 rows, 17.6 KiB)
+    → edge 1 to oslo (~1,500 rows, 17.6 KiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
@@ -176,7 +176,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id LEFT JOIN edge_2 AS nation ON c_nation = n_id
     because the links take ~0.0037 s, ~0.058 s at bergen
-    → edge 3 to oslo (~15000 rows, 468.8 KiB)
+    → edge 3 to oslo (~15,000 rows, 468.8 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -189,7 +189,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 5.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 5.1 MiB)
 fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_name = 'NORWAY'
@@ -199,7 +199,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ * FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id
     because the links take ~0.43 s, ~7.2 s at bergen
-    → edge 3 to oslo (~1000 rows, 121.1 KiB)
+    → edge 3 to oslo (~1,000 rows, 121.1 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -231,12 +231,12 @@ fragment 1 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_3.`c_id`, joined_3.`n_id` FROM (SELECT c.`c_id` AS `c_id`, nation.`n_id` AS `n_id` FROM customer AS c, nation AS nation WHERE c.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_3
     because c, nation are joined there before they travel
-    → edge 2 to oslo (~60000 rows, 703.1 KiB)
+    → edge 2 to oslo (~60,000 rows, 703.1 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
     SELECT joined_4.`c_id`, joined_4.`n_id`, joined_4.`o_id` FROM (SELECT /*+ BROADCAST(`joined_3`) */ joined_3.`c_id` AS `c_id`, joined_3.`n_id` AS `n_id`, orders.`o_id` AS `o_id` FROM orders AS orders, edge_2 AS joined_3 WHERE orders.`o_cust` = joined_3.`c_id`) AS joined_4
     because orders, c, nation are joined there before they travel
-    → edge 1 to tromso (~600000 rows, 11.4 MiB)
+    → edge 1 to tromso (~600,000 rows, 11.4 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from oslo
     scan, filter
     SELECT o_id FROM edge_1 AS joined_4 WHERE EXISTS (SELECT 1 FROM lineitem AS lineitem WHERE l_order = joined_4.c_id AND l_qty = n_id)
@@ -259,7 +259,7 @@ fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT 1 FROM edge_1 AS joined_0 WHERE c_id = o_cust)
     because the links take ~0.0012 s, ~2.4 s at bergen
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -290,22 +290,22 @@ fragment 1 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 1 to oslo (~6000000 rows, 68.7 MiB)
+    → edge 1 to oslo (~6,000,000 rows, 68.7 MiB)
 fragment 2 at bergen: reads table sales
     scan
     SELECT sales.`s_id`, sales.`s_price` FROM sales AS sales
     because sales is there
-    → edge 2 to oslo, through the driver (~1000 rows, 15.6 KiB)
+    → edge 2 to oslo, through the driver (~1,000 rows, 15.6 KiB)
 fragment 3 at bergen: reads table customer; table nation
     scan, filter, join
     SELECT joined_0.`c_id`, joined_0.`c_name`, joined_0.`c_nation` FROM (SELECT customer.`c_id` AS `c_id`, customer.`c_name` AS `c_name`, customer.`c_nation` AS `c_nation` FROM customer AS customer, nation AS nation WHERE customer.`c_nation` = nation.`n_id` AND nation.`n_name` = 'x') AS joined_0
     because customer, nation are joined there before they travel
-    → edge 3 to oslo (~60000 rows, 2.1 MiB)
+    → edge 3 to oslo (~60,000 rows, 2.1 MiB)
 fragment 4 at oslo: reads table orders; edge 1 from tromso; table sales; edge 2 from bergen; edge 3 from bergen
     scan, join, union
     SELECT /*+ BROADCAST(`joined_0`) */ o_id, c_name, l_qty, s_price FROM orders AS orders JOIN edge_3 AS joined_0 ON o_cust = c_id LEFT JOIN edge_1 AS lineitem ON l_order = o_id AND c_nation > 3 JOIN (SELECT `s_id`, `s_price` FROM sales UNION ALL SELECT `s_id`, `s_price` FROM edge_2) AS sales ON s_id = o_id
     because the links take ~5.9 s, ~66 s at tromso
-    → edge 4 to oslo (~100002 rows, 4.2 MiB)
+    → edge 4 to oslo (~100,002 rows, 4.2 MiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -318,7 +318,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 1.7 MiB)
+    → edge 1 to oslo (~150,000 rows, 1.7 MiB)
 fragment 2 at bergen: reads table nation
     scan, filter
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation WHERE n_name = 'x'
@@ -328,12 +328,12 @@ fragment 3 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 3 to oslo (~6000000 rows, 68.7 MiB)
+    → edge 3 to oslo (~6,000,000 rows, 68.7 MiB)
 fragment 4 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen; edge 3 from tromso
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id, n_name, l_qty FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id FULL JOIN edge_3 AS lineitem ON l_order = o_id
     because the links take ~5.9 s, ~19 s at tromso
-    → edge 4 to oslo (~6001000 rows, 206.0 MiB)
+    → edge 4 to oslo (~6,001,000 rows, 206.0 MiB)
 finish at oslo: gather edge 4 from oslo
 */
 

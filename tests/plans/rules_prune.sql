@@ -7,7 +7,7 @@ plan, result at tromso
 fragment 1 at oslo: reads table logs
     scan, filter, aggregate
     SELECT level, count(*) AS n FROM logs AS logs WHERE id < 4 GROUP BY level
-    → edge 1 to tromso (~100000 rows, 3.8 MiB)
+    → edge 1 to tromso (~100,000 rows, 3.8 MiB)
 left out: table logs at bergen, because no row there passes id < 4: id is 4 to 7
 left out: table logs at tromso, because no row there passes id < 4: id is 8 to 11
 finish at tromso: gather edge 1 from oslo
@@ -25,11 +25,11 @@ fragment 1 at oslo: reads table logs
 fragment 2 at bergen: reads table logs
     scan, filter
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05'
-    → edge 1 to oslo (~2000000 rows, 45.8 MiB)
+    → edge 1 to oslo (~2,000,000 rows, 45.8 MiB)
 fragment 3 at tromso: reads table logs
     scan, filter
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05'
-    → edge 1 to oslo (~3000000 rows, 68.7 MiB)
+    → edge 1 to oslo (~3,000,000 rows, 68.7 MiB)
 finish at oslo: gather edge 1 from oslo, bergen, tromso
 */
 
@@ -41,11 +41,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table logs
     scan, filter, sort
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05' SORT BY id
-    → edge 1 to oslo, lanes merged in order (~2000000 rows, 45.8 MiB)
+    → edge 1 to oslo, lanes merged in order (~2,000,000 rows, 45.8 MiB)
 fragment 2 at tromso: reads table logs
     scan, filter, sort
     SELECT id, cost FROM logs AS logs WHERE at >= DATE '1970-01-05' SORT BY id
-    → edge 1 to oslo, lanes merged in order (~3000000 rows, 68.7 MiB)
+    → edge 1 to oslo, lanes merged in order (~3,000,000 rows, 68.7 MiB)
 left out: table logs at oslo, because no row there passes at >= DATE '1970-01-05': at is 1970-01-01 to 1970-01-04
 finish at oslo: merge edge 1 from bergen, tromso
 */
@@ -58,11 +58,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table logs
     scan, filter
     SELECT id FROM logs AS logs WHERE at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERVAL '1' MONTH
-    → edge 1 to oslo (~1000000 rows, 7.6 MiB)
+    → edge 1 to oslo (~1,000,000 rows, 7.6 MiB)
 fragment 2 at bergen: reads table logs
     scan, filter
     SELECT id FROM logs AS logs WHERE at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERVAL '1' MONTH
-    → edge 1 to oslo (~1000000 rows, 7.6 MiB)
+    → edge 1 to oslo (~1,000,000 rows, 7.6 MiB)
 left out: table logs at tromso, because no row there passes at BETWEEN '1970-01-01' AND DATE '1969-12-06' + INTERVAL '1' MONTH: at is 1970-01-07 to 1970-01-12
 finish at oslo: gather edge 1 from oslo, bergen
 */
@@ -107,7 +107,7 @@ plan, result at oslo
 fragment 1 at bergen: reads table logs
     scan, filter
     SELECT id FROM logs AS logs WHERE level IS NULL
-    → edge 1 to oslo (~2000000 rows, 15.3 MiB)
+    → edge 1 to oslo (~2,000,000 rows, 15.3 MiB)
 left out: table logs at oslo, because no row there passes level IS NULL: level is never NULL
 left out: table logs at tromso, because no row there passes level IS NULL: level is never NULL
 finish at oslo: gather edge 1 from bergen
@@ -157,12 +157,12 @@ fragment 1 at tromso: reads table logs
     scan, filter
     SELECT logs.`id`, logs.`cost` FROM logs AS logs WHERE id > 7
     because logs is there
-    → edge 1 to oslo (~3000000 rows, 68.7 MiB)
+    → edge 1 to oslo (~3,000,000 rows, 68.7 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan, join
     SELECT o_total, cost FROM orders AS orders JOIN edge_1 AS logs ON o_cust = id
     because the links take ~5.8 s, ~77 s at tromso
-    → edge 2 to oslo (~30000000 rows, 915.5 MiB)
+    → edge 2 to oslo (~30,000,000 rows, 915.5 MiB)
 left out: table logs at oslo, because no row there passes id > 7: id is 0 to 3
 left out: table logs at bergen, because no row there passes id > 7: id is 4 to 7
 finish at oslo: gather edge 2 from oslo
@@ -177,17 +177,17 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_id BETWEEN 9 AND 10
     because customer is there
-    → edge 1 to oslo (~50000 rows, 1.5 MiB)
+    → edge 1 to oslo (~50,000 rows, 1.5 MiB)
 fragment 2 at tromso: reads table logs
     scan, filter
     SELECT logs.`id`, logs.`cost` FROM logs AS logs WHERE (logs.`id` BETWEEN 9 AND 10)
     because logs is there
-    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 34.3 MiB)
 fragment 3 at oslo: reads edge 1 from bergen; edge 2 from tromso
     scan, join
     SELECT /*+ BROADCAST(`customer`) */ c_name, cost FROM edge_1 AS customer JOIN edge_2 AS logs ON c_id = id
     because the links take ~3 s, ~48 s at tromso
-    → edge 3 to oslo (~15000000 rows, 572.2 MiB)
+    → edge 3 to oslo (~15,000,000 rows, 572.2 MiB)
 left out: table logs at oslo, because no row there passes `id` BETWEEN 9 AND 10: id is 0 to 3
 left out: table logs at bergen, because no row there passes `id` BETWEEN 9 AND 10: id is 4 to 7
 finish at oslo: gather edge 3 from oslo
@@ -202,22 +202,22 @@ fragment 1 at bergen: reads table logs
     scan
     SELECT logs.`id` FROM logs AS logs
     because logs is there
-    → edge 1 to oslo (~2000000 rows, 15.3 MiB)
+    → edge 1 to oslo (~2,000,000 rows, 15.3 MiB)
 fragment 2 at tromso: reads table logs
     scan
     SELECT logs.`id` FROM logs AS logs
     because logs is there
-    → edge 1 to oslo (~3000000 rows, 22.9 MiB)
+    → edge 1 to oslo (~3,000,000 rows, 22.9 MiB)
 fragment 3 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
-    → edge 2 to oslo (~150000 rows, 4.6 MiB)
+    → edge 2 to oslo (~150,000 rows, 4.6 MiB)
 fragment 4 at oslo: reads table logs; edge 1 from bergen, tromso; edge 2 from bergen
     scan, join, union
     SELECT /*+ BROADCAST(`customer`) */ logs.id, c_name FROM (SELECT `id` FROM logs UNION ALL SELECT `id` FROM edge_1) AS logs LEFT JOIN edge_2 AS customer ON c_id = logs.id AND logs.id < 4
     because the links take ~3.6 s, ~156 s at tromso
-    → edge 3 to oslo (~60000000 rows, 1.8 GiB)
+    → edge 3 to oslo (~60,000,000 rows, 1.8 GiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -229,16 +229,16 @@ plan, result at oslo
 fragment 1 at bergen: reads table logs
     scan, filter, aggregate
     SELECT level AS part_0, sum(cost) AS part_1, count(*) AS part_2 FROM logs AS logs WHERE id >= 4 GROUP BY level
-    → edge 1 to oslo (~200000 rows, 9.2 MiB)
+    → edge 1 to oslo (~200,000 rows, 9.2 MiB)
 fragment 2 at tromso: reads table logs
     scan, filter, aggregate
     SELECT level AS part_0, sum(cost) AS part_1, count(*) AS part_2 FROM logs AS logs WHERE id >= 4 GROUP BY level
-    → edge 1 to oslo (~300000 rows, 13.7 MiB)
+    → edge 1 to oslo (~300,000 rows, 13.7 MiB)
 fragment 3 at oslo: reads edge 1 from bergen, tromso
     scan, aggregate
     SELECT part_0 AS `level`, CAST(sum(part_1) AS DECIMAL(25, 2)) AS s, coalesce(sum(part_2), 0) AS n FROM edge_1 AS part_rows GROUP BY part_0
     because the links take ~1.9 s, ~2.1 s at tromso
-    → edge 2 to oslo (~300000 rows, 16.0 MiB)
+    → edge 2 to oslo (~300,000 rows, 16.0 MiB)
 left out: table logs at oslo, because no row there passes id >= 4: id is 0 to 3
 finish at oslo: gather edge 2 from oslo
 */
@@ -252,12 +252,12 @@ fragment 1 at bergen: reads table logs
     scan, filter
     SELECT a.`id` FROM logs AS a WHERE a.id < 8
     because logs is there
-    → edge 1 to oslo (~2000000 rows, 15.3 MiB)
+    → edge 1 to oslo (~2,000,000 rows, 15.3 MiB)
 fragment 2 at oslo: reads table logs; edge 1 from bergen; table logs
     scan, filter, join, union
     SELECT a.id FROM (SELECT `id` FROM logs UNION ALL SELECT `id` FROM edge_1) AS a JOIN logs AS b ON a.id = b.id + 5 WHERE a.id < 8 AND b.id < 4
     because the links take ~1.3 s, ~5.1 s at bergen
-    → edge 2 to oslo (~3000000 rows, 45.8 MiB)
+    → edge 2 to oslo (~3,000,000 rows, 45.8 MiB)
 left out: table logs at tromso, because no row there passes id < 8: id is 8 to 11
 left out: table logs at bergen, because no row there passes id < 4: id is 4 to 7
 finish at oslo: gather edge 2 from oslo
@@ -277,7 +277,7 @@ fragment 2 at bergen: reads table customer; edge 1 from oslo
     scan, join
     SELECT /*+ BROADCAST(`logs`) */ c_id FROM customer AS customer LEFT ANTI JOIN edge_1 AS logs ON c_id = id
     because the links take ~0.05 s, ~0.097 s at oslo
-    → edge 2 to oslo (~75000 rows, 585.9 KiB)
+    → edge 2 to oslo (~75,000 rows, 585.9 KiB)
 left out: table logs at bergen, because no row there passes id > 20: id is 4 to 7
 left out: table logs at tromso, because no row there passes id > 20: id is 8 to 11
 finish at oslo: gather edge 2 from bergen

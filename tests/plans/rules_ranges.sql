@@ -13,12 +13,12 @@ fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
     because visits is there; rows whose v_key is outside of clicks.k_key stay
-    → edge 1 to tromso (~500004 rows, 15.3 MiB)
+    → edge 1 to tromso (~500,004 rows, 15.3 MiB)
 fragment 3 at tromso: reads edge 1 from bergen; table clicks
     scan, join
     SELECT v_note, k_note FROM edge_1 AS visits JOIN clicks AS clicks ON v_key = k_key
     because the links take ~1.3 s, ~142 s at bergen
-    → edge 3 to tromso (~36363603 rows, 1.6 GiB)
+    → edge 3 to tromso (~36,363,603 rows, 1.6 GiB)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -32,17 +32,17 @@ fragment 1 at bergen: reads table visits; table customer
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_1 ON visits.`v_key` = key_1.`c_id`
     because visits is there; rows without an equal in customer stay
-    → edge 1 to tromso (~7171 rows, 224.1 KiB)
+    → edge 1 to tromso (~7,171 rows, 224.1 KiB)
 fragment 2 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 2 to tromso (~1500 rows, 46.9 KiB)
+    → edge 2 to tromso (~1,500 rows, 46.9 KiB)
 fragment 3 at tromso: reads edge 1 from bergen; table clicks; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`visits`, `customer`) */ v_note, k_note, c_name FROM edge_1 AS visits JOIN clicks AS clicks ON v_key = k_key JOIN edge_2 AS customer ON c_id = v_key
     because the links take ~0.025 s, ~0.34 s at bergen
-    → edge 3 to tromso (~54545 rows, 3.7 MiB)
+    → edge 3 to tromso (~54,545 rows, 3.7 MiB)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -56,12 +56,12 @@ fragment 1 at tromso: reads table clicks
     scan, filter
     SELECT clicks.`k_key`, clicks.`k_note` FROM clicks AS clicks WHERE k_day < DATE '4435-01-01'
     because clicks is there
-    → edge 1 to bergen (~2349 rows, 73.4 KiB)
+    → edge 1 to bergen (~2,349 rows, 73.4 KiB)
 fragment 2 at bergen: reads table visits; edge 1 from tromso
     scan, join
     SELECT /*+ BROADCAST(`clicks`) */ v_note, k_note FROM visits AS visits JOIN edge_1 AS clicks ON v_key = k_key
     because the links take ~0.049 s, ~0.059 s at oslo
-    → edge 2 to oslo (~10677 rows, 500.5 KiB)
+    → edge 2 to oslo (~10,677 rows, 500.5 KiB)
 finish at oslo: gather edge 2 from bergen
 */
 
@@ -80,7 +80,7 @@ fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_day`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_day` BETWEEN key_1.`low` AND key_1.`high`
     because visits is there; rows whose v_day is outside of clicks.k_day stay
-    → edge 1 to oslo (~500004 rows, 13.4 MiB)
+    → edge 1 to oslo (~500,004 rows, 13.4 MiB)
 fragment 3 at bergen: reads table visits
     scan, aggregate
     SELECT min(visits.`v_day`) AS `low`, max(visits.`v_day`) AS `high` FROM visits AS visits
@@ -90,12 +90,12 @@ fragment 4 at tromso: reads table clicks; edge 4 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_2) */ clicks.`k_key`, clicks.`k_day` FROM clicks AS clicks LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_4) AS bounds) AS key_2 ON clicks.`k_day` BETWEEN key_2.`low` AND key_2.`high`
     because clicks is there; rows whose k_day is outside of visits.v_day stay
-    → edge 3 to oslo (~727279 rows, 8.3 MiB)
+    → edge 3 to oslo (~727,279 rows, 8.3 MiB)
 fragment 5 at oslo: reads edge 1 from bergen; edge 3 from tromso
     scan, join
     SELECT /*+ BROADCAST(`clicks`) */ v_note, k_key FROM edge_1 AS visits JOIN edge_3 AS clicks ON v_day = k_day
     because the links take ~1.9 s, ~94 s at bergen
-    → edge 5 to oslo (~36363603 rows, 1.1 GiB)
+    → edge 5 to oslo (~36,363,603 rows, 1.1 GiB)
 finish at oslo: gather edge 5 from oslo
 */
 
@@ -114,12 +114,12 @@ fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_cost`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_cost` BETWEEN key_1.`low` AND key_1.`high`
     because visits is there; rows whose v_cost is outside of clicks.k_cost stay
-    → edge 1 to tromso (~500000 rows, 19.1 MiB)
+    → edge 1 to tromso (~500,000 rows, 19.1 MiB)
 fragment 3 at tromso: reads edge 1 from bergen; table clicks
     scan, join
     SELECT v_note, k_key FROM edge_1 AS visits JOIN clicks AS clicks ON v_cost = k_cost
     because the links take ~1.6 s, ~129 s at bergen
-    → edge 3 to tromso (~50000000 rows, 1.5 GiB)
+    → edge 3 to tromso (~50,000,000 rows, 1.5 GiB)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -133,12 +133,12 @@ fragment 1 at bergen: reads table visits
     scan
     SELECT visits.`v_key`, visits.`v_note` FROM visits AS visits
     because visits is there
-    → edge 1 to tromso (~5000000 rows, 152.6 MiB)
+    → edge 1 to tromso (~5,000,000 rows, 152.6 MiB)
 fragment 2 at tromso: reads edge 1 from bergen; table clicks
     scan, join
     SELECT v_note FROM edge_1 AS visits JOIN clicks AS clicks ON v_key = k_small
     because the links take ~13 s, ~79 s at bergen
-    → edge 2 to tromso (~39999960 rows, 915.5 MiB)
+    → edge 2 to tromso (~39,999,960 rows, 915.5 MiB)
 finish at tromso: gather edge 2 from tromso
 */
 
@@ -152,17 +152,17 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_cust`, orders.`o_note` FROM orders AS orders
     because orders is there
-    → edge 1 to bergen (~1500000 rows, 45.8 MiB)
+    → edge 1 to bergen (~1,500,000 rows, 45.8 MiB)
 fragment 2 at tromso: reads table clicks
     scan
     SELECT clicks.`k_key` FROM clicks AS clicks
     because clicks is there
-    → edge 2 to bergen (~8000000 rows, 61.0 MiB)
+    → edge 2 to bergen (~8,000,000 rows, 61.0 MiB)
 fragment 3 at bergen: reads edge 1 from oslo; edge 2 from tromso
     scan, join
     SELECT o_note FROM edge_1 AS orders JOIN edge_2 AS clicks ON o_cust = k_key
     because the links take ~9 s, ~25 s at tromso
-    → edge 3 to bergen (~10909080 rows, 249.7 MiB)
+    → edge 3 to bergen (~10,909,080 rows, 249.7 MiB)
 finish at bergen: gather edge 3 from bergen
 */
 
@@ -176,17 +176,17 @@ fragment 1 at tromso: reads table clicks
     scan
     SELECT a.`k_note` FROM clicks AS a
     because clicks is there
-    → edge 1 to oslo (~8000000 rows, 183.1 MiB)
+    → edge 1 to oslo (~8,000,000 rows, 183.1 MiB)
 fragment 2 at bergen: reads table visits
     scan
     SELECT b.`v_note` FROM visits AS b
     because visits is there
-    → edge 2 to oslo (~5000000 rows, 114.4 MiB)
+    → edge 2 to oslo (~5,000,000 rows, 114.4 MiB)
 fragment 3 at oslo: reads edge 1 from tromso; edge 2 from bergen
     scan, join
     SELECT a.k_note, b.v_note FROM edge_1 AS a JOIN edge_2 AS b ON b.v_note = a.k_note
     because the links take ~25 s, ~202 s at tromso
-    → edge 3 to oslo (~50000000 rows, 2.2 GiB)
+    → edge 3 to oslo (~50,000,000 rows, 2.2 GiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -200,12 +200,12 @@ fragment 1 at bergen: reads table visits
     scan
     SELECT visits.`v_key`, visits.`v_note` FROM visits AS visits
     because visits is there
-    → edge 1 to tromso (~5000000 rows, 152.6 MiB)
+    → edge 1 to tromso (~5,000,000 rows, 152.6 MiB)
 fragment 2 at tromso: reads edge 1 from bergen; table clicks
     scan, join
     SELECT v_note, k_note FROM edge_1 AS visits LEFT JOIN clicks AS clicks ON v_key = k_key
     because the links take ~13 s, ~142 s at bergen
-    → edge 2 to tromso (~36363603 rows, 1.6 GiB)
+    → edge 2 to tromso (~36,363,603 rows, 1.6 GiB)
 finish at tromso: gather edge 2 from tromso
 */
 
@@ -224,12 +224,12 @@ fragment 2 at tromso: reads table clicks; edge 2 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ clicks.`k_key` FROM clicks AS clicks LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON clicks.`k_key` BETWEEN key_1.`low` AND key_1.`high`
     because clicks is there; rows whose k_key is outside of visits.v_key stay
-    → edge 1 to bergen (~727279 rows, 5.5 MiB)
+    → edge 1 to bergen (~727,279 rows, 5.5 MiB)
 fragment 3 at bergen: reads table visits; edge 1 from tromso
     scan, join
     SELECT /*+ BROADCAST(`clicks`) */ v_note FROM visits AS visits LEFT ANTI JOIN edge_1 AS clicks ON v_key = k_key
     because the links take ~5.3 s, ~13 s at tromso
-    → edge 3 to tromso (~2500000 rows, 57.2 MiB)
+    → edge 3 to tromso (~2,500,000 rows, 57.2 MiB)
 finish at tromso: gather edge 3 from bergen
 */
 
@@ -248,12 +248,12 @@ fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
     because visits is there; rows whose v_key is outside of clicks.k_key stay
-    → edge 1 to tromso (~500004 rows, 15.3 MiB)
+    → edge 1 to tromso (~500,004 rows, 15.3 MiB)
 fragment 3 at tromso: reads table clicks; edge 1 from bergen
     scan, join
     SELECT v_note, k_note FROM clicks AS clicks LEFT JOIN edge_1 AS visits ON v_key = k_key
     because the links take ~1.3 s, ~160 s at bergen
-    → edge 3 to tromso (~36363603 rows, 1.6 GiB)
+    → edge 3 to tromso (~36,363,603 rows, 1.6 GiB)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -272,12 +272,12 @@ fragment 2 at bergen: reads table visits; edge 2 from tromso
     scan, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ visits.`v_key`, visits.`v_note` FROM visits AS visits LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON visits.`v_key` BETWEEN key_1.`low` AND key_1.`high`
     because visits is there; rows whose v_key is outside of clicks.k_key stay
-    → edge 1 to tromso (~500004 rows, 15.3 MiB)
+    → edge 1 to tromso (~500,004 rows, 15.3 MiB)
 fragment 3 at tromso: reads table clicks; edge 1 from bergen
     scan, filter
     SELECT k_note FROM clicks AS clicks WHERE EXISTS (SELECT * FROM edge_1 AS visits WHERE v_key = k_key AND v_note > k_note)
     because the links take ~1.3 s, ~28 s at bergen
-    → edge 3 to tromso (~4000000 rows, 91.6 MiB)
+    → edge 3 to tromso (~4,000,000 rows, 91.6 MiB)
 finish at tromso: gather edge 3 from tromso
 */
 
@@ -306,17 +306,17 @@ fragment 4 at bergen: reads table logs
     scan
     SELECT logs.`id`, logs.`cost` FROM logs AS logs
     because logs is there
-    → edge 3 to oslo (~2000000 rows, 45.8 MiB)
+    → edge 3 to oslo (~2,000,000 rows, 45.8 MiB)
 fragment 5 at tromso: reads table logs
     scan
     SELECT logs.`id`, logs.`cost` FROM logs AS logs
     because logs is there
-    → edge 3 to oslo (~3000000 rows, 68.7 MiB)
+    → edge 3 to oslo (~3,000,000 rows, 68.7 MiB)
 fragment 6 at oslo: reads edge 1 from bergen; table logs; edge 3 from bergen, tromso
     scan, join, union
     SELECT /*+ BROADCAST(`visits`) */ v_note, cost FROM edge_1 AS visits JOIN (SELECT `id`, `cost` FROM logs UNION ALL SELECT `id`, `cost` FROM edge_3) AS logs ON v_key = id
     because the links take ~9.6 s, ~102 s at tromso
-    → edge 4 to oslo (~29999970 rows, 1.1 GiB)
+    → edge 4 to oslo (~29,999,970 rows, 1.1 GiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -335,16 +335,16 @@ fragment 2 at tromso: reads table clicks; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(key_1) */ a.`k_key`, a.`k_note` FROM clicks AS a LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_1 ON a.`k_key` BETWEEN key_1.`low` AND key_1.`high` WHERE a.k_small < 500000
     because clicks is there; rows whose k_key is outside of visits.v_key stay
-    → edge 1 to bergen (~363639 rows, 11.1 MiB)
+    → edge 1 to bergen (~363,639 rows, 11.1 MiB)
 fragment 3 at tromso: reads table clicks; edge 2 from bergen
     scan, filter, join, aggregate
     SELECT /*+ BROADCAST(key_2) */ b.`k_key`, b.`k_note` FROM clicks AS b LEFT SEMI JOIN (SELECT min(`low`) AS `low`, max(`high`) AS `high` FROM (SELECT `low`, `high` FROM edge_2) AS bounds) AS key_2 ON b.`k_key` BETWEEN key_2.`low` AND key_2.`high` WHERE b.k_small > 500000
     because clicks is there; rows whose k_key is outside of visits.v_key stay
-    → edge 3 to bergen (~363639 rows, 11.1 MiB)
+    → edge 3 to bergen (~363,639 rows, 11.1 MiB)
 fragment 4 at bergen: reads table visits; edge 1 from tromso; edge 3 from tromso
     scan, filter, join
     SELECT a.k_note, b.k_note FROM visits AS visits JOIN edge_1 AS a ON v_key = a.k_key JOIN edge_3 AS b ON v_key = b.k_key WHERE a.k_note = b.k_note
     because the links take ~2.1 s, ~24 s at tromso
-    → edge 4 to bergen (~9090882 rows, 277.4 MiB)
+    → edge 4 to bergen (~9,090,882 rows, 277.4 MiB)
 finish at bergen: gather edge 4 from bergen
 */

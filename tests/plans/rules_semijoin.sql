@@ -17,7 +17,7 @@ fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`, `nation`) */ o_id FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id JOIN edge_2 AS nation ON c_nation = n_id
     because the links take ~0.0025 s, ~0.01 s at bergen
-    → edge 3 to oslo (~1000 rows, 7.8 KiB)
+    → edge 3 to oslo (~1,000 rows, 7.8 KiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -31,7 +31,7 @@ fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 2 to oslo (~1434 rows, 11.2 KiB)
+    → edge 2 to oslo (~1,434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 3
@@ -41,12 +41,12 @@ fragment 3 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 3 to tromso (~1500 rows, 46.9 KiB)
+    → edge 3 to tromso (~1,500 rows, 46.9 KiB)
 fragment 4 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen
     scan, join
     SELECT /*+ BROADCAST(`orders`, `customer`) */ c_name, l_price FROM lineitem AS lineitem JOIN edge_1 AS orders ON l_order = o_id JOIN edge_3 AS customer ON o_cust = c_id
     because the links take ~0.02 s, ~0.024 s at oslo
-    → edge 4 to bergen (~1500 rows, 58.6 KiB)
+    → edge 4 to bergen (~1,500 rows, 58.6 KiB)
 finish at bergen: gather edge 4 from tromso
 */
 
@@ -59,12 +59,12 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`customer`) */ o_id, c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id
     because the links take ~0.39 s, ~5.8 s at bergen
-    → edge 2 to oslo (~1500000 rows, 45.8 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 45.8 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -87,12 +87,12 @@ fragment 3 at oslo: reads table orders
     scan, filter, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders WHERE o_id = 5
     because orders is there; its keys go ahead, so fewer rows travel
-    → edge 4 to bergen (~14342 rows, 112.1 KiB)
+    → edge 4 to bergen (~14,342 rows, 112.1 KiB)
 fragment 4 at bergen: reads table customer; edge 4 from oslo
     scan, join
     SELECT /*+ BROADCAST(key_2) */ customer.`c_id` FROM customer AS customer LEFT SEMI JOIN (SELECT `o_cust` FROM edge_4) AS key_2 ON customer.`c_id` = key_2.`o_cust`
     because customer is there; rows without an equal in orders stay
-    → edge 3 to oslo (~14342 rows, 112.1 KiB)
+    → edge 3 to oslo (~14,342 rows, 112.1 KiB)
 fragment 5 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
@@ -102,7 +102,7 @@ fragment 6 at oslo: reads table orders; edge 1 from tromso; edge 3 from bergen; 
     scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`, `customer`, `nation`) */ n_name, l_price FROM orders AS orders LEFT JOIN edge_1 AS lineitem ON l_order = o_id LEFT JOIN edge_3 AS customer ON c_id = o_cust JOIN edge_5 AS nation ON n_id = o_id WHERE o_id = 5
     because the links take ~0.04 s, ~0.04 s at bergen, which sends more bytes
-    → edge 6 to oslo (~2500 rows, 97.7 KiB)
+    → edge 6 to oslo (~2,500 rows, 97.7 KiB)
 finish at oslo: gather edge 6 from oslo
 */
 
@@ -115,12 +115,12 @@ fragment 1 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order`, lineitem.`l_price` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 1 to oslo (~6000000 rows, 137.3 MiB)
+    → edge 1 to oslo (~6,000,000 rows, 137.3 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan, filter, join
     SELECT o_id, l_price FROM orders AS orders FULL JOIN edge_1 AS lineitem ON l_order = o_id WHERE o_id = 5
     because the links take ~12 s, ~15 s at tromso
-    → edge 2 to oslo (~7500000 rows, 171.7 MiB)
+    → edge 2 to oslo (~7,500,000 rows, 171.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -133,7 +133,7 @@ fragment 1 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_id = 7
     because customer is there
-    → edge 1 to tromso (~1500 rows, 46.9 KiB)
+    → edge 1 to tromso (~1,500 rows, 46.9 KiB)
 fragment 2 at tromso: reads edge 1 from bergen; table lineitem
     scan, join
     SELECT /*+ BROADCAST(`customer`) */ c_name FROM edge_1 AS customer LEFT ANTI JOIN lineitem AS lineitem ON l_order = c_id
@@ -151,22 +151,22 @@ fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 2 to tromso (~1434 rows, 11.2 KiB)
+    → edge 2 to tromso (~1,434 rows, 11.2 KiB)
 fragment 2 at tromso: reads table lineitem; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ lineitem.`l_order`, lineitem.`l_qty` FROM lineitem AS lineitem LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON lineitem.`l_order` = key_1.`c_id`
     because lineitem is there; rows without an equal in customer stay
-    → edge 1 to oslo (~14342 rows, 168.1 KiB)
+    → edge 1 to oslo (~14,342 rows, 168.1 KiB)
 fragment 3 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 3 to oslo (~1500 rows, 11.7 KiB)
+    → edge 3 to oslo (~1,500 rows, 11.7 KiB)
 fragment 4 at oslo: reads edge 1 from tromso; table orders; edge 3 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`lineitem`, `customer`) */ l_qty FROM edge_1 AS lineitem JOIN orders AS orders ON l_order = o_id JOIN edge_3 AS customer ON l_order = c_id WHERE o_id > 5
     because the links take ~0.025 s, ~0.025 s at tromso
-    → edge 4 to oslo (~12500 rows, 48.8 KiB)
+    → edge 4 to oslo (~12,500 rows, 48.8 KiB)
 finish at oslo: gather edge 4 from oslo
 */
 
@@ -198,7 +198,7 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_id`, orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso (~1500000 rows, 22.9 MiB)
+    → edge 1 to tromso (~1,500,000 rows, 22.9 MiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT a.`n_id`, a.`n_name` FROM nation AS a
@@ -208,7 +208,7 @@ fragment 3 at tromso: reads edge 1 from oslo; table lineitem; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`a`) */ a.n_name FROM edge_1 AS orders, lineitem AS lineitem, edge_2 AS a WHERE a.n_id = o_id AND l_order = o_id AND o_cust IN (SELECT b.n_id FROM edge_2 AS b)
     because the links take ~1.9 s, ~3.8 s at oslo
-    → edge 3 to oslo (~1250 rows, 29.3 KiB)
+    → edge 3 to oslo (~1,250 rows, 29.3 KiB)
 finish at oslo: gather edge 3 from tromso
 */
 
@@ -222,12 +222,12 @@ fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 2 to oslo (~1434 rows, 11.2 KiB)
+    → edge 2 to oslo (~1,434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table sales; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_1) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON sales.`s_cust` = key_1.`c_id`
     because sales is there; rows without an equal in customer stay
-    → edge 1 to tromso (~14342 rows, 224.1 KiB)
+    → edge 1 to tromso (~14,342 rows, 224.1 KiB)
 fragment 3 at bergen: reads table sales; table customer
     scan, filter, join
     SELECT /*+ BROADCAST(key_2) */ sales.`s_cust`, sales.`s_price` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_2 ON sales.`s_cust` = key_2.`c_id`
@@ -237,12 +237,12 @@ fragment 4 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 3 to tromso (~1500 rows, 46.9 KiB)
+    → edge 3 to tromso (~1,500 rows, 46.9 KiB)
 fragment 5 at tromso: reads edge 1 from oslo, bergen; edge 3 from bergen
     scan, join
     SELECT /*+ BROADCAST(`sales`, `customer`) */ s_price, c_name FROM edge_1 AS sales JOIN edge_3 AS customer ON s_cust = c_id
     because the links take ~0.034 s, ~0.046 s at oslo
-    → edge 4 to tromso (~15000 rows, 468.8 KiB)
+    → edge 4 to tromso (~15,000 rows, 468.8 KiB)
 finish at tromso: gather edge 4 from tromso
 */
 
@@ -256,7 +256,7 @@ fragment 1 at bergen: reads table customer
     scan, filter, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there; its keys go ahead, so fewer rows travel
-    → edge 2 to oslo (~1434 rows, 11.2 KiB)
+    → edge 2 to oslo (~1,434 rows, 11.2 KiB)
 fragment 2 at oslo: reads table orders; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(key_1) */ orders.`o_id`, orders.`o_cust` FROM orders AS orders LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_1 ON orders.`o_cust` = key_1.`c_id` WHERE o_total = 3
@@ -266,12 +266,12 @@ fragment 3 at bergen: reads table customer
     scan, filter
     SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x'
     because customer is there
-    → edge 3 to tromso (~1500 rows, 11.7 KiB)
+    → edge 3 to tromso (~1,500 rows, 11.7 KiB)
 fragment 4 at oslo: reads table sales; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(key_2) */ sales.`s_cust` FROM sales AS sales LEFT SEMI JOIN (SELECT `c_id` FROM edge_2) AS key_2 ON sales.`s_cust` = key_2.`c_id`
     because sales is there; rows without an equal in customer stay
-    → edge 4 to tromso (~14342 rows, 112.1 KiB)
+    → edge 4 to tromso (~14,342 rows, 112.1 KiB)
 fragment 5 at bergen: reads table sales; table customer
     scan, filter, join
     SELECT /*+ BROADCAST(key_3) */ sales.`s_cust` FROM sales AS sales LEFT SEMI JOIN (SELECT customer.`c_id` FROM customer AS customer WHERE c_name = 'x') AS key_3 ON sales.`s_cust` = key_3.`c_id`
@@ -281,6 +281,6 @@ fragment 6 at tromso: reads table lineitem; edge 1 from oslo; edge 3 from bergen
     scan, join
     SELECT /*+ BROADCAST(`orders`, `customer`, `sales`) */ a.l_price, o_id FROM lineitem AS a JOIN edge_1 AS orders ON a.l_order = o_id JOIN edge_3 AS customer ON o_cust = c_id JOIN edge_4 AS sales ON s_cust = c_id
     because the links take ~0.03 s, ~0.047 s at oslo
-    → edge 5 to tromso (~15000 rows, 351.6 KiB)
+    → edge 5 to tromso (~15,000 rows, 351.6 KiB)
 finish at tromso: gather edge 5 from tromso
 */

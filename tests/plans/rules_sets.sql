@@ -8,17 +8,17 @@ fragment 1 at tromso: reads table lineitem
     scan, filter, distinct
     SELECT DISTINCT lineitem.`l_order` FROM lineitem AS lineitem WHERE l_qty > 4
     because lineitem is there
-    → edge 1 to bergen (~589595 rows, 4.5 MiB)
+    → edge 1 to bergen (~589,595 rows, 4.5 MiB)
 fragment 2 at oslo: reads table orders
     scan, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 2 to bergen (~150000 rows, 1.1 MiB)
+    → edge 2 to bergen (~150,000 rows, 1.1 MiB)
 fragment 3 at bergen: reads table customer; edge 1 from tromso; edge 2 from oslo
     scan, filter
     SELECT c_name FROM customer AS customer WHERE NOT EXISTS (SELECT * FROM edge_1 AS lineitem WHERE l_order = c_id) AND EXISTS (SELECT 1 FROM edge_2 AS orders WHERE o_cust = c_id)
     because the links take ~0.48 s, ~0.56 s at tromso
-    → edge 3 to bergen (~37500 rows, 878.9 KiB)
+    → edge 3 to bergen (~37,500 rows, 878.9 KiB)
 finish at bergen: gather edge 3 from bergen
 */
 
@@ -32,17 +32,17 @@ fragment 1 at tromso: reads table lineitem
     scan, filter, distinct
     SELECT DISTINCT lineitem.`l_order` FROM lineitem AS lineitem WHERE l_qty > 4
     because lineitem is there
-    → edge 1 to oslo (~589595 rows, 4.5 MiB)
+    → edge 1 to oslo (~589,595 rows, 4.5 MiB)
 fragment 2 at bergen: reads table customer
     scan, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 2 to oslo (~15000 rows, 117.2 KiB)
+    → edge 2 to oslo (~15,000 rows, 117.2 KiB)
 fragment 3 at oslo: reads table orders; edge 1 from tromso; edge 2 from bergen
     scan, join
     SELECT /*+ BROADCAST(`lineitem`, `customer`) */ o_id FROM orders AS orders LEFT SEMI JOIN edge_1 AS lineitem ON l_order = o_id LEFT ANTI JOIN edge_2 AS customer ON c_id = o_cust
     because the links take ~0.39 s, ~2.2 s at tromso
-    → edge 3 to oslo (~375000 rows, 2.9 MiB)
+    → edge 3 to oslo (~375,000 rows, 2.9 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -56,12 +56,12 @@ fragment 1 at oslo: reads table orders
     scan
     SELECT orders.`o_id` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso (~1500000 rows, 11.4 MiB)
+    → edge 1 to tromso (~1,500,000 rows, 11.4 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, join
     SELECT o_id FROM edge_1 AS orders LEFT SEMI JOIN lineitem AS lineitem ON l_order = o_id AND rand() < 2
     because the links take ~1.4 s, ~3.8 s at oslo
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from tromso
 */
 
@@ -75,22 +75,22 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 2 to oslo (~6000000 rows, 45.8 MiB)
+    → edge 2 to oslo (~6,000,000 rows, 45.8 MiB)
 fragment 3 at bergen: reads table sales
     scan
     SELECT sales.`s_cust` FROM sales AS sales
     because sales is there
-    → edge 3 to oslo, through the driver (~1000 rows, 7.8 KiB)
+    → edge 3 to oslo, through the driver (~1,000 rows, 7.8 KiB)
 fragment 4 at oslo: reads edge 1 from bergen; table orders; edge 2 from tromso; table sales; edge 3 from bergen
     scan, filter, union, aggregate
     SELECT c_name FROM edge_1 AS customer WHERE c_id IN (SELECT o_cust FROM orders AS orders) AND c_id NOT IN (SELECT l_order FROM edge_2 AS lineitem GROUP BY l_order HAVING count(*) > 3) AND EXISTS (SELECT count(*) FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_3) AS sales WHERE s_cust = c_id)
     because the links take ~4.3 s, ~33 s at tromso
-    → edge 4 to bergen (~18750 rows, 439.5 KiB)
+    → edge 4 to bergen (~18,750 rows, 439.5 KiB)
 finish at bergen: gather edge 4 from oslo
 */
 
@@ -123,7 +123,7 @@ fragment 1 at bergen: reads table customer
     scan, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~15000 rows, 117.2 KiB)
+    → edge 1 to oslo (~15,000 rows, 117.2 KiB)
 fragment 2 at bergen: reads table sales
     scan, distinct
     SELECT DISTINCT sales.`s_cust` FROM sales AS sales
@@ -133,7 +133,7 @@ fragment 3 at oslo: reads edge 1 from bergen; table orders; table sales; edge 2 
     scan, union
     SELECT c_id FROM edge_1 AS customer EXCEPT SELECT o_cust FROM orders AS orders UNION SELECT s_cust FROM (SELECT `s_cust` FROM sales UNION ALL SELECT `s_cust` FROM edge_2) AS sales
     because the links take ~3.2 s, ~3.3 s at bergen
-    → edge 3 to bergen (~5015000 rows, 38.3 MiB)
+    → edge 3 to bergen (~5,015,000 rows, 38.3 MiB)
 finish at bergen: gather edge 3 from oslo
 */
 
@@ -147,7 +147,7 @@ fragment 1 at oslo: reads table orders
     scan, distinct
     SELECT DISTINCT orders.`o_cust`, orders.`o_date` FROM orders AS orders
     because orders is there
-    → edge 1 to tromso (~1500000 rows, 17.2 MiB)
+    → edge 1 to tromso (~1,500,000 rows, 17.2 MiB)
 fragment 2 at tromso: reads edge 1 from oslo; table lineitem
     scan, join, distinct, sort, limit
     SELECT DISTINCT o_date, l_qty FROM edge_1 AS orders JOIN lineitem AS lineitem ON o_cust = l_order ORDER BY o_date, l_qty LIMIT 9
@@ -166,12 +166,12 @@ fragment 1 at tromso: reads table lineitem
     scan
     SELECT lineitem.`l_order` FROM lineitem AS lineitem
     because lineitem is there
-    → edge 1 to oslo (~6000000 rows, 45.8 MiB)
+    → edge 1 to oslo (~6,000,000 rows, 45.8 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from tromso
     scan, join, window, distinct, sort
     SELECT DISTINCT o_date, row_number() OVER (PARTITION BY o_date ORDER BY o_id) AS r FROM orders AS orders JOIN edge_1 AS lineitem ON o_cust = l_order
     because the links take ~3.8 s, ~12 s at tromso
-    → edge 2 to oslo (~15000000 rows, 114.4 MiB)
+    → edge 2 to oslo (~15,000,000 rows, 114.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -185,17 +185,17 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_nation` FROM customer AS customer
     because customer is there
-    → edge 1 to tromso (~150000 rows, 1.7 MiB)
+    → edge 1 to tromso (~150,000 rows, 1.7 MiB)
 fragment 2 at oslo: reads table orders
     scan, distinct
     SELECT DISTINCT orders.`o_cust` FROM orders AS orders
     because orders is there
-    → edge 2 to tromso (~150000 rows, 1.1 MiB)
+    → edge 2 to tromso (~150,000 rows, 1.1 MiB)
 fragment 3 at tromso: reads table lineitem; edge 1 from bergen; edge 2 from oslo
     scan, union
     SELECT l_order FROM lineitem AS lineitem INTERSECT ALL SELECT c_nation FROM edge_1 AS customer UNION (SELECT c_id FROM edge_1 AS customer UNION ALL SELECT o_cust FROM edge_2 AS orders)
     because the links take ~0.35 s, ~3.9 s at bergen
-    → edge 3 to bergen (~165000 rows, 1.3 MiB)
+    → edge 3 to bergen (~165,000 rows, 1.3 MiB)
 finish at bergen: gather edge 3 from tromso
 */
 
@@ -209,7 +209,7 @@ fragment 1 at bergen: reads table customer
     scan, distinct
     SELECT DISTINCT customer.`c_id` FROM customer AS customer
     because customer is there
-    → edge 1 to oslo (~15000 rows, 117.2 KiB)
+    → edge 1 to oslo (~15,000 rows, 117.2 KiB)
 fragment 2 at bergen: reads table events
     scan, distinct
     SELECT DISTINCT events.`id` FROM events AS events
@@ -224,11 +224,11 @@ fragment 4 at tromso: reads table lineitem
     scan, aggregate, distinct
     SELECT DISTINCT arm_0.`arm_c0` FROM (SELECT count(*) FROM lineitem AS lineitem GROUP BY l_order) AS arm_0(arm_c0)
     because its tables are there
-    → edge 3 to oslo (~600000 rows, 4.6 MiB)
+    → edge 3 to oslo (~600,000 rows, 4.6 MiB)
 fragment 5 at oslo: reads edge 1 from bergen; table orders; table events; edge 2 from bergen, tromso; edge 3 from tromso
     scan, join, union
     SELECT c_id FROM edge_1 AS customer UNION SELECT /*+ BROADCAST(`events`) */ o_cust + 1 FROM orders AS orders JOIN (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_2) AS events ON o_id = id INTERSECT SELECT * FROM edge_3 AS arm_0
     because the links take ~0.47 s, ~2 s at tromso
-    → edge 4 to bergen (~105000 rows, 820.3 KiB)
+    → edge 4 to bergen (~105,000 rows, 820.3 KiB)
 finish at bergen: gather edge 4 from oslo
 */

@@ -168,7 +168,7 @@ fragment 3 at oslo: reads table orders; table sales; edge 1 from bergen; edge 2 
     scan, filter, join, union, sort, limit
     SELECT o_id FROM orders AS orders WHERE o_cust IN (SELECT part_0 AS `s_cust` FROM ((SELECT /*+ BROADCAST(`nation`) */ `sales`.s_cust AS part_0, `nation`.n_name AS part_1 FROM sales AS sales JOIN edge_1 AS nation ON s_id = n_id ORDER BY part_1 LIMIT 3) UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows ORDER BY part_1 LIMIT 3)
     because the links take ~0.0011 s, ~2.4 s at bergen
-    → edge 3 to oslo (~750000 rows, 5.7 MiB)
+    → edge 3 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 3 from oslo
 */
 
@@ -181,7 +181,7 @@ fragment 1 at bergen: reads table sales
     scan
     SELECT sales.`s_id`, sales.`s_cust` FROM sales AS sales
     because sales is there
-    → edge 1 to oslo, through the driver (~1000 rows, 15.6 KiB)
+    → edge 1 to oslo, through the driver (~1,000 rows, 15.6 KiB)
 fragment 2 at bergen: reads table nation
     scan
     SELECT nation.`n_id`, nation.`n_name` FROM nation AS nation
@@ -203,11 +203,11 @@ plan, result at oslo
 fragment 1 at oslo: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to tromso, through the driver (~1000 rows, 7.8 KiB)
+    → edge 1 to tromso, through the driver (~1,000 rows, 7.8 KiB)
 fragment 2 at bergen: reads table events
     scan
     SELECT `id` FROM events
-    → edge 1 to tromso (~5000 rows, 39.1 KiB)
+    → edge 1 to tromso (~5,000 rows, 39.1 KiB)
 fragment 3 at tromso: reads table events; edge 1 from oslo, bergen; table lineitem
     scan, join, union, sort, limit
     SELECT /*+ BROADCAST(`events`) */ id, l_qty FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events JOIN lineitem AS lineitem ON l_order = id ORDER BY id LIMIT 5
@@ -224,12 +224,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 15.6 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 15.6 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 46.9 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 46.9 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, union, window, sort, limit
     SELECT id, rank() OVER (ORDER BY amount) AS r FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events ORDER BY r LIMIT 5
@@ -247,12 +247,12 @@ fragment 1 at oslo: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~1000 rows, 23.4 KiB)
+    → edge 1 to bergen, through the driver (~1,000 rows, 23.4 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`kind` FROM events AS events
     because events is there
-    → edge 1 to bergen, through the driver (~3000 rows, 70.3 KiB)
+    → edge 1 to bergen, through the driver (~3,000 rows, 70.3 KiB)
 fragment 3 at bergen: reads table events; edge 1 from oslo, tromso
     scan, filter, union, aggregate, sort, limit
     SELECT kind FROM (SELECT `kind` FROM events UNION ALL SELECT `kind` FROM edge_1) AS events GROUP BY kind HAVING count(*) > 1 ORDER BY kind LIMIT 5
@@ -270,17 +270,17 @@ fragment 1 at bergen: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to oslo (~5000 rows, 78.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 78.1 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id`, events.`amount` FROM events AS events
     because events is there
-    → edge 1 to oslo, through the driver (~3000 rows, 46.9 KiB)
+    → edge 1 to oslo, through the driver (~3,000 rows, 46.9 KiB)
 fragment 3 at oslo: reads table orders; table events; edge 1 from bergen, tromso
     scan, filter, union, aggregate, sort, limit
     SELECT o_id, (SELECT max(amount) FROM (SELECT amount FROM (SELECT `id`, `amount` FROM events UNION ALL SELECT `id`, `amount` FROM edge_1) AS events WHERE id = o_cust ORDER BY amount LIMIT 2) AS t) AS m FROM orders AS orders
     because the links take ~0.012 s, ~4.8 s at bergen
-    → edge 2 to oslo (~1500000 rows, 34.3 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 34.3 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -345,12 +345,12 @@ fragment 1 at bergen: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 39.1 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION ALL SELECT o_note FROM orders AS orders ORDER BY 1 LIMIT 5
@@ -368,12 +368,12 @@ fragment 1 at bergen: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo (~5000 rows, 39.1 KiB)
+    → edge 1 to oslo (~5,000 rows, 39.1 KiB)
 fragment 2 at tromso: reads table events
     scan
     SELECT events.`id` FROM events AS events
     because events is there
-    → edge 1 to oslo, through the driver (~3000 rows, 23.4 KiB)
+    → edge 1 to oslo, through the driver (~3,000 rows, 23.4 KiB)
 fragment 3 at oslo: reads table events; edge 1 from bergen, tromso; table orders
     scan, union, sort, limit
     SELECT id FROM (SELECT `id` FROM events UNION ALL SELECT `id` FROM edge_1) AS events UNION SELECT o_id FROM orders AS orders ORDER BY 1 LIMIT 5
@@ -414,7 +414,7 @@ fragment 1 at bergen: reads table customer
     scan
     SELECT customer.`c_id`, customer.`c_name` FROM customer AS customer
     because customer is there
-    → edge 1 to tromso (~150000 rows, 4.6 MiB)
+    → edge 1 to tromso (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table events
     scan, aggregate
     SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind
@@ -427,6 +427,6 @@ fragment 4 at tromso: reads edge 1 from bergen; table events; edge 2 from oslo, 
     scan, join, union, aggregate, sort, limit
     SELECT /*+ BROADCAST(`customer`) */ c_name, t.kind FROM (SELECT part_0 AS `kind`, max(part_1) AS m FROM (SELECT kind AS part_0, max(id) AS part_1 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1` FROM edge_2) AS part_rows GROUP BY part_0 ORDER BY part_0 LIMIT 3) AS t JOIN edge_1 AS customer ON c_id = t.m
     because the links take ~0.39 s, ~0.58 s at bergen
-    → edge 3 to tromso (~150000 rows, 6.9 MiB)
+    → edge 3 to tromso (~150,000 rows, 6.9 MiB)
 finish at tromso: gather edge 3 from tromso
 */

@@ -5,11 +5,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join, aggregate
     SELECT /*+ BROADCAST(`customer`) */ c_name, sum(o_total) AS total FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id GROUP BY c_name
-    → edge 2 to oslo (~15000 rows, 585.9 KiB)
+    → edge 2 to oslo (~15,000 rows, 585.9 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -24,11 +24,11 @@ plan, result at bergen
 fragment 1 at oslo: reads table orders
     scan, filter
     SELECT `o_id`, `o_cust`, `o_date` FROM orders WHERE o_date >= DATE '1995-01-01'
-    → edge 1 to tromso (~500000 rows, 9.5 MiB)
+    → edge 1 to tromso (~500,000 rows, 9.5 MiB)
 fragment 2 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_nation` FROM customer
-    → edge 2 to tromso (~150000 rows, 1.7 MiB)
+    → edge 2 to tromso (~150,000 rows, 1.7 MiB)
 fragment 3 at bergen: reads table nation
     scan, filter
     SELECT `n_id`, `n_name` FROM nation WHERE n_name != 'NORWAY'
@@ -64,11 +64,11 @@ plan, result at bergen
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ a.c_name, b.c_name FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_1 AS b ON o_id = b.c_id
-    → edge 2 to bergen (~1500000 rows, 45.8 MiB)
+    → edge 2 to bergen (~1,500,000 rows, 45.8 MiB)
 finish at bergen: gather edge 2 from oslo
 */
 
@@ -80,11 +80,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 1
-    → edge 1 to oslo (~1500 rows, 52.7 KiB)
+    → edge 1 to oslo (~1,500 rows, 52.7 KiB)
 fragment 2 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 2
-    → edge 2 to oslo (~1500 rows, 52.7 KiB)
+    → edge 2 to oslo (~1,500 rows, 52.7 KiB)
 fragment 3 at oslo: reads table orders; edge 1 from bergen; edge 2 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`a`, `b`) */ a.c_name, b.c_name FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_2 AS b ON o_id = b.c_id WHERE a.c_nation = 1 AND b.c_nation = 2
@@ -99,11 +99,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name`, `c_nation` FROM customer
-    → edge 1 to oslo (~150000 rows, 5.1 MiB)
+    → edge 1 to oslo (~150,000 rows, 5.1 MiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, join
     SELECT /*+ BROADCAST(`a`, `b`) */ a.*, b.c_id FROM orders AS orders JOIN edge_1 AS a ON o_cust = a.c_id JOIN edge_1 AS b ON o_id = b.c_id
-    → edge 2 to oslo (~1500000 rows, 85.8 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 85.8 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -115,11 +115,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = :p1
-    → edge 1 to oslo (~1500 rows, 52.7 KiB)
+    → edge 1 to oslo (~1,500 rows, 52.7 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`) */ c_name FROM orders AS orders JOIN edge_1 AS customer ON o_cust = c_id WHERE o_date < CAST(:p0 AS DATE) AND c_nation = :p1
-    → edge 2 to oslo (~5000 rows, 117.2 KiB)
+    → edge 2 to oslo (~5,000 rows, 117.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -130,11 +130,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_nation` FROM customer WHERE c_nation = 3
-    → edge 1 to oslo (~1500 rows, 17.6 KiB)
+    → edge 1 to oslo (~1,500 rows, 17.6 KiB)
 fragment 2 at oslo: reads table orders; edge 1 from bergen
     scan, filter
     SELECT o_id FROM orders AS orders WHERE EXISTS (SELECT * FROM edge_1 AS customer WHERE c_id = o_cust AND c_nation = 3)
-    → edge 2 to oslo (~750000 rows, 5.7 MiB)
+    → edge 2 to oslo (~750,000 rows, 5.7 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -145,11 +145,11 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan
     SELECT `c_id`, `c_name` FROM customer
-    → edge 1 to oslo (~150000 rows, 4.6 MiB)
+    → edge 1 to oslo (~150,000 rows, 4.6 MiB)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, filter, aggregate
     SELECT o_id, (SELECT max(c_name) FROM edge_1 AS customer WHERE c_id = o_cust) AS name FROM orders AS orders WHERE o_total > 10
-    → edge 2 to oslo (~500000 rows, 11.4 MiB)
+    → edge 2 to oslo (~500,000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -164,7 +164,7 @@ fragment 1 at bergen: reads table nation
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, join
     WITH customer AS (SELECT n_id AS c_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN customer ON o_cust = c_id
-    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -179,7 +179,7 @@ fragment 1 at bergen: reads table nation
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, join
     WITH scan_0 AS (SELECT n_id FROM edge_1 AS nation) SELECT o_id FROM orders AS orders JOIN scan_0 ON o_cust = n_id
-    → edge 2 to oslo (~1500000 rows, 11.4 MiB)
+    → edge 2 to oslo (~1,500,000 rows, 11.4 MiB)
 finish at oslo: gather edge 2 from oslo
 */
 
@@ -190,10 +190,10 @@ plan, result at oslo
 fragment 1 at bergen: reads table customer
     scan, filter
     SELECT `c_id`, `c_name`, `c_nation` FROM customer WHERE c_nation = 1
-    → edge 1 to oslo (~1500 rows, 52.7 KiB)
+    → edge 1 to oslo (~1,500 rows, 52.7 KiB)
 fragment 2 at oslo: reads edge 1 from bergen; table orders
     scan, filter, join
     SELECT /*+ BROADCAST(`customer`) */ c_name, o_id FROM edge_1 AS customer LEFT JOIN orders AS orders ON c_id = o_cust AND o_total > 5 WHERE c_nation = 1
-    → edge 2 to oslo (~5000 rows, 156.2 KiB)
+    → edge 2 to oslo (~5,000 rows, 156.2 KiB)
 finish at oslo: gather edge 2 from oslo
 */

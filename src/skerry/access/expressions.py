@@ -22,7 +22,7 @@ from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
 from skerry.sql.position import error_at
 from skerry.sql.roundtrip import check_roundtrip
-from skerry.sql.walk import contains, find_all, nodes_of
+from skerry.sql.walk import bare, contains, find_all, nodes_of
 
 USER_CALL = "session_user"
 # The parameter that the user's name is bound to.
@@ -99,8 +99,7 @@ def check_columns(text: str, columns: Collection[str]) -> None:
 def may_be(text: str, kind: str) -> bool:
     """Whether a mask may have a value of that type: a text that is no number, or no date, is surely none."""
     tree = read_expression(text)
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
+    tree = bare(tree)
     if not (isinstance(tree, exp.Literal) and tree.is_string) or kind in ("string", "binary"):
         return True
     return not kind.startswith(_NESTED) and any(char.isdigit() for char in str(tree.this))

@@ -18,7 +18,7 @@ from skerry.config.exposed import note_exposed
 from skerry.config.ownfiles import why_not_ours
 from skerry.config.private import all_run_here, read_secret, refuse_public
 from skerry.config.yaml_nodes import Notes
-from skerry.model.errors import ConfigError
+from skerry.model.errors import ConfigError, PeerError, SkerryError
 from skerry.wire.tls import Tls
 
 
@@ -75,9 +75,11 @@ def _check_certificates(config: Config, notes: Notes, members: list[str] | None)
     for member in config.members.values():
         if member.tls is not None and (members is None or member.name in members):
             try:
-                Tls(member.tls)
+                tls = Tls(member.tls)
                 refuse_public(member.tls.key, "tls")
-            except ConfigError as error:
+                if len(config.members) > 1:  # one alone shows it to clients, which may trust another authority
+                    tls.check_as(member.name)
+            except (ConfigError, PeerError) as error:
                 notes.note(f"members.{member.name}.tls", _told(error, "tls"))
 
 
@@ -90,7 +92,7 @@ def _check_secret(config: Config, notes: Notes, *, is_here: bool) -> None:
             notes.note("secret", _told(error, "secret"))
 
 
-def _told(error: ConfigError, key: str) -> str:
+def _told(error: SkerryError, key: str) -> str:
     return "; ".join(filter(None, (error.message.removeprefix(f"{key}: "), error.suggestion)))
 
 

@@ -15,8 +15,7 @@ from typing import Any
 
 import msgspec
 
-from skerry.cli.render import rows_text
-from skerry.model.amounts import size_text
+from skerry.model.amounts import counted, size_text
 
 BOX, CARD_GAP, PAD, LINE, TITLE = 400, 10, 14, 17, 34
 MARGIN, BETWEEN, ABOVE, ROW_GAP = 190, 290, 64, 48
@@ -144,7 +143,7 @@ def draw(plan: Mapping[str, Any]) -> str:
 
 
 def _headline(plan: Mapping[str, Any]) -> str:
-    ran = f": {rows_text(plan['rows'])} in {plan['seconds']:.2f} s" if "seconds" in plan else ""
+    ran = f": {counted(plan['rows'])} in {plan['seconds']:.2f} s" if "seconds" in plan else ""
     refused = " (refused)" if "refused" in plan else ""
     return f"plan {str(plan['plan_id'])[:12]}, result at {plan['initiator']}{ran}{refused}"
 
@@ -211,11 +210,11 @@ def _card(fragment: Mapping[str, Any]) -> _Card:
         lines += [("small", line) for line in wrapped]
     if "estimated" in fragment:
         estimated = fragment["estimated"]
-        lines.append(("small", f"about {rows_text(estimated['rows'])}, {size_text(estimated['bytes'])}"))
+        lines.append(("small", f"about {counted(estimated['rows'])}, {size_text(estimated['bytes'])}"))
     if "actual" in fragment:
         ran = fragment["actual"]
         jobs = f", Spark jobs {', '.join(map(str, ran['spark_jobs']))}" if ran["spark_jobs"] else ""
-        fact = f"in fact {rows_text(ran['rows'])}, {size_text(ran['bytes'])}, {ran['seconds']:.2f} s{jobs}"
+        fact = f"in fact {counted(ran['rows'])}, {size_text(ran['bytes'])}, {ran['seconds']:.2f} s{jobs}"
         lines.append(("fact", textwrap.shorten(fact, _CHARS + 6, placeholder=" …")))
     return _Card(f"fragment {fragment['id']}", lines)
 

@@ -18,7 +18,7 @@ from skerry.cli.login import Login
 from skerry.cli.render import message_text
 from skerry.cli.runner import Runner, show_error
 from skerry.cli.statements import split
-from skerry.cli.writers import EXPANDED, FORMATS
+from skerry.cli.writers import FORMATS
 from skerry.client.dbapi import connect
 from skerry.client.pep249 import Error, ProgrammingError
 
@@ -34,10 +34,11 @@ Type SQL and end it with a semicolon; it may take several lines.
 A result that does not fit the screen is shown by less, or by your PAGER: arrows scroll, q goes back.
 Tab completes tables, columns and words; the arrows bring back what you typed before.
 Ctrl-C ends the running query, or drops what you typed."""
-EXPANDED_TEXTS = {
-    "on": "Each value has a line of its own.",
-    "off": "Rows are tables.",
-    "auto": "Rows that are wider than the screen have a line for each value.",
+# What \\x takes: the format that it stands for, and what it says.
+EXPANDED = {
+    "on": ("vertical", "Each value has a line of its own."),
+    "off": ("table", "Each row has a line of its own."),
+    "auto": ("table", "Rows that are wider than the screen have a line for each value."),
 }
 WORDS = ("help", "quit", "exit")
 # Parts of a name are words, or stand in backquotes. Nothing else gets into the statement.
@@ -132,12 +133,15 @@ class Prompt:
                 click.echo(f"Times are {'shown' if self._runner.timing else 'not shown'}.")
             case ("\\x", word):
                 view = self._runner.view
-                usual = "off" if view.expanded == "on" else "on"
-                view.expanded = one_of("\\x", word, EXPANDED) if word else usual
-                click.echo(EXPANDED_TEXTS[view.expanded])
+                usual = "off" if view.output_format == "vertical" else "on"
+                wanted = one_of("\\x", word, tuple(EXPANDED)) if word else usual
+                view.output_format, text = EXPANDED[wanted]
+                view.is_auto = wanted == "auto"
+                click.echo(text)
             case ("\\format", word):
                 if word:
                     self._runner.view.output_format = one_of("\\format", word, FORMATS)
+                    self._runner.view.is_auto = False
                 click.echo(f"The format is {self._runner.view.output_format}.")
             case ("\\d", ""):
                 self._runner.run("SHOW TABLES")

@@ -10,7 +10,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from skerry.client.dbapi import QueryStatus
-from skerry.model.amounts import size_text
+from skerry.model.amounts import counted, size_text
 
 NULL = "NULL"
 # What would move the cursor or hide text is shown as its escape: rows come from anywhere.
@@ -65,12 +65,8 @@ def text_of(value: Any) -> str:
 
 def summary(rows: int, seconds: float | None) -> str:
     """The line below a result."""
-    count = rows_text(rows)
+    count = counted(rows)
     return f"({count})" if seconds is None else f"({count}, {seconds:.2f} s)"
-
-
-def rows_text(rows: int) -> str:
-    return "1 row" if rows == 1 else f"{rows:,} rows"
 
 
 def progress_line(status: QueryStatus | None, seconds: float) -> str:
@@ -82,7 +78,7 @@ def progress_line(status: QueryStatus | None, seconds: float) -> str:
         else:
             done = sum(fragment.state == "done" for fragment in status.fragments)
             rows = sum(fragment.rows for fragment in status.fragments)
-            parts += [f"fragments {done}/{len(status.fragments)}", rows_text(rows)]
+            parts += [f"fragments {done}/{len(status.fragments)}", counted(rows)]
             running = sorted({each.member for each in status.fragments if each.state == "running"})
             parts += [f"at {', '.join(running)}"] if running else []
         parts += [f"{link.sender}→{link.receiver} {size_text(link.size_bytes)}" for link in status.links]

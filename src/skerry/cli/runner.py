@@ -15,11 +15,12 @@ from skerry.cli.login import Login, complete
 from skerry.cli.paging import Left, Output
 from skerry.cli.plans import plan_text
 from skerry.cli.progress import LiveLine
-from skerry.cli.render import CONTROLS, message_text, rows_text
+from skerry.cli.render import CONTROLS, message_text
 from skerry.cli.statements import first_word
 from skerry.cli.writers import FORMATS, View
 from skerry.client.dbapi import Connection, Cursor, connect
 from skerry.client.pep249 import Error, Row
+from skerry.model.amounts import counted
 
 BINARY = ("arrow", "parquet")
 INTERRUPTED = 130  # the shell's exit code for Ctrl-C
@@ -101,12 +102,12 @@ class Runner:
 
     def _show(self, cursor: Cursor, watch: Stopwatch) -> None:
         if cursor.description is None:
-            self._say(f"{rows_text(max(cursor.rowcount, 0))} changed", watch)
+            self._say(f"{counted(max(cursor.rowcount, 0))} changed", watch)
             return
         if self.is_binary:
             with watch:
                 count = write_binary(cursor, self.view.output_format)
-            self._say(rows_text(count), watch)
+            self._say(counted(count), watch)
             return
         count, has_ended = 0, False
         with Output(is_paged=self._is_paged, on_left=cursor.cancel) as output:
@@ -125,7 +126,7 @@ class Runner:
             except Error:
                 if not output.was_left:  # else it is the cancel of what nobody wants any more
                     raise
-        told = rows_text(count) if has_ended else f"{rows_text(count)} read, perhaps not all"
+        told = counted(count) if has_ended else f"{counted(count)} read, perhaps not all"
         self._say(told, watch, output.note(is_prompt=self.is_prompt))
 
     def _page(self, cursor: Cursor, watch: Stopwatch, output: Output) -> list[Row]:

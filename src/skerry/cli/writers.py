@@ -14,7 +14,6 @@ from skerry.cli.render import CONTROLS, cell, float_text, pad, text_of
 from skerry.client.pep249 import NUMBER, Description, Row
 
 FORMATS = ("table", "vertical", "markdown", "csv", "json", "jsonl")
-EXPANDED = ("on", "off", "auto")
 _LEAST_WIDTH = 20  # of a value in a vertical result, however narrow the screen
 
 Write = Callable[[str], object]
@@ -29,28 +28,29 @@ class RowWriter(Protocol):
 
 
 class View(msgspec.Struct):
-    """How results are shown; the prompt's commands change it. `width` is the screen's, None without one."""
+    """How results are shown; the prompt's commands change it. `width` is the screen's, None without one.
+
+    `is_auto`: tables whose rows are wider than the screen are vertical.
+    """
 
     output_format: str = "table"
-    expanded: str = "off"
+    is_auto: bool = False
     width: int | None = None
     colour: bool = False
 
     def writer(self, write: Write) -> RowWriter:
-        match self.output_format, self.expanded:
-            case ("table", "off"):
-                return TableWriter(write, self.colour)
-            case ("vertical", _) | ("table", "on"):
+        match self.output_format:
+            case "table":
+                table = TableWriter(write, self.colour)
+                vertical = VerticalWriter(write, self.width, self.colour)
+                return AutoWriter(table, vertical, self.width) if self.is_auto else table
+            case "vertical":
                 return VerticalWriter(write, self.width, self.colour)
-            case ("table", _):
-                return AutoWriter(
-                    TableWriter(write, self.colour), VerticalWriter(write, self.width, self.colour), self.width
-                )
-            case ("markdown", _):
+            case "markdown":
                 return MarkdownWriter(write)
-            case ("csv", _):
+            case "csv":
                 return CsvWriter(write)
-            case ("jsonl", _):
+            case "jsonl":
                 return JsonLinesWriter(write)
         return JsonWriter(write)
 

@@ -126,7 +126,7 @@ def _secured(
         secure = TlsSocket(sock, context, target.host, timeout_s)
     except SkerryError as error:
         sock.close()
-        what = error.message.removeprefix(f"{target.host}: ")
+        what = error.message.removeprefix(f"{target.host}: ").removeprefix("TLS: ")
         hint = "is its authority the one given, and does the member use TLS at all?"
         raise SiteError(f"no TLS with the member at {target} ({what})", suggestion=hint) from None
     except OSError as error:

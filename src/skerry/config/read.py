@@ -115,7 +115,7 @@ def _config(root: Item, base_dir: str | os.PathLike[str], usual_secret: str) -> 
     )
 
 
-def _good_key(item: Item, key: str, rule: Callable[[str], str]) -> bool:
+def _good_key(item: Item, key: str, rule: Callable[[str], object]) -> bool:
     try:
         rule(key)
     except Refused as refused:
@@ -154,7 +154,7 @@ def _member(name: str, item: Item, shared: _Shared) -> MemberConfig:
         spark=None if role is Role.LITE else spark,
         capacity=capacity.whole(1, CAPACITY_MAX) if capacity else CAPACITY,
         tables={
-            table: _table(name, table, each, shared, rules.sail_format if spark.sail else rules.format_name)
+            table: _table(name, table, each, shared, is_sail=spark.sail)
             for table, each in fields.entries("tables", same_in_any_case=True)
             if _good_key(each, table, rules.plain_name)
         },
@@ -206,15 +206,16 @@ def _spark(item: Item) -> SparkConfig:
     )
 
 
-def _table(member: str, name: str, item: Item, shared: _Shared, format_rule: Callable[[str], str]) -> TableConfig:
+def _table(member: str, name: str, item: Item, shared: _Shared, *, is_sail: bool) -> TableConfig:
     fields = item.fields(TABLE, required=("format", "path"))
     path = fields.text("path", rules.path_inside(shared.data_root, globs=True), "")
+    format_ = fields.text("format", rules.sail_format if is_sail else rules.format_name, "")
     return TableConfig(
         member=member,
         name=name,
-        format=fields.text("format", format_rule, ""),
+        format=format_,
         path=path,
-        options=_options(fields),
+        options=_options(fields, format_ if is_sail else ""),
         columns=_columns(fields),
         shown_path=os.path.normpath(os.path.join(shared.written_root, path)),
         leaves=fields.text("leaves", rules.leaves, Leaves.FREELY),
@@ -232,9 +233,14 @@ def _sink(member: str, name: str, item: Item, data_root: str) -> SinkConfig:
     )
 
 
-def _options(fields: Fields) -> dict[str, str]:
-    entries = fields.entries("options", same_in_any_case=True)
-    return {key: item.setting() for key, item in entries if _good_key(item, key, rules.option_key)}
+def _options(fields: Fields, sail_format: str = "") -> dict[str, str]:
+    found = {}
+    for key, item in fields.entries("options", same_in_any_case=True):
+        if _good_key(item, key, rules.option_key):
+            found[key] = item.setting()
+            if sail_format:
+                _good_key(item, key, lambda key: rules.sail_option(sail_format, key, found[key]))
+    return found
 
 
 def _columns(fields: Fields) -> tuple[Column, ...]:

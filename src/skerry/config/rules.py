@@ -18,6 +18,18 @@ NAME_CHARS_MAX = 63
 FORMATS = ("parquet", "csv", "json", "orc", "text")
 FORMATS_NOT_YET = ("avro", "binaryfile", "delta", "hive", "hudi", "iceberg", "jdbc", "kafka", "xml")
 FORMATS_NOT_SAIL = ("orc",)
+# By format, the options that Sail reads as Apache Spark does, with the values for which that holds; (): any.
+SAIL_OPTIONS: dict[str, dict[str, tuple[str, ...]]] = {
+    "parquet": {"mergeschema": ()},
+    "csv": {
+        **dict.fromkeys("header sep delimiter quote comment inferschema multiline".split(), ()),
+        **dict.fromkeys(("maxcolumns", "maxcharspercolumn"), ()),  # only refuse files
+        **dict.fromkeys(("encoding", "charset"), ("utf-8", "utf8")),
+        "escape": ('"',),
+    },
+    "json": {"encoding": ("utf-8", "utf8"), "multiline": ("false",)},
+    "text": {"wholetext": ()},
+}
 CODECS = ("auto", "none", "lz4", "zstd")
 # A member is a schema in SQL: these mean something else to Spark, to Skerry or to a tool.
 SCHEMAS = "default global_temp information_schema pg_catalog session skerry spark_catalog sys system temp"
@@ -195,6 +207,13 @@ def sail_format(text: str) -> str:
     if name in FORMATS_NOT_SAIL:
         raise Refused(f"Sail cannot read {name.upper()}; use Apache Spark at this member, or another format")
     return name
+
+
+def sail_option(format_: str, key: str, value: str) -> None:
+    """Sail says nothing of an option that it does not know, and reads other values than Apache Spark."""
+    known = SAIL_OPTIONS.get(format_, {})
+    if key.lower() not in known or (known[key.lower()] and value.lower() not in known[key.lower()]):
+        raise Refused("Sail does not read it as Apache Spark does; leave it out, or use Apache Spark at this member")
 
 
 def format_name(text: str) -> str:

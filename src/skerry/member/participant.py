@@ -8,7 +8,6 @@ from collections.abc import Callable, Coroutine
 from typing import assert_never
 
 import msgspec
-import pyarrow as pa
 
 from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.fan import Fan, FanReader
@@ -17,7 +16,6 @@ from skerry.exchange.spool import Spool
 from skerry.member import clock
 from skerry.member.faults import Patience, Watch, policy_of
 from skerry.member.inputs import Arriving
-from skerry.member.jobs import fill_from_table, merge_lanes
 from skerry.member.operating import Operation
 from skerry.member.query import TRACE_OPTION, Send, overspent
 from skerry.member.relay import Relay, Relays
@@ -35,11 +33,11 @@ from skerry.member.running import (
     nothing_leaves,
     progress_of,
     read_too_slowly,
-    room_for,
     snapshots,
     stop_jobs,
     wait_for_inputs,
 )
+from skerry.member.settling import settle
 from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
@@ -294,50 +292,12 @@ class Participant:
             self._send_rows(running, running.spool)
 
     async def _settle(self, running: Running, result: JobResult) -> None:
-        """The job succeeded: prove its rows complete, put them in order, let the last of them go."""
-        fragment, around = running.fragment, self._around
+        """The job succeeded: its rows are all here, and the last of them may go."""
         reach("settling")
-        assert running.schema is not None
-        if running.store is None:
-            assert result.table is not None
-            assert running.spool is not None
-            running.rows, running.size_bytes = fill_from_table(running.spool, result.table, around.limits)
-        elif result.table is not None:
-            await self._settle_few(running, running.store, result.table)
-        else:
-            assert running.intake is not None
-            winners = running.intake.settle(result.sink_rows)
-            running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
-            match running.store:
-                case DirectStore(spool=spool):
-                    spool.finish()
-                case LaneStore() as store:
-                    for loser in running.intake.losers:
-                        store.drop(loser)
-                    lanes = [store.lanes[winner] for winner in winners]
-                    merged = self._spool(fragment, "merged")
-                    merged_rows = await merge_lanes(lanes, fragment.output, running.schema, merged, around.limits)
-                    self._send_rows(running, merged_rows)
-                case NoStore():
-                    pass  # its rows were counted
-                case never:
-                    assert_never(never)
+        new_spool = functools.partial(self._spool, running.fragment)
+        send_rows = functools.partial(self._send_rows, running)
+        running.rows, running.size_bytes = await settle(running, result, new_spool, send_rows, self._around.limits)
         self._done(running)
-
-    async def _settle_few(self, running: Running, store: RowStore, table: pa.Table) -> None:
-        """No task handed rows over: here they all are, in their order."""
-        match store:
-            case DirectStore(spool=spool):
-                await room_for(store, table.nbytes)
-                running.rows, running.size_bytes = fill_from_table(spool, table, self._around.limits)
-            case LaneStore():
-                rows = self._spool(running.fragment, "rows")
-                running.rows, running.size_bytes = fill_from_table(rows, table, self._around.limits)
-                self._send_rows(running, rows)
-            case NoStore():
-                running.rows, running.size_bytes = table.num_rows, table.nbytes
-            case never:
-                assert_never(never)
 
     def _done(self, running: Running) -> None:
         running.state = "done"

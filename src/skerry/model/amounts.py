@@ -8,8 +8,8 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def counted(rows: int) -> str:
-    """1 → "1 row"."""
-    return f"{rows} row{'' if rows == 1 else 's'}"
+    """1 → "1 row", 15000 → "15,000 rows"."""
+    return f"{rows:,} row{'' if rows == 1 else 's'}"
 
 
 def listed(names: Sequence[str]) -> str:

@@ -166,8 +166,8 @@ class Aparts:
         for each in self._chosen.get(root, ()):
             block = _block(each.mention)
             sites = " and ".join(sorted({member for name in block.names for member in self._members[name]}))
-            count = f"{each.shipment.rows:.0f}"
-            rows = f"~{count} {'row travels' if count == '1' else 'rows travel'} instead of ~{each.stays_rows:.0f}"
+            count = f"{each.shipment.rows:,.0f}"
+            rows = f"~{count} {'row travels' if count == '1' else 'rows travel'} instead of ~{each.stays_rows:,.0f}"
             told = f"a query over {sites} is answered there: {rows}"
             if block.home:
                 name = each.mention.alias.name

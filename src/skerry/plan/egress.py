@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
+from typing import assert_never
 
 import msgspec
 
@@ -129,12 +130,14 @@ def _inside(
     """The marked tables of this member whose rows are in the fragment's, and what was done to them."""
     found: dict[str, Leaves] = {}
     for leaf, done in zip(fragment.leaves, _done(fragment), strict=True):
-        tables: Mapping[str, Leaves] = {}
+        tables: Mapping[str, Leaves]
         match leaf:
-            case TableLeaf(_, table) if (fragment.member.lower(), table.lower()) in marks:
-                tables = {table: Leaves.FREELY}
-            case EdgeLeaf(_, edge) if fragment.member in leaf.senders:
-                tables = held.get(edge, {})
+            case TableLeaf(_, table):
+                tables = {table: Leaves.FREELY} if (fragment.member.lower(), table.lower()) in marks else {}
+            case EdgeLeaf(_, edge):
+                tables = held.get(edge, {}) if fragment.member in leaf.senders else {}
+            case never:
+                assert_never(never)
         for table, before in tables.items():
             after = max(before, done, key=RANK.__getitem__)
             found[table] = min(after, found.get(table, after), key=RANK.__getitem__)

@@ -132,6 +132,8 @@ def _fragment(fragment: Fragment, topology: Topology | None, actual: Actual | No
             case EdgeLeaf(placeholder, edge, _, senders):
                 sql = sql.replace(placeholder, f"edge_{edge}")
                 reads.append({"edge": edge, "from": list(senders)})
+            case other:
+                assert_never(other)
     found: dict[str, Any] = {"id": fragment.id, "member": fragment.member, "reads": reads}
     match fragment:
         case SparkFragment():
@@ -201,7 +203,8 @@ def explain(
         lines.append(f"left out: table {each['table']} at {each['member']}, because {each['reason']}")
     lines.append(f"finish at {initiator}: {_finish_text(found['finish'])}")
     for link in found.get("links_used", ()):
-        size, stalled = size_text(link["bytes"]), f", {link['stalled_s']:.3f} s without credit"
+        size, waited_s = size_text(link["bytes"]), round(link["stalled_s"], 3)
+        stalled = f", {waited_s:.3f} s without credit" if waited_s else ""
         lines.append(f"link {link['from']} → {link['to']}: {counted(link['rows'])}, {size} sent{stalled}")
     if actual is not None:
         lines.append(f"result: {counted(actual.rows)} in {actual.seconds:.3f} s")

@@ -13,7 +13,7 @@ from skerry.sql.alike import Once, form
 from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
 from skerry.sql.shape import named_after
 from skerry.sql.types import infer
-from skerry.sql.walk import contains, find_all
+from skerry.sql.walk import bare, contains, find_all
 
 _CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
@@ -81,8 +81,7 @@ class Block:
         (There a bare name means something else to Sail: sql/having.py.)
         """
         is_qualified = len(self.seen) > 1 or self.select.find_ancestor(exp.Having) is not None
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = bare(node)
         copy = node.copy()
         for column in find_all(copy, exp.Column):
             found = self.owner(column)

@@ -11,6 +11,7 @@ from skerry.plan.constant import constant
 from skerry.plan.estimate import Estimate
 from skerry.sql.functions import call_name
 from skerry.sql.push import split
+from skerry.sql.walk import bare
 
 # Groups are never as much alike as the guess has them.
 _LEAST = 1e-4
@@ -27,8 +28,7 @@ def having_share(condition: exp.Expr, rows: Estimate, groups: float) -> float:
 
 def _share(conjunct: exp.Expr, rows: Estimate, each: float) -> float:
     """`each`: rows of a group, on average."""
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
+    conjunct = bare(conjunct)
     kind = type(conjunct)
     if kind not in _SWAPPED:
         return 1.0

@@ -36,7 +36,7 @@ from skerry.plan.size import Sizer
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Query, Scan
-from skerry.sql.walk import find_all
+from skerry.sql.walk import bare, find_all
 
 # Rules that put a query in FROM.
 MAKE_BLOCKS = ("blocks", "answers", "lookups", "subtrees", "grouped")
@@ -176,7 +176,7 @@ class Mentions:
             source = owner(conjunct, scope)
             if source is not None:
                 if source in allowed:
-                    self._by_source[id(source)].conditions.append(Condition(_bare(conjunct).copy(), conjunct))
+                    self._by_source[id(source)].conditions.append(Condition(bare(conjunct).copy(), conjunct))
                 continue
             if rules.has("disjunctions"):
                 for source, filter_ in implied(conjunct, scope):
@@ -196,7 +196,7 @@ class Mentions:
             and all(each.parts[0].member == mention.parts[0].member for each in inside)
             and all(len(each.parts) == 1 for each in inside)
         ):
-            mention.conditions.append(Condition(_bare(conjunct).copy(), conjunct, found))
+            mention.conditions.append(Condition(bare(conjunct).copy(), conjunct, found))
 
     def _arcs(self, scope: Scope) -> list[list[tuple[Mention, str]]]:
         """Answers the groups of columns that are equal in every row that survives."""
@@ -299,17 +299,11 @@ def _passes(node: exp.Column, scope: Scope) -> bool:
     )
 
 
-def _bare(conjunct: exp.Expr) -> exp.Expr:
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
-    return conjunct
-
-
 def _equality(conjunct: exp.Expr) -> tuple[exp.Column, exp.Column] | None:
-    conjunct = _bare(conjunct)
+    conjunct = bare(conjunct)
     if not isinstance(conjunct, exp.EQ):
         return None
-    left, right = _bare(conjunct.this), _bare(conjunct.expression)
+    left, right = bare(conjunct.this), bare(conjunct.expression)
     return (left, right) if isinstance(left, exp.Column) and isinstance(right, exp.Column) else None
 
 

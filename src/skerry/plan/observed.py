@@ -16,7 +16,7 @@ from skerry.model.fragment import Count, EdgeLeaf, Fragment, OperatorFragment, P
 from skerry.model.table import TablePart
 from skerry.sql.dialect import render
 from skerry.sql.push import split
-from skerry.sql.walk import contains, find_all
+from skerry.sql.walk import bare, contains, find_all
 
 # The version of the files of a table at a member; None when nobody knows it.
 VersionOf = Callable[[str, str], int | None]
@@ -195,6 +195,8 @@ def _key(
                 inputs.append(f"{table} {version}" if version is not None else "")
             case EdgeLeaf(_, edge):
                 inputs += sorted(key_of(each) for each in feeding.get((edge, fragment.member), ()))
+            case never:
+                assert_never(never)
     return digest([fragment.member, sql, *inputs]) if all(inputs) else ""
 
 
@@ -247,8 +249,7 @@ def texts_of(condition: exp.Expr) -> list[str]:
 
 def normal(condition: exp.Expr) -> str:
     """A condition however its columns are quoted and qualified."""
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
+    condition = bare(condition)
     copy = condition.copy()
     for column in find_all(copy, exp.Column):
         name = exp.Identifier(this=column.name.lower(), quoted=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, assert_never
 
 import msgspec
 
@@ -90,6 +90,8 @@ def _work(fragment: SparkFragment) -> tuple[object, ...]:
                 read.append((table,))
             case EdgeLeaf(_, edge, columns, senders):
                 read.append((edge, columns, senders))
+            case never:
+                assert_never(never)
     alike = msgspec.structs.replace(fragment.output, edge=0, receivers=())
     return (fragment.member, sql, tuple(read), alike, fragment.is_narrow)
 

@@ -11,7 +11,7 @@ from skerry.plan.constant import constant, place
 from skerry.sql.functions import call_name
 from skerry.sql.nodes import DistinctFrom
 from skerry.sql.push import split
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import bare, find_all, nodes_of
 
 # Without anything better a condition is taken to keep a third of the rows, a comparison of two columns half of them,
 # an equality a tenth, a pattern less.
@@ -80,8 +80,7 @@ class Columns:
 
     def key(self, node: exp.Expr) -> str | None:
         """None for anything but a column of the relation, and for one that two relations have."""
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = bare(node)
         if not isinstance(node, exp.Column):
             return None
         parts = [part.name.lower() for part in node.parts]
@@ -112,7 +111,7 @@ def keeps(conditions: Iterable[exp.Expr], columns: Columns) -> tuple[float, dict
 
 def _narrowed(node: exp.Expr, columns: Columns, ranges: dict[str, _Range]) -> bool:
     """Ranges of one column are taken together: two halves of a year are not a quarter of a quarter."""
-    node = _open(node)
+    node = bare(node)
     if isinstance(node, exp.Between):
         key = columns.key(node.this)
         ends = [_place(node.args[end], columns, key) for end in ("low", "high")]
@@ -226,7 +225,7 @@ def _after(asked: _Range, column: ColumnEstimate, kept: float) -> ColumnEstimate
 
 def _share(node: exp.Expr, columns: Columns) -> float:
     """A condition that is no range of one column."""
-    node = _open(node)
+    node = bare(node)
     match node:
         case exp.And():
             return keeps([node], columns)[0]
@@ -261,7 +260,7 @@ def _share(node: exp.Expr, columns: Columns) -> float:
 
 
 def _negated(node: exp.Expr, columns: Columns) -> float:
-    node = _open(node)
+    node = bare(node)
     if isinstance(node, exp.Is) and isinstance(node.args["expression"], exp.Null):
         key = columns.key(node.this)
         return 1.0 - columns.by_key[key].nulls if key is not None else 0.9
@@ -322,9 +321,3 @@ def _time_part(node: exp.Expr) -> str | None:
     if name in ("extract", "date_part", "datepart") and node.expressions:
         return str(node.expressions[0].name).lower()
     return None
-
-
-def _open(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from skerry.sql.push import split
+from skerry.sql.walk import bare
 
 _BOTH = frozenset((True, False))
 
@@ -56,7 +57,7 @@ def equal_between(conditions: Iterable[exp.Expr], left: Side, right: Side) -> Eq
     keys: list[tuple[str, str]] = []
     connects = False
     for condition in conditions:
-        node = _bare(condition)
+        node = bare(condition)
         if not _connects(node, left, right):
             continue
         connects = True
@@ -77,7 +78,7 @@ def _connects(node: exp.Expr, left: Side, right: Side) -> bool:
     """Is something of one side equal to something that needs the other?"""
     if isinstance(node, exp.Or):
         return all(
-            any(_connects(_bare(each), left, right) for each in split(_bare(branch)))
+            any(_connects(bare(each), left, right) for each in split(bare(branch)))
             for branch in (node.this, node.expression)
         )
     if not isinstance(node, exp.EQ | exp.NullSafeEQ) or node.find(exp.Query) is not None:
@@ -103,14 +104,8 @@ def _connects(node: exp.Expr, left: Side, right: Side) -> bool:
 def _pair(node: exp.Expr, left: Side, right: Side) -> tuple[str, str] | tuple[()]:
     if not isinstance(node, exp.EQ | exp.NullSafeEQ):
         return ()
-    ends = _bare(node.this), _bare(node.expression)
+    ends = bare(node.this), bare(node.expression)
     if not isinstance(ends[0], exp.Column) or not isinstance(ends[1], exp.Column):
         return ()
     a, b = left.key(ends[0]), right.key(ends[1])
     return (a, b) if a is not None and b is not None else ()
-
-
-def _bare(node: exp.Expr) -> exp.Expr:
-    while isinstance(node, exp.Paren):
-        node = node.this
-    return node

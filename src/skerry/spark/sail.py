@@ -53,6 +53,8 @@ _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column m
 
 
 # Types of which one may hold the values of all; no other type of JSON holds another's on Sail.
+# Sail finds columns in the first 1,000 rows of a file unless it is told otherwise, Apache Spark in all of them.
+_ALL_ROWS = str(10**12)
 _NUMBERS = re.compile(r"bigint|double|decimal\([0-9,]+\)")
 
 
@@ -218,6 +220,9 @@ class SailEngine(ConnectEngine):
             key: separator_of(table.options) if key.lower() in ("sep", "delimiter") else value
             for key, value in table.options.items()
         }
+        finds_types = any(key.lower() == "inferschema" and value.lower() == "true" for key, value in options.items())
+        if not table.columns and (table.format == "json" or (table.format == "csv" and finds_types)):
+            options["schemaInferMaxRecords"] = _ALL_ROWS
         table = msgspec.structs.replace(table, options=options)
         return read_table(self._spark(), table, lambda file: "file://" + quote(os.path.abspath(file)))
 

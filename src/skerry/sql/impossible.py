@@ -14,7 +14,7 @@ from skerry.model.errors import SqlError
 from skerry.sql.nodes import TypedLiteral
 from skerry.sql.now import special_time
 from skerry.sql.position import error_at
-from skerry.sql.walk import find_all
+from skerry.sql.walk import bare, find_all
 
 _TIMESTAMPS = frozenset({"TIMESTAMP", "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"})
 
@@ -59,8 +59,7 @@ def _check_time(node: TypedLiteral, text: str) -> None:
 
 def _wrong_bound(node: exp.Expr) -> str:
     """What a bound surely is that it must not be; "" if it may be right."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = bare(node)
     sign = ""
     if isinstance(node, exp.Neg):
         sign, node = "-", node.this

@@ -9,7 +9,7 @@ from sqlglot import exp
 from skerry.sql.functions import admitted, call_name
 from skerry.sql.nodes import ColonCast, SpokenCall
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import contains, find_all, nodes_of
+from skerry.sql.walk import bare, contains, find_all, nodes_of
 
 # Arithmetic, casts and calls: what a row may have an error in.
 _MAY_FAIL = (
@@ -186,8 +186,7 @@ def resolve(column: exp.Column, scope: Scope) -> Source | None:
 
 def unqualified(conjunct: exp.Expr) -> exp.Expr:
     """A copy without qualifiers and outer brackets: Spark reads `FROM t WHERE (a)` as t with the alias WHERE(a)."""
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
+    conjunct = bare(conjunct)
     copy = conjunct.copy()
     for column in find_all(copy, exp.Column):
         for key in ("table", "db", "catalog"):

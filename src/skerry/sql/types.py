@@ -19,6 +19,7 @@ from skerry.sql.nodes import (
     TypedLiteral,
     UnaryPlus,
 )
+from skerry.sql.walk import bare
 
 # The type of a column, or None when the column is not known for certain.
 Resolve = Callable[[exp.Column], str | None]
@@ -182,8 +183,7 @@ def _as_decimal(type_: str | None) -> tuple[int, int] | None:
 
 def _operand(node: exp.Expr, type_: str | None, other: str | None) -> tuple[int, int] | None:
     """A whole-number literal beside a decimal has as many digits as it is written with, a column as its type has."""
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = bare(node)
     if type_ in _INTEGRALS and decimal_of(other) is not None:
         if isinstance(node, exp.Literal):
             return len(str(node.this).rstrip("lL").lstrip("0")) or 1, 0

@@ -40,6 +40,13 @@ def children_of(node: exp.Expr) -> list[exp.Expr]:
     return found
 
 
+def bare(node: exp.Expr) -> exp.Expr:
+    """The node inside of any brackets around it."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    return node
+
+
 def operands(node: exp.Expr) -> list[exp.Expr]:
     """a, b and c of `a OR b OR c`: rows of one operator group to the left, and may be thousands long."""
     kind, found = type(node), []

@@ -78,7 +78,7 @@ class ClientStatus(Message, frozen=True):
 
 
 class ClientStatusReply(Message, frozen=True):
-    """state: "unknown", "planning", "running", "done", "failed" or "cancelled"."""
+    """state: "unknown", "planning", "queued (3rd)", "running", "done", "failed" or "cancelled"."""
 
     request: int
     state: str

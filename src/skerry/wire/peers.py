@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from random import Random
-from typing import Any
+from typing import Any, assert_never
 
 from skerry.model import trace
 from skerry.model.errors import InternalError, PeerError, SiteError, SkerryError
@@ -205,6 +205,8 @@ class _Pair:
                 self._dial()
             case PeerLost(error):
                 self._lose(error)
+            case never:
+                assert_never(never)
 
     def _lose(self, error: SiteError) -> None:
         if self.session is not None:

@@ -17,6 +17,7 @@ from skerry.wire.frames import ConnectionLost
 
 # A name of this form in a certificate makes a member; no client's certificate may have one.
 MARK = "skerry:member:"
+_TURNS = 4  # of each side until a handshake is over, and more
 _WRITE_BYTES = 256 * 1024  # a piece for each turn with the lock, so that reading is not kept waiting
 
 
@@ -35,6 +36,24 @@ class Tls:
         self.fingerprint = _fingerprint(files.certificate) if files.certificate else ""
         for context in (self.server, self.client):
             context.minimum_version = ssl.TLSVersion.TLSv1_2
+
+    def check_as(self, member: str) -> None:
+        """PeerError if other members would refuse this one, be it that they dial or that it does."""
+        to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = self.client.wrap_bio(to_client, to_server)
+        server = self.server.wrap_bio(to_server, to_client, server_side=True)
+        where = "other members refuse it"
+        waiting = [client, server]
+        for side in (client, server) * _TURNS:
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+            except ssl.SSLError as error:
+                raise PeerError(f"{where}: {tls_reason(error)}") from None
+            waiting = [each for each in waiting if each is not side]
+        assert not waiting, "a handshake is two turns of each side"
+        check_member(client.getpeercert(), member, where)
 
 
 def client_context(files: TlsFiles) -> ssl.SSLContext:
@@ -76,7 +95,8 @@ def _load(context: ssl.SSLContext, files: TlsFiles) -> None:
         at = f"{what} and {files.key}" if what == files.certificate and files.key else what
         raise ConfigError(f"tls: {at}: not usable as PEM: {tls_reason(error)}") from None
     except OSError as error:
-        raise ConfigError(f"tls: {what} or its key cannot be read: {(error.strerror or str(error)).lower()}") from None
+        at = f"{what} or its key" if what == files.certificate else what
+        raise ConfigError(f"tls: {at} cannot be read: {(error.strerror or str(error)).lower()}") from None
 
 
 def _no_password() -> str:

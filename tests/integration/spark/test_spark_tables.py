@@ -88,6 +88,17 @@ def test_csv_with_declared_columns(engine: Engine, tmp_path: Path) -> None:
     asyncio.run(run())
 
 
+def test_columns_are_found_in_all_rows(engine: Engine, tmp_path: Path) -> None:
+    """Sail would look at the first 1,000 of a file, and a column that comes later would not be there."""
+    rows, late = '{"a": 1}\n' * 1500, '{"a": 2, "late": "x"}\n'
+    (tmp_path / "a.json").write_text(rows + late)
+    (tmp_path / "a.csv").write_text("a\n" + "1\n" * 1500 + "x\n")
+    told = files(tmp_path, "told", tmp_path / "a.json", format="json")
+    read = files(tmp_path, "read", tmp_path / "a.csv", format="csv", options={"header": "true", "inferSchema": "true"})
+    assert engine.describe(told) == (Column("a", "bigint"), Column("late", "string"))
+    assert engine.describe(read) == (Column("a", "string"),)
+
+
 def test_a_table_without_files_is_empty_if_its_columns_are_known(engine: Engine, tmp_path: Path) -> None:
     columns = (*TWO, Column("d", "decimal(10,2)"), Column("a", "array<int>"))
     table = files(tmp_path, "bare", columns=columns)

@@ -207,6 +207,10 @@ def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) 
         "\\format jsonl\r",
         "SELECT * FROM cities;\r",
         "\\format\r",
+        "\\x\r",  # whatever the format was
+        "\\format\r",
+        "\\format table\r",
+        "SELECT * FROM cities;\r",
         "\\format xml\r",
         "\\timing on\r",
         "\\y\r",
@@ -242,7 +246,7 @@ def test_the_prompt(member: ScriptedMember, capsys: pytest.CaptureFixture[str]) 
     assert "-[ row 1 ]" in out
     assert "city   | Bergen\npeople | 291940\n" in out
     assert '{"city":"Bergen","people":291940}\n' in out
-    assert "The format is jsonl." in out
+    assert "jsonl.\nEach value has a line of its own.\nThe format is vertical.\nThe format is table.\n city" in out
     assert "Times are shown." in out
     assert err.splitlines() == [
         "error: site bergen is down",

@@ -36,7 +36,6 @@ def test_one_value_a_line_rows_numbered_over_pages() -> None:
         "city   | NULL",
         "people | 5",
     ]
-    assert shown(View("table", "on"), ROWS) == shown(View("vertical"), ROWS)
     assert shown(View("vertical")) == ""
 
 
@@ -47,10 +46,10 @@ def test_a_value_wider_than_the_screen_goes_on_below_itself() -> None:
 
 @pytest.mark.parametrize(("width", "is_table"), [(17, True), (16, False), (None, True)])
 def test_auto_is_a_table_where_it_fits(width: int | None, is_table: bool) -> None:
-    text = shown(View("table", "auto", width), ROWS)
+    text = shown(View("table", is_auto=True, width=width), ROWS)
     assert text == shown(View("table" if is_table else "vertical", width=width), ROWS)
     assert max(map(len, shown(View("table"), ROWS).splitlines())) == 17
-    assert shown(View("table", "auto", 1)) == shown(View("table"))
+    assert shown(View("table", is_auto=True, width=1)) == shown(View("table"))
 
 
 def test_markdown() -> None:

@@ -196,6 +196,24 @@ def test_a_key_that_others_may_read_is_no_key(file: Path) -> None:
     assert "open to others" not in run(file)[1]
 
 
+@needs_openssl
+def test_check_shows_each_certificate_to_the_other_members(file: Path) -> None:
+    others = {"oslo": files_of("anna", mark=""), "bergen": files_of("bergen", usage="clientAuth")}
+    text = TEXT
+    for name, files in others.items():
+        tls = f"tls: {{certificate: {files.certificate}, key: {files.key}, authority: {files.authority}}}"
+        text = text.replace(f"  {name}: {{", f"  {name}: {{{tls}, ")
+    file.write_text(text)
+    output = run(file)[1]
+    assert "members.oslo.tls: other members refuse it: the certificate, of anna, is no member's: it lacks" in output
+    assert "members.bergen.tls: other members refuse it: certificate verify failed: unsuitable certificate" in output
+    strange = files_of("oslo", signed_by="strangers")
+    file.write_text(
+        text.replace(others["oslo"].certificate, strange.certificate).replace(others["oslo"].key, strange.key)
+    )
+    assert "members.oslo.tls: other members refuse it: certificate verify failed: unable to get" in run(file)[1]
+
+
 def test_a_state_file_that_others_may_write_is_a_mistake(file: Path) -> None:
     file.write_text(TEXT + "state: state\n")
     assert run(file)[0] == 0  # nothing is kept yet

@@ -39,6 +39,23 @@ MISTAKES = {
             "Sail cannot read ORC; use Apache Spark at this member, or another format"
         ],
     ),
+    "options that Sail takes no notice of": (
+        member(
+            "spark: {sail: true}, tables: {"
+            "a: {format: csv, path: x, options: {Sep: ;, nullValue: NA, escape: x, encoding: utf-8}}, "
+            "b: {format: json, path: x, options: {primitivesAsString: true}}, "
+            "c: {format: parquet, path: x, options: {mergeSchema: true}}}"
+        ),
+        [
+            f"3:{column}: members.oslo.tables.{key}: "
+            "Sail does not read it as Apache Spark does; leave it out, or use Apache Spark at this member"
+            for column, key in (
+                (100, "a.options.nullValue"),
+                (115, "a.options.escape"),
+                (182, "b.options.primitivesAsString"),
+            )
+        ],
+    ),
     "path outside": (
         table("format: csv, path: ../x"),
         ["3:63: members.oslo.tables.orders.path: ../x leads outside data_root"],

@@ -70,7 +70,7 @@ class ChannelEnded(Event, frozen=True):
     stalled_s: float
 
     def line(self) -> str:
-        return f"{self.channel}: {self.outcome}, {counted(self.rows)}, {self.sent_bytes} bytes sent"
+        return f"{self.channel}: {self.outcome}, {counted(self.rows)}, {self.sent_bytes:,} bytes sent"
 
 
 class ChannelFailed(Event, frozen=True):

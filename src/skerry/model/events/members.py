@@ -126,7 +126,7 @@ class DrainBegun(Event, frozen=True):
     drain_s: float
 
     def line(self) -> str:
-        bound = f"up to {self.drain_s:g} s for {self.queries} that run" if self.queries else "none runs"
+        bound = f"up to {self.drain_s:g} s for those that run ({self.queries})" if self.queries else "none runs"
         return f"member {self.member}: takes no new query; {bound}"
 
 

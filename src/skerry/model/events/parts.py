@@ -59,7 +59,7 @@ class FragmentDone(Event, frozen=True):
     seconds: float
 
     def line(self) -> str:
-        made = f"{counted(self.rows)}, {self.size_bytes} bytes, {self.seconds:.3f} s"
+        made = f"{counted(self.rows)}, {self.size_bytes:,} bytes, {self.seconds:.3f} s"
         return f"query {self.query}: fragment {self.fragment} done, {made}"
 
 
@@ -174,4 +174,4 @@ class SpoolLeft(Event, frozen=True):
     size_bytes: int
 
     def line(self) -> str:
-        return f"query {self.query}: {self.size_bytes} bytes of spool were not given back"
+        return f"query {self.query}: {self.size_bytes:,} bytes of spool were not given back"

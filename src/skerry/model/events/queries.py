@@ -80,7 +80,7 @@ class QueryEnded(Event, frozen=True):
     sent_bytes: int
 
     def line(self) -> str:
-        sent = f", {self.sent_bytes} bytes over links" if self.sent_bytes else ""
+        sent = f", {self.sent_bytes:,} bytes over links" if self.sent_bytes else ""
         return f"query {self.query}: ended, {self.outcome}, {counted(self.rows)}, {self.seconds:.3f} s{sent}"
 
 

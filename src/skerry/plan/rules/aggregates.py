@@ -26,6 +26,7 @@ from skerry.sql.functions import call_name
 from skerry.sql.parse import parse_type
 from skerry.sql.shape import Shape
 from skerry.sql.types import decimal_of
+from skerry.sql.walk import bare
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,7 @@ class _Listed:
 
     def step(self, place: int) -> MergeStep | None:
         value = self.values[place]
-        while isinstance(value, exp.Paren):
-            value = value.this
+        value = bare(value)
         if not has_aggregate(value):
             # A function of the keys, unless it names another item, which may be an aggregate.
             is_own = all(self._block.is_own(column) for column in value.find_all(exp.Column))

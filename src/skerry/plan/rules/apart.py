@@ -21,7 +21,7 @@ from skerry.model.table import TablePart
 from skerry.plan.block import Block
 from skerry.plan.fragments import Fragments
 from skerry.plan.mention import Node
-from skerry.plan.rules.blocks import ANSWER, SET, is_stable
+from skerry.plan.rules.blocks import ANSWER, SET, is_stable, queries_in_from
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import is_aggregate
 from skerry.sql.scope import Scopes
@@ -75,25 +75,17 @@ def spread_blocks(
     count = len(find_all(tree, exp.Table))
     outputs = Outputs(scopes)
     found: list[Apart] = []
-    for scope in scopes.all:
-        for source in scope.sources:
-            node = source.node
-            if not isinstance(node, exp.Subquery) or not isinstance(node.this, exp.Query):
-                continue
-            if ANSWER not in node.meta and (only_answers or scope.parent is not None):
-                continue
-            if node.args.get("joins") or not source.alias or isinstance(node.this, exp.Subquery):
-                continue
-            body = node.this
-            names = [table.name for table in find_all(body, exp.Table)]
-            if len(names) == count or not is_spread(body, holders) or not _reduces(body):
-                continue
-            columns = outputs.of(body, node.args.get("alias"))
-            if columns is not None:
-                held = {name: f"{tables[name].member or ''}.{tables[name].name}" for name in names}
-                reason, is_set = str(node.meta.get(ANSWER, "")), SET in node.meta
-                block = Apart(source, scope, body, held, "", columns, reason, is_stable=is_stable(body), is_set=is_set)
-                found.append(block)
+    for scope, source, node in queries_in_from(scopes, only_answers=only_answers):
+        body = node.this
+        names = [table.name for table in find_all(body, exp.Table)]
+        if len(names) == count or not is_spread(body, holders) or not _reduces(body):
+            continue
+        columns = outputs.of(body, node.args.get("alias"))
+        if columns is not None:
+            held = {name: f"{tables[name].member or ''}.{tables[name].name}" for name in names}
+            reason, is_set = str(node.meta.get(ANSWER, "")), SET in node.meta
+            block = Apart(source, scope, body, held, "", columns, reason, is_stable=is_stable(body), is_set=is_set)
+            found.append(block)
     kept = list(dict.fromkeys(each.text for each in found))[:_BLOCKS_MAX]
     return sorted((each for each in found if each.text in kept), key=lambda each: len(each.names))
 

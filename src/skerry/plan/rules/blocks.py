@@ -9,7 +9,7 @@ Conditions and keys are applied to its answer, never inside it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -19,7 +19,7 @@ from skerry.plan.block import Block
 from skerry.plan.estimate import Estimate
 from skerry.plan.rules.outputs import Outputs
 from skerry.sql.functions import admitted, call_name
-from skerry.sql.scope import Scopes
+from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import Scan
 from skerry.sql.walk import find_all, nodes_of
 
@@ -59,13 +59,8 @@ def home_of(
     return parts if len({part.member for part in parts.values()}) == 1 and (is_once or is_stable(query)) else None
 
 
-def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_answers: bool = False) -> list[Block]:
-    """`holders` has the parts of each scan's table. A query that may look outside of itself is no block.
-
-    Those that stand in subqueries are blocks if another rule has put them there (`ANSWER`).
-    """
-    outputs = Outputs(scopes)
-    found: list[Block] = []
+def queries_in_from(scopes: Scopes, *, only_answers: bool) -> Iterator[tuple[Scope, Source, exp.Subquery]]:
+    """Those that may be answered by themselves. In a subquery: only if another rule has put them there (`ANSWER`)."""
     for scope in scopes.all:
         for source in scope.sources:
             node = source.node
@@ -73,17 +68,24 @@ def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_a
                 continue
             if ANSWER not in node.meta and (only_answers or scope.parent is not None):
                 continue
-            if node.args.get("joins") or not source.alias or isinstance(node.this, exp.Subquery):
-                continue
-            parts = home_of(node.this, holders, is_once=True)
-            columns = outputs.of(node.this, node.args.get("alias")) if parts is not None else None
-            if parts is not None and columns is not None:
-                # With their member: two blocks that are answered at a third one are alike if they read the same.
-                held = {name: f"{part.member}.{part.table}" for name, part in parts.items()}
-                member = next(iter(parts.values())).member
-                reason = "; ".join(["its tables are there", *filter(None, [node.meta.get(ANSWER)])])
-                block = Block(source, scope, node.this, held, member, columns, reason)
-                found.append(dataclasses.replace(block, is_stable=is_stable(node.this), is_set=SET in node.meta))
+            if not node.args.get("joins") and source.alias and not isinstance(node.this, exp.Subquery):
+                yield scope, source, node
+
+
+def blocks(scopes: Scopes, holders: Mapping[str, Sequence[TablePart]], *, only_answers: bool = False) -> list[Block]:
+    """`holders` has the parts of each scan's table. A query that may look outside of itself is no block."""
+    outputs = Outputs(scopes)
+    found: list[Block] = []
+    for scope, source, node in queries_in_from(scopes, only_answers=only_answers):
+        parts = home_of(node.this, holders, is_once=True)
+        columns = outputs.of(node.this, node.args.get("alias")) if parts is not None else None
+        if parts is not None and columns is not None:
+            # With their member: two blocks that are answered at a third one are alike if they read the same.
+            held = {name: f"{part.member}.{part.table}" for name, part in parts.items()}
+            member = next(iter(parts.values())).member
+            reason = "; ".join(["its tables are there", *filter(None, [node.meta.get(ANSWER)])])
+            block = Block(source, scope, node.this, held, member, columns, reason)
+            found.append(dataclasses.replace(block, is_stable=is_stable(node.this), is_set=SET in node.meta))
     return found
 
 

@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from skerry.sql.push import owner, split
 from skerry.sql.scope import Scope, Source
+from skerry.sql.walk import bare
 
 
 def implied(conjunct: exp.Expr, scope: Scope) -> Iterator[tuple[Source, exp.Expr]]:
@@ -38,8 +39,7 @@ def _branches(node: exp.Expr) -> list[exp.Expr]:
     stack = [node]
     while stack:
         node = stack.pop()
-        while isinstance(node, exp.Paren):
-            node = node.this
+        node = bare(node)
         if isinstance(node, exp.Or):
             stack += [node.args["expression"], node.args["this"]]
         else:

@@ -39,7 +39,7 @@ from skerry.sql.alike import Once
 from skerry.sql.push import conjuncts, owner
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.types import Resolve, decimal_of, infer
-from skerry.sql.walk import find_all
+from skerry.sql.walk import bare, find_all
 
 GROUPED = "their rows are grouped there before they are joined with others"
 # What is merged of partial ones; types of others' partial ones are not known, or they depend on an order.
@@ -143,7 +143,7 @@ def _together(scope: Scope, block: Block, holders: Mapping[str, Sequence[TablePa
     sets = {name: {name} for name in homes}
     for conjunct, _ in conjuncts(scope):
         names = _scans(conjunct, block)
-        if isinstance(_bare(conjunct), exp.EQ) and len(names) == 2 and names <= homes.keys():
+        if isinstance(bare(conjunct), exp.EQ) and len(names) == 2 and names <= homes.keys():
             one, other = sorted(names)
             if homes[one] == homes[other]:
                 both = sets[one] | sets[other]
@@ -311,7 +311,7 @@ def grouped_body(grouped: Grouped, name: str) -> exp.Select:
     body = exp.Select(expressions=items, group=exp.Group(expressions=[each.copy() for each in columns.values()]))
     _read(body, [each.source.node.copy() for each in grouped.inside])
     if grouped.moved:
-        body.set("where", exp.Where(this=conjunction([_bare(each).copy() for each in grouped.moved])))
+        body.set("where", exp.Where(this=conjunction([bare(each).copy() for each in grouped.moved])))
     return body
 
 
@@ -363,9 +363,3 @@ def _called(value: exp.Expr, name: str) -> exp.Expr:
 
 def _alias(source: Source) -> exp.Identifier:
     return source.node.args["alias"].this  # type: ignore[no-any-return]
-
-
-def _bare(conjunct: exp.Expr) -> exp.Expr:
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
-    return conjunct

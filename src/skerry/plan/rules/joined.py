@@ -27,7 +27,7 @@ from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import columns_right_in, contains, find_all, nodes_of
+from skerry.sql.walk import bare, columns_right_in, contains, find_all, nodes_of
 
 # A column: the mention that it is of, and its name in lower case.
 End = tuple[str, str]
@@ -371,14 +371,12 @@ def _conjuncts(scope: Scope, mentions: Mapping[str, Mention]) -> Iterator[Conjun
 
 
 def _pair(conjunct: exp.Expr, scope: Scope, names: Mapping[int, str]) -> tuple[End, End] | None:
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
+    conjunct = bare(conjunct)
     if not isinstance(conjunct, exp.EQ):
         return None
     ends: list[End] = []
     for side in (conjunct.this, conjunct.args["expression"]):
-        while isinstance(side, exp.Paren):
-            side = side.this
+        side = bare(side)
         source: Source | None = resolve(side, scope) if isinstance(side, exp.Column) else None
         if source is None:
             return None

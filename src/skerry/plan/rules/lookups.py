@@ -31,7 +31,7 @@ from skerry.sql.functions import call_name, is_aggregate
 from skerry.sql.push import resolve, split
 from skerry.sql.scope import Scope, Scopes, Source
 from skerry.sql.statement import render
-from skerry.sql.walk import find_all, nodes_of
+from skerry.sql.walk import bare, find_all, nodes_of
 
 ONCE = "the subquery is answered for all its keys at once"
 _CLAUSES = frozenset("expressions from_ joins where said_all".split())
@@ -135,8 +135,7 @@ def _is_closed(select: exp.Select, outer: Sequence[exp.Expr], around: Scope, sco
 
 def _is_key_pair(conjunct: exp.Expr, scope: Scope, around: Scope) -> bool:
     """A column of the subquery that equals an outer one, both of one type."""
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
+    conjunct = bare(conjunct)
     if not isinstance(conjunct, exp.EQ):
         return False
     types: dict[bool, str] = {}

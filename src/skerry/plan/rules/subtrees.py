@@ -33,7 +33,7 @@ from skerry.sql.functions import is_deterministic
 from skerry.sql.prune import stars
 from skerry.sql.push import conjuncts, owner, resolve, split
 from skerry.sql.scope import Scope, Scopes, Source
-from skerry.sql.walk import columns_right_in, find_all
+from skerry.sql.walk import bare, columns_right_in, find_all
 
 JOINED = "joined there as the query joins them"
 _ONE_SIDED = ("SEMI", "ANTI")
@@ -226,8 +226,7 @@ def _joins(scope: Scope, inside: Sequence[Relation], each: Relation, is_whole: b
 
 def _equates(condition: exp.Expr, scope: Scope, inside: Sequence[Relation], each: Relation) -> bool:
     """A column of `inside` that equals one of the other relation, so none that is NULL."""
-    while isinstance(condition, exp.Paren):
-        condition = condition.this
+    condition = bare(condition)
     if not isinstance(condition, exp.EQ):
         return False
     ends = [condition.this, condition.args["expression"]]
@@ -308,7 +307,7 @@ def _put(subtree: Subtree, name: str) -> None:
         items = [exp.Alias(this=exp.Literal.number(1), alias=exp.Identifier(this=f"{name}_0", quoted=True))]
     for node, end in subtree.uses:
         rename(node, by_name[end[0]].alias, alias, columns[end][1])
-    moved = [_bare(conjunct).copy() for conjunct in subtree.moved]
+    moved = [bare(conjunct).copy() for conjunct in subtree.moved]
     without_moved(select, {id(conjunct) for conjunct in subtree.moved})
     first, *others = subtree.inside
     gone = {id(each.join) for each in others}
@@ -337,9 +336,3 @@ def _columns(subtree: Subtree, by_name: Mapping[str, Source], name: str) -> dict
 
 def _alias(source: Source) -> exp.Identifier:
     return source.node.args["alias"].this  # type: ignore[no-any-return]
-
-
-def _bare(conjunct: exp.Expr) -> exp.Expr:
-    while isinstance(conjunct, exp.Paren):
-        conjunct = conjunct.this
-    return conjunct
