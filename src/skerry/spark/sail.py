@@ -51,10 +51,9 @@ from skerry.wire.codec import decode_schema
 # Sail's words for files whose columns it cannot merge.
 _UNMERGED = re.compile("Fail to merge schema|Ambiguous case-insensitive column match")
 
-
-# Types of which one may hold the values of all; no other type of JSON holds another's on Sail.
 # Sail finds columns in the first 1,000 rows of a file unless it is told otherwise, Apache Spark in all of them.
 _ALL_ROWS = str(10**12)
+# Types of which one may hold the values of all; no other type of JSON holds another's on Sail.
 _NUMBERS = re.compile(r"bigint|double|decimal\([0-9,]+\)")
 
 
