@@ -107,6 +107,13 @@ def check_bare_calls(tree: exp.Expr, scopes: Scopes, text: str) -> None:
         raise error_at(f"function {name} is not admitted: {reason}{advice}", text, column)
 
 
+def quote_columns(tree: exp.Expr) -> None:
+    """Columns that are named like a call get quotes, in which they mean the same to Spark: Sail looks for no column."""
+    for column in find_all(tree, exp.Column):
+        if column.name.lower() in BARE_CALLS:
+            column.this.set("quoted", True)
+
+
 def _is_bound(node: exp.Expr) -> bool:
     """Is it in a LIMIT, which Spark reads before it knows who asks?"""
     return isinstance(node.find_ancestor(exp.Limit, exp.Offset, exp.Query), exp.Limit | exp.Offset)

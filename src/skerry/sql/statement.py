@@ -146,6 +146,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     scopes = Scopes(tables)
     scopes.read(tree, {}, None)
     gate.check_bare_calls(tree, scopes, text)
+    gate.quote_columns(tree)
     bind.shorten_names(scopes, text)
     columns.check_columns(tree, scopes, tables, text)
     places = expected.expected_places(tree, scopes)

@@ -119,7 +119,7 @@ def test_the_time_is_a_marker(sql: str, bound: str) -> None:
         # Of all of them this one alone is a word of the grammar, which no column hides.
         (
             "SELECT current_path, `current_path`, t.current_path FROM (SELECT 'a' AS current_path) AS t",
-            "SELECT :skerry_path AS `current_path()`, `current_path`, t.current_path"
+            "SELECT :skerry_path AS `current_path()`, `current_path`, t.`current_path`"
             " FROM (SELECT 'a' AS current_path) AS t",
         ),
     ],
