@@ -223,7 +223,8 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
             if found.refused is not None:
                 raise found.refused
-            return Planned(found.plan, _values(statement, planner, message), statement.warnings, _is_veiled(statement, planner))
+            values = _values(statement, planner, message)
+            return Planned(found.plan, values, statement.warnings, _is_veiled(statement, planner))
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
@@ -243,8 +244,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
             raise found.refused
         return Explained(found.plan, statement.is_json, found.refused.message)
     if statement.analyze:
-        is_veiled = _is_veiled(statement.query, planner)
-        return Tried(Planned(found.plan, _values(statement.query, planner, message), is_veiled=is_veiled), statement.is_json)
+        values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
+        return Tried(Planned(found.plan, values, is_veiled=is_veiled), statement.is_json)
     return Explained(found.plan, statement.is_json)
 
 

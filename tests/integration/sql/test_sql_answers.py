@@ -12,8 +12,8 @@ import pytest
 
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
-from skerry.sql.naming import NAMED_AS_CALLED
 from skerry.sql.fixed import fixed_values
+from skerry.sql.naming import NAMED_AS_CALLED
 from skerry.sql.shape import result_shape
 from skerry.sql.statement import Query, analyse, render
 from tests.unit.sql.sql_catalog import FakeCatalog
@@ -187,7 +187,8 @@ def bound(spark: Any, text: str, values: Any = None) -> tuple[Query, Any]:
     """The query as a member would run it: each scan holds its needed columns and filtered rows only."""
     query = analyse(text, values, CATALOG, Limits())
     assert isinstance(query, Query)
-    parameters = {**query.parameters, **fixed_values(query.fixed, NOW, spark.sql("SELECT current_user()").first()[0], "default")}
+    user = spark.sql("SELECT current_user()").first()[0] if query.fixed else ""
+    parameters = query.parameters | fixed_values(query.fixed, NOW, user, "default")
     for scan in query.tables:
         # The alias matters: Spark reads `FROM t WHERE (a)` as t with the alias WHERE(a).
         source = f"SELECT {', '.join(scan.columns)} FROM {scan.table.name} AS source"
