@@ -57,7 +57,7 @@ def test_use_changes_what_a_name_means_on_this_connection_alone(cluster: LocalCl
         assert cursor.execute(where).fetchall() == [("bergen", "bergen", "spark_catalog", "")]
         assert beside.execute(where).fetchall() == [("default", "default", "spark_catalog", "")]
         named = "SELECT current_user, t.current_date FROM (SELECT id AS current_user, 7 AS current_date FROM few) AS t"
-        assert cursor.execute(f"{named} ORDER BY current_user LIMIT 1").fetchall() == [(1, 7)]
+        assert cursor.execute(f"{named} ORDER BY current_user LIMIT 1").fetchall() == [(0, 7)]
         assert beside.execute(count).fetchone() == whole
         with skerry.connect(f"{cluster.config.member('oslo').address}/default") as whole_again:
             assert whole_again.cursor().execute(count).fetchone() == whole

@@ -151,6 +151,8 @@ SELECT DATE 'today';
 SELECT CAST('now' AS TIMESTAMP);
 
 -- not carried
+-- a SELECT that is a call to Spark
+SELECT 1 IN (SELECT (1));
 -- a hint in another place
 SELECT a /*+ BROADCAST(t) */ FROM t;
 -- a pipe that loses a name
