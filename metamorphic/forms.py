@@ -1,5 +1,5 @@
 """Queries in forms that few write: QUALIFY, recursive CTEs, hints, pipes, pairs of aggregates, subqueries in HAVING,
-correlated subqueries with LIMIT."""
+correlated subqueries with LIMIT, conditions on who asks."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Forms(Grammar):
             self._in_pairs,
             self._having,
             self._limited,
+            self._asked,
         )
         return self._random.choice(shapes)()
 
@@ -72,6 +73,12 @@ class Forms(Grammar):
         alias = self._random.choice(("t1", "t2", "c3"))
         hint = f"/*+ {self._random.choice(_HINTS)}({alias}), REPARTITION({self._random.randint(1, 5)}) */"
         return replace(query, sql=query.sql.replace("SELECT ", f"SELECT {hint} ", 1))
+
+    def _asked(self) -> Query:
+        """Conditions on who asks and where, which are true of everybody: the initiator's values reach every site."""
+        query = super().query()
+        kept = self._random.choice(("current_user <=> session_user()", "current_schema() = current_database()"))
+        return replace(query, sql=query.sql.replace(" WHERE ", f" WHERE {kept} AND ", 1))
 
     def _piped(self) -> Query:
         """Operators one behind the other; names of relations are asked for where they are kept."""

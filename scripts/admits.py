@@ -37,7 +37,8 @@ class _Anything:
         self._columns = tuple(Column(word, "string") for word in sorted(words))
 
     def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
-        return TableRef(parts[-1], None, self._columns)
+        # Tables of two schemas are two.
+        return TableRef(parts[-1], parts[-2] if len(parts) > 1 else None, self._columns)
 
     def names(self) -> list[str]:
         return []

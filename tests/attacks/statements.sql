@@ -272,19 +272,19 @@ FOR x AS SELECT 1 DO SELECT 1; END FOR
 ### settings: CALL
 CALL system.rollback_to_snapshot('x', 1)
 ### settings: who runs it
-SELECT current_user()
-### settings: who runs it, without brackets
-SELECT current_user
+SELECT current_user(1)
+### settings: who runs it, by a schema of Spark
+SELECT system.builtin.current_user()
 ### settings: who runs it, by another name
-SELECT session_user
+SELECT session_user(DISTINCT 1)
 ### settings: who runs it, by the shortest name
-SELECT user FROM orders
+SELECT user FROM range(1)
 ### settings: where it runs
-SELECT current_catalog()
+SELECT current_catalog(*)
 ### settings: the schema
-SELECT current_schema()
+SELECT 1 LIMIT length(current_schema())
 ### settings: the path of names
-SELECT current_path()
+SELECT builtin.current_path()
 ### statements: two
 SELECT 1; SELECT 2
 ### statements: two, the second hidden by a comment

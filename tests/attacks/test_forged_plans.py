@@ -33,6 +33,7 @@ from skerry.plan.admission import Home, admit, check_keys
 from skerry.plan.analyze import PLACEHOLDER, analysis_of
 from skerry.spark.views import EDGE_PREFIX, PREFIX
 from skerry.sql import gate
+from skerry.sql.policy import FIXED_FUNCTIONS
 from tests.attacks.hostile import COLUMNS, HONEST, LEAF, PART, TAKEN, admitted, forged, sealed
 
 SCAN = f"SELECT o_id FROM {LEAF}"
@@ -65,6 +66,10 @@ EDGE = EdgeLeaf("leaf_2", 2, COLUMNS, (TAKEN,))
         f"SELECT {LEAF}.o_id FROM {LEAF}",
         f"SELECT o_id AS {LEAF} FROM {LEAF}",
         "SELECT '\\u006ceaf_1_0123456789abcdef' AS a",
+        # Initiators fix who asks: a site's own account and schema are nobody's business.
+        *(f"SELECT {name}() AS a FROM {LEAF}" for name in FIXED_FUNCTIONS),
+        f"SELECT current_user AS a FROM {LEAF}",
+        f"SELECT current_path AS a FROM {LEAF}",
         # Hints are those that planners make.
         f"SELECT /*+ COALESCE(1) */ o_id FROM {LEAF}",
         f"SELECT /*+ BROADCAST(`a*/b`) */ o_id FROM {LEAF}",

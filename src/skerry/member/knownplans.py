@@ -16,7 +16,7 @@ from skerry.member.planning import Planned, Planner, Worker
 from skerry.member.requests import RunStatement
 from skerry.model.ids import QueryId
 from skerry.model.limits import KNOWN_PLAN_CHARS, KNOWN_PLANS
-from skerry.sql.now import NOW, TODAY
+from skerry.sql.fixed import MARKERS
 
 T = TypeVar("T")
 _ANY = QueryId("", "")
@@ -55,8 +55,8 @@ class KnownPlans:
             found: T = known.planned
             return found
         made = await self.planners.run(work, planner, message)
-        # The time of now() is a value of its own query.
-        if isinstance(made, Planned) and not {NOW, TODAY} & made.parameters.keys():
+        # The time of now() and the name of who asks are values of their own query.
+        if isinstance(made, Planned) and not MARKERS & made.parameters.keys():
             self._plans[key] = _Known(made, sites, changes)
             self._plans.move_to_end(key)
             if len(self._plans) > KNOWN_PLANS:

@@ -20,7 +20,7 @@ from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
 from skerry.model.limits import Limits
-from skerry.model.names import TableRef
+from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.results import Parameter, Value
 from skerry.model.rights import Rights
 from skerry.model.table import TablePart
@@ -30,7 +30,7 @@ from skerry.plan.lawful import plan_query
 from skerry.plan.site import Site
 from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
 from skerry.sql.expected import BOUND
-from skerry.sql.now import now_parameters
+from skerry.sql.fixed import fixed_values
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Explain, Query, Statement, analyse
 from skerry.wire.values import from_value, to_value
@@ -223,7 +223,8 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
             if found.refused is not None:
                 raise found.refused
-            return Planned(found.plan, _values(statement), statement.warnings, _is_veiled(statement, planner))
+            values = _values(statement, planner, message)
+            return Planned(found.plan, values, statement.warnings, _is_veiled(statement, planner))
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
@@ -243,8 +244,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
             raise found.refused
         return Explained(found.plan, statement.is_json, found.refused.message)
     if statement.analyze:
-        is_veiled = _is_veiled(statement.query, planner)
-        return Tried(Planned(found.plan, _values(statement.query), is_veiled=is_veiled), statement.is_json)
+        values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
+        return Tried(Planned(found.plan, values, is_veiled=is_veiled), statement.is_json)
     return Explained(found.plan, statement.is_json)
 
 
@@ -278,9 +279,10 @@ def _site(planner: Knowledge, message: RunStatement) -> Site:
     return msgspec.structs.replace(planner.site, rules=plan_rules(message.options))
 
 
-def _values(query: Query) -> dict[str, Value]:
-    """Markers' values; now() and its kin are fixed here, once a query."""
+def _values(query: Query, planner: Knowledge, message: RunStatement) -> dict[str, Value]:
+    """Markers' values; now(), current_user() and their kin are fixed here, once a query."""
     values = dict(query.parameters)
-    if query.uses_now:
-        values |= now_parameters(datetime.datetime.now(datetime.UTC))
+    if query.fixed:
+        schema = planner.catalog.schema(message.schema_name or DEFAULT_SCHEMA) or DEFAULT_SCHEMA
+        values |= fixed_values(query.fixed, datetime.datetime.now(datetime.UTC), message.rights.user, schema)
     return {name: to_value(value, name) for name, value in values.items()}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from skerry.model.errors import SqlError
@@ -69,37 +71,54 @@ def name_recursive(tree: exp.Expr) -> None:
 
 
 def shorten_names(scopes: Scopes, text: str) -> None:
-    """`oslo.orders.o_orderkey` → `orders.o_orderkey`, the name its scan will have."""
+    """`oslo.orders.o_orderkey` → `orders.o_orderkey`, the name its scan will have.
+
+    Where another scan has that name, `FROM oslo.orders, bergen.orders`, this one gets a name of its own.
+    """
+    renamed: set[Source] = set()
     for scope in scopes.all:
         for column in scope.columns:
-            _shorten(column, scope, text)
+            _shorten(column, scope, scopes, renamed, text)
 
 
-def _shorten(column: exp.Column, scope: Scope, text: str) -> None:
+def _shorten(column: exp.Column, scope: Scope, scopes: Scopes, renamed: set[Source], text: str) -> None:
     parts = column.parts
     for around in scope.chain():
         for source in around.sources:
             size = len(source.parts)
-            if source.table is None or source.said_alias or size < 2 or len(parts) <= size:
+            is_alias = source.said_alias and source not in renamed
+            if source.table is None or is_alias or size < 2 or len(parts) <= size or not _says(parts, source.parts):
                 continue
-            if tuple(part.name.lower() for part in parts[:size]) == tuple(part.lower() for part in source.parts):
-                _check_alone(source, around, text)
-                kept = parts[size - 1 :]
-                for key in ("catalog", "db", "table"):
-                    column.set(key, None)
-                for key, part in zip(("this", "table", "db", "catalog"), reversed(kept), strict=False):
-                    column.set(key, part)
-                return
+            if sum(each.alias == source.alias for each in around.sources) > 1:
+                _rename(source, around, scopes, text)
+                renamed.add(source)
+            kept = parts[size - 1 :]
+            if source in renamed:
+                kept = [exp.Identifier(this=source.alias, quoted=False), *kept[1:]]
+            for key in ("catalog", "db", "table"):
+                column.set(key, None)
+            for key, part in zip(("this", "table", "db", "catalog"), reversed(kept), strict=False):
+                column.set(key, part)
+            return
 
 
-def _check_alone(source: Source, scope: Scope, text: str) -> None:
-    """`oslo.orders JOIN bergen.orders`: both scans are called orders, so that no schema tells them apart any more."""
-    if sum(each.alias == source.alias for each in scope.sources) > 1:
-        shown = ".".join(source.parts)
-        assert isinstance(source.node, exp.Table)
-        advice = f"give it an alias, e.g. {shown} AS {source.alias[:1]}2"
-        message = f"{shown} stands next to another {source.alias} in one FROM: {advice}"
+def _says(parts: Sequence[exp.Expr], names: Sequence[str]) -> bool:
+    return [part.name.lower() for part in parts[: len(names)]] == [name.lower() for name in names]
+
+
+def _rename(source: Source, scope: Scope, scopes: Scopes, text: str) -> None:
+    """Nobody may mean it by the old name, and it is no table that stands there twice."""
+    shown, old = ".".join(source.parts), source.alias
+    assert isinstance(source.node, exp.Table)
+    same = [each for each in scope.sources if each.table == source.table and each.alias == old]
+    columns = [column for each in scopes.all for column in each.columns]
+    if len(same) > 1 or any(len(each.parts) > 1 and each.parts[0].name.lower() == old for each in columns):
+        advice = f"give it an alias, e.g. {shown} AS {old[:1]}2"
+        message = f"{shown} stands next to another {old} in one FROM: {advice}"
         raise error_at(message, text, _name_only(source.node))
+    prefix = _free_prefix(source.node.root(), "named_")
+    source.alias, source.said_alias = f"{prefix}{source.node.meta.get('start', 0)}", True
+    source.node.set("alias", exp.TableAlias(this=exp.Identifier(this=source.alias, quoted=False)))
 
 
 def place_scans(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef]) -> dict[str, Source]:

@@ -13,7 +13,9 @@ from skerry.sql.nodes import ColonCast, SpokenCall
 from skerry.sql.walk import nodes_of
 
 # Bare words that Spark reads as a call when no column has the name.
-BARE_CALLS = frozenset({"current_date", "current_timestamp", "current_time", "current_user", "user", "session_user"})
+BARE_CALLS = frozenset(
+    {"current_date", "current_timestamp", "current_time", "current_user", "user", "session_user", "current_path"}
+)
 
 
 class Function(msgspec.Struct, frozen=True):

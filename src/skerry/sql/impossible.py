@@ -11,8 +11,8 @@ from sqlglot import exp
 
 from skerry.model.comparable import BLANKS, DATE, is_no_date
 from skerry.model.errors import SqlError
+from skerry.sql.fixed import special_time
 from skerry.sql.nodes import TypedLiteral
-from skerry.sql.now import special_time
 from skerry.sql.position import error_at
 from skerry.sql.walk import bare, find_all
 

@@ -16,10 +16,10 @@ from skerry.model.position import sql_error
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
 from skerry.sql.commands import Command, read_command
 from skerry.sql.dialect import render
+from skerry.sql.fixed import fix_calls
 from skerry.sql.having import qualify_in_having
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
-from skerry.sql.now import fix_now
 from skerry.sql.parse import parse_query
 from skerry.sql.pipes import in_usual_order
 from skerry.sql.prune import needed_columns
@@ -46,12 +46,12 @@ class Scan:
 
 @dataclass(frozen=True)
 class Query:
-    """A bound query. `parameters` has the value of every marker in `tree` but those of `now` (see now.py)."""
+    """A bound query. `parameters` has the value of every marker in `tree` but those in `fixed` (see fixed.py)."""
 
     tree: exp.Expr
     tables: tuple[Scan, ...]
     parameters: dict[str, Any] = field(default_factory=dict)
-    uses_now: bool = False
+    fixed: frozenset[str] = frozenset()
     expected: dict[str, str] = field(default_factory=dict)  # types of markers, where they are known
     is_named: bool = False  # the markers are :name, not ?
     warnings: tuple[str, ...] = ()  # right by Spark's rules, but perhaps not what was meant
@@ -130,7 +130,7 @@ def _explain(
 
 def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
     tree = parse_query(tokens, text)
-    gate.check_gate(tree, text)
+    gate.check_gate(tree, text, is_asked=True)
     check_roundtrip(tree, tokens, text)
     check_literals(tree, text)
     sizes.check_relations(tree, text)
@@ -142,10 +142,11 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
     if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):
         bind.name_recursive(tree)
     defined = columns.defined_names(tree, tables)
-    uses_now = fix_now(tree, defined, text)
+    fixed = fix_calls(tree, defined, gate.bare_calls(tree, tables, defined), text)
     scopes = Scopes(tables)
     scopes.read(tree, {}, None)
     gate.check_bare_calls(tree, scopes, text)
+    gate.quote_columns(tree)
     bind.shorten_names(scopes, text)
     columns.check_columns(tree, scopes, tables, text)
     places = expected.expected_places(tree, scopes)
@@ -163,7 +164,7 @@ def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, 
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
     types = {name: known[0].type for name, known in places.items()}
-    return Query(tree, tuple(scans), bound, uses_now, types, is_named, warnings)
+    return Query(tree, tuple(scans), bound, fixed, types, is_named, warnings)
 
 
 def _forget_places(tree: exp.Expr) -> None:

@@ -53,6 +53,11 @@ def test_use_changes_what_a_name_means_on_this_connection_alone(cluster: LocalCl
         assert connection.schema_name == "bergen"
         assert cursor.execute(count).fetchone() == part
         assert connection.cursor().execute(count).fetchone() == part
+        where = "SELECT current_schema(), current_database(), current_catalog(), current_user"
+        assert cursor.execute(where).fetchall() == [("bergen", "bergen", "spark_catalog", "")]
+        assert beside.execute(where).fetchall() == [("default", "default", "spark_catalog", "")]
+        named = "SELECT current_user, t.current_date FROM (SELECT id AS current_user, 7 AS current_date FROM few) AS t"
+        assert cursor.execute(f"{named} ORDER BY current_user LIMIT 1").fetchall() == [(0, 7)]
         assert beside.execute(count).fetchone() == whole
         with skerry.connect(f"{cluster.config.member('oslo').address}/default") as whole_again:
             assert whole_again.cursor().execute(count).fetchone() == whole

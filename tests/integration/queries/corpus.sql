@@ -977,3 +977,18 @@ SELECT count(*), count(kind) < 31 FROM events TABLESAMPLE (30 ROWS) JOIN nation 
 
 -- name: forms_names | ordered: no | for: names in strings, pipes of one sign, days by name
 FROM IDENTIFIER('eve' || 'nts') | WHERE IDENTIFIER('id') | 1 < 50 AND ts < TIMESTAMP 'tomorrow' | AGGREGATE IDENTIFIER('count')(*) AS many, max(date 'today') = current_date AS same GROUP BY kind AS IDENTIFIER('what');
+
+-- name: forms_who_asks | ordered: no | for: who asks and where is one value for all sites, with the names that Spark gives
+SELECT kind, session_user = current_user(), current_schema(), current_database(), current_catalog(), current_path, count(user) AS many
+FROM events WHERE current_user IS NOT NULL AND id < 900 GROUP BY kind, current_user, current_schema() HAVING max(current_path()) = current_path();
+
+-- name: forms_collated | ordered: no | for: a cast to a collation decides what equals what at each site and where the parts meet
+SELECT count(*) AS n, count(DISTINCT CAST(upper(kind) AS STRING COLLATE UTF8_LCASE)) AS kinds, (SELECT count(*) FROM (SELECT upper(kind)::STRING COLLATE UTF8_LCASE AS k FROM events GROUP BY k)) AS grouped
+FROM events JOIN nation ON CAST(lower(left(n_name, 1)) AS STRING COLLATE UTF8_LCASE) = upper(left(kind, 1)) COLLATE UTF8_LCASE;
+
+-- name: forms_parts_of_one_name | ordered: no | for: parts of one table side by side, told apart by their sites
+SELECT oslo.events.kind, count(*), max(bergen.events.id) FROM oslo.events JOIN bergen.events ON oslo.events.id % 50 = bergen.events.id % 50
+WHERE oslo.events.id < 200 AND bergen.events.kind IS NOT NULL GROUP BY oslo.events.kind;
+-- oracle:
+SELECT o.kind, count(*), max(b.id) FROM oslo_events AS o JOIN bergen_events AS b ON o.id % 50 = b.id % 50
+WHERE o.id < 200 AND b.kind IS NOT NULL GROUP BY o.kind;

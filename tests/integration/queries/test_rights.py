@@ -123,6 +123,14 @@ def test_the_user_who_asks_is_a_value_in_a_filter(ruled: LocalCluster) -> None:
     assert rows(ruled, "o'hara", "SELECT id FROM orders") == [(2,), (5,)]
 
 
+def test_everybody_is_told_their_own_name(ruled: LocalCluster) -> None:
+    sql = "SELECT id, current_user() AS me FROM orders WHERE owner = session_user"
+    for at in ("oslo", "lite", "oslo"):
+        assert rows(ruled, "o'hara", sql, at) == [(2, "o'hara"), (5, "o'hara")]
+        assert rows(ruled, "nora", sql, at) == []
+        assert rows(ruled, "max", "SELECT current_user, user(), count(*) AS n FROM orders", at) == [("max", "max", 6)]
+
+
 def test_whoever_may_read_all_reads_all(ruled: LocalCluster) -> None:
     assert rows(ruled, "sue", "SELECT count(*) AS n, max(total) AS m FROM orders") == [(6, 100)]
     assert rows(ruled, "sue", "SELECT max(email) AS m FROM customers") == [("cy@x",)]

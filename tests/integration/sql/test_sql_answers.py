@@ -12,8 +12,8 @@ import pytest
 
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
+from skerry.sql.fixed import fixed_values
 from skerry.sql.naming import NAMED_AS_CALLED
-from skerry.sql.now import now_parameters
 from skerry.sql.shape import result_shape
 from skerry.sql.statement import Query, analyse, render
 from tests.unit.sql.sql_catalog import FakeCatalog
@@ -150,6 +150,11 @@ QUERIES = [
     "TABLE orders |> TABLESAMPLE (BUCKET 1 OUT OF 1) |> TABLESAMPLE (3 ROWS) |> AGGREGATE count(*)",
     "TABLE orders | WHERE o_id | 1 > 2 | EXTEND o_id | 8 AS x | AGGREGATE sum(x) AS s, count(*) GROUP BY o_customer | ORDER BY s | LIMIT 2",
     "SELECT IDENTIFIER('o_id'), IDENTIFIER('o' || '_note') AS IDENTIFIER('n'), IDENTIFIER('ABS')(o_id), IDENTIFIER('orders.o_price') FROM IDENTIFIER('ord' || 'ers') WHERE IDENTIFIER('o_id') > 1",
+    "SELECT current_user, USER(), session_user(), user, current_catalog(), current_database(), current_schema(), current_path(), current_path",
+    "SELECT o_id AS user, upper(user), session_user = 'x', (SELECT user) FROM orders WHERE user <> 'a' AND o_note IS DISTINCT FROM current_user ORDER BY user",
+    "SELECT max(current_user) AS current_user, count(*) FROM FROM orders GROUP BY session_user() || current_schema()",
+    "SELECT current_path, `current_path`, t.current_path, user FROM (SELECT 'a' AS current_path, 'b' AS user) AS t ORDER BY current_path",
+    "SELECT o_id, CAST(o_note AS STRING COLLATE UTF8_LCASE) = 'A', o_note::STRING COLLATE UNICODE_CI, TRY_CAST(o_note AS STRING COLLATE UTF8_LCASE) FROM orders",
     "SELECT IDENTIFIER('max')(id) OVER IDENTIFIER('w') AS m, map('a', 1).IDENTIFIER('a') FROM IDENTIFIER('range')(3) WINDOW IDENTIFIER('w') AS (ORDER BY id) ORDER BY m",
     "SELECT date 'tomorrow' - date 'yesterday' AS two, typeof(timestamp 'now') AS t, typeof(timestamp_ntz 'today') AS n, date 'today' = current_date AS same, timestamp 'tomorrow' - INTERVAL 1 DAY = timestamp 'today' AS day",
 ]
@@ -182,7 +187,8 @@ def bound(spark: Any, text: str, values: Any = None) -> tuple[Query, Any]:
     """The query as a member would run it: each scan holds its needed columns and filtered rows only."""
     query = analyse(text, values, CATALOG, Limits())
     assert isinstance(query, Query)
-    parameters = {**query.parameters, **(now_parameters(NOW) if query.uses_now else {})}
+    user = spark.sql("SELECT current_user()").first()[0] if query.fixed else ""
+    parameters = query.parameters | fixed_values(query.fixed, NOW, user, "default")
     for scan in query.tables:
         # The alias matters: Spark reads `FROM t WHERE (a)` as t with the alias WHERE(a).
         source = f"SELECT {', '.join(scan.columns)} FROM {scan.table.name} AS source"

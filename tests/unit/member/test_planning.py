@@ -128,3 +128,27 @@ def test_now_is_the_time_of_each_query() -> None:
         assert await asked.plan("SELECT now() FROM t") is not await asked.plan("SELECT now() FROM t")
 
     while_asked(story)
+
+
+@pytest.mark.parametrize(
+    ("more", "user", "schema"),
+    [
+        ({}, "", "default"),
+        ({"rights": everything("ann"), "schema_name": "OSLO"}, "ann", "oslo"),
+        ({"rights": everything("bob"), "schema_name": "default"}, "bob", "default"),
+    ],
+)
+def test_who_asks_is_of_each_query(more: dict[str, Any], user: str, schema: str) -> None:
+    sql = "SELECT current_user, current_schema(), current_path() FROM t"
+
+    async def story(asked: Asked) -> None:
+        first, again = await asked.plan(sql, **more), await asked.plan(sql, **more)
+        assert first is not again
+        assert isinstance(again, Planned)
+        assert {name: value.value for name, value in again.parameters.items()} == {
+            "skerry_caller": user,
+            "skerry_schema": schema,
+            "skerry_path": f"system.builtin,system.session,spark_catalog.{schema}",
+        }
+
+    while_asked(story)

@@ -108,6 +108,8 @@ SELECT a AS b, a b, a AS `b c`, a + 1 AS c, sum(a) total, a first FROM t;
 SELECT stack(2, 1, 2) AS (a), inline(x) AS (a, b) FROM t;
 -- collation
 SELECT a COLLATE UTF8_LCASE = 'x', max(a COLLATE UNICODE) FROM t;
+-- collation of a type
+SELECT CAST(a AS STRING COLLATE UTF8_LCASE) = 'x', a::STRING COLLATE UNICODE, TRY_CAST(b AS MAP<STRING, STRUCT<x: STRING COLLATE UNICODE_CI>>) FROM t;
 
 -- calls
 -- plain calls
@@ -138,6 +140,8 @@ SELECT POSITION('x' IN a), position('x', a), OVERLAY(a PLACING 'x' FROM 2), OVER
 SELECT dateadd(DAY, 1, d), date_add(MONTH, 1, d), datediff(HOUR, a, b), timestampadd(MINUTE, 5, ts), timestampdiff(YEAR, a, b), date_add(d, 1), datediff(a, b) FROM t;
 -- no brackets
 SELECT current_date, current_timestamp, CURRENT_DATE, current_timestamp() FROM t;
+-- who asks
+SELECT current_user, user, SESSION_USER, current_path, `current_path`, current_user(), user(), session_user(), current_catalog(), current_database(), current_schema(), current_path() FROM t;
 
 -- windows
 -- over
@@ -158,6 +162,8 @@ SELECT count(*) FILTER (WHERE a) OVER (PARTITION BY b) FROM t;
 SELECT a FROM t WHERE b > 1 GROUP BY a HAVING count(*) > 2 ORDER BY a LIMIT 10 OFFSET 5;
 -- without from
 SELECT 1, 1 + 1 WHERE true;
+-- an alias called from
+SELECT a, count(*) FROM FROM t GROUP BY a;
 -- distinct and all
 SELECT DISTINCT a, b FROM t;
 -- all

@@ -127,12 +127,12 @@ EXPLAIN INSERT INTO t SELECT 1;
 WITH x AS (SELECT 1) INSERT INTO t SELECT * FROM x;
 
 -- not the same at every site
--- current_user
-SELECT current_user();
--- user without brackets
-SELECT user;
--- current_catalog
-SELECT current_catalog();
+-- current_user with an argument
+SELECT current_user(1);
+-- user that may be a column
+SELECT user FROM range(1);
+-- current_schema in LIMIT
+SELECT 1 LIMIT length(current_schema());
 -- monotonically_increasing_id
 SELECT monotonically_increasing_id() FROM t;
 -- spark_partition_id
@@ -151,6 +151,8 @@ SELECT DATE 'today';
 SELECT CAST('now' AS TIMESTAMP);
 
 -- not carried
+-- a SELECT that is a call to Spark
+SELECT 1 IN (SELECT (1));
 -- a hint in another place
 SELECT a /*+ BROADCAST(t) */ FROM t;
 -- a pipe that loses a name

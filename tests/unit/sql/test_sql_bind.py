@@ -29,6 +29,16 @@ from tests.unit.sql.sql_cases import query, rendered, statement
             "SELECT 1 FROM oslo.orders WHERE EXISTS (SELECT 1 FROM item WHERE i_order = oslo.orders.o_id)",
             "SELECT 1 FROM scan_0 AS orders WHERE EXISTS (SELECT 1 FROM scan_1 AS item WHERE i_order = orders.o_id)",
         ),
+        (
+            "SELECT oslo.orders.o_id, bergen.orders.* FROM oslo.orders, bergen.orders WHERE oslo.orders.o_id = 1",
+            "SELECT named_46.o_id, orders.* FROM scan_0 AS named_46, scan_1 AS orders WHERE named_46.o_id = 1",
+        ),
+        (
+            "SELECT 1 AS named_1 FROM orders, oslo.orders WHERE EXISTS"
+            " (SELECT 1 FROM item WHERE i_order = oslo.orders.o_id)",
+            "SELECT 1 AS named_1 FROM scan_0 AS orders, scan_1 AS skerry_named_33 WHERE EXISTS"
+            " (SELECT 1 FROM scan_2 AS item WHERE i_order = skerry_named_33.o_id)",
+        ),
         ("WITH orders AS (SELECT 1 AS x) SELECT x FROM orders", "WITH orders AS (SELECT 1 AS x) SELECT x FROM orders"),
         (
             "WITH orders AS (SELECT o_id FROM orders) SELECT * FROM orders",

@@ -7,7 +7,7 @@ import datetime
 import pytest
 
 from skerry.model.errors import SqlError
-from skerry.sql.now import now_parameters
+from skerry.sql.fixed import MARKERS, fixed_values
 from tests.unit.sql.sql_cases import query, rendered, statement
 
 
@@ -80,7 +80,52 @@ def test_what_does_not_match_is_refused(sql: str, values: object, message: str) 
 )
 def test_the_time_is_a_marker(sql: str, bound: str) -> None:
     assert rendered(sql) == bound
-    assert query(sql).uses_now
+    assert query(sql).fixed
+
+
+@pytest.mark.parametrize(
+    ("sql", "bound"),
+    [
+        (
+            "SELECT current_user(), USER(), session_user(), user, `session_user`, upper(user)",
+            "SELECT :skerry_caller AS `current_user()`, :skerry_caller AS `user()`, :skerry_caller AS `session_user()`,"
+            " :skerry_caller AS `current_user()`, :skerry_caller AS `current_user()`,"
+            " upper(:skerry_caller) AS `upper(current_user())`",
+        ),
+        (
+            "SELECT current_catalog(), current_database(), current_schema(), current_path(), current_path",
+            "SELECT :skerry_catalog AS `current_catalog()`, :skerry_schema AS `current_schema()`,"
+            " :skerry_schema AS `current_schema()`, :skerry_path AS `current_path()`, :skerry_path AS `current_path()`",
+        ),
+        (
+            "SELECT o_id FROM orders WHERE o_note = current_user ORDER BY session_user, o_id",
+            "SELECT o_id FROM scan_0 AS orders WHERE o_note = :skerry_caller ORDER BY :skerry_caller, o_id",
+        ),
+        # Beside something that has its name: Spark takes all of these for the call.
+        (
+            "SELECT current_user FROM orders WHERE EXISTS (SELECT 1 AS current_user)",
+            "SELECT :skerry_caller AS `current_user()` FROM scan_0 AS orders WHERE EXISTS (SELECT 1 AS current_user)",
+        ),
+        (
+            "SELECT o_id AS user FROM orders WHERE user = 'root'",
+            "SELECT o_id AS user FROM scan_0 AS orders WHERE :skerry_caller = 'root'",
+        ),
+        ("SELECT 'a' AS user, user", "SELECT 'a' AS user, :skerry_caller AS `current_user()`"),
+        (
+            "SELECT (SELECT user) FROM (SELECT 'a' AS user)",
+            "SELECT (SELECT :skerry_caller) FROM (SELECT 'a' AS user)",
+        ),
+        ("VALUES (current_user)", "VALUES (:skerry_caller)"),
+        # Of all of them this one alone is a word of the grammar, which no column hides.
+        (
+            "SELECT current_path, `current_path`, t.current_path FROM (SELECT 'a' AS current_path) AS t",
+            "SELECT :skerry_path AS `current_path()`, `current_path`, t.`current_path`"
+            " FROM (SELECT 'a' AS current_path) AS t",
+        ),
+    ],
+)
+def test_who_asks_is_a_marker(sql: str, bound: str) -> None:
+    assert rendered(sql) == bound
 
 
 @pytest.mark.parametrize(
@@ -89,6 +134,7 @@ def test_the_time_is_a_marker(sql: str, bound: str) -> None:
         "SELECT year(now()) + 1",
         "SELECT * FROM (SELECT now() || 'x')",
         "WITH x AS (SELECT current_date + 1) SELECT * FROM x",
+        "SELECT current_user() || 'x'",
     ],
 )
 def test_a_name_that_would_hold_the_time_must_be_given(sql: str) -> None:
@@ -105,14 +151,19 @@ def test_a_name_that_would_hold_the_time_must_be_given(sql: str) -> None:
     ],
 )
 def test_what_only_looks_like_the_time_stays(sql: str) -> None:
-    assert not query(sql).uses_now
+    assert not query(sql).fixed
 
 
 def test_the_markers_have_values() -> None:
     at = datetime.datetime(2024, 2, 29, 23, 30, tzinfo=datetime.timezone(datetime.timedelta(hours=-1)))
-    assert now_parameters(at) == {
+    assert fixed_values(MARKERS, at, "ann", "oslo") == {
         "skerry_now": datetime.datetime(2024, 3, 1, 0, 30, tzinfo=datetime.UTC),
         "skerry_today": datetime.date(2024, 3, 1),
+        "skerry_caller": "ann",
+        "skerry_catalog": "spark_catalog",
+        "skerry_schema": "oslo",
+        "skerry_path": "system.builtin,system.session,spark_catalog.oslo",
     }
+    assert fixed_values({"skerry_schema"}, at, "", "oslo-2") == {"skerry_schema": "`oslo-2`"}
     with pytest.raises(SqlError, match="time zone"):
-        now_parameters(datetime.datetime(2024, 1, 1))
+        fixed_values(MARKERS, datetime.datetime(2024, 1, 1), "", "default")

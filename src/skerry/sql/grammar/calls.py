@@ -76,7 +76,8 @@ class CallGrammar(TypeGrammar):
         explicit = self.take(TokenType.ALIAS)
         if explicit and self.sees(TokenType.L_PAREN):
             return exp.Aliases(this=value, expressions=self.names())
-        if explicit or (self.sees(*_ALIASES) and not self._nulls_follow() and not self.qualify_follows()):
+        is_name = self.sees(*_ALIASES) and not self._nulls_follow() and not self.qualify_follows()
+        if explicit or is_name or self._from_follows():
             return exp.Alias(this=value, alias=self.identifier("an alias"))
         if self.sees(TokenType.STRING):
             self.fail("an alias is a name; quote it with backquotes")
@@ -98,6 +99,10 @@ class CallGrammar(TypeGrammar):
         found = self.attempt(self.names)
         self.at = start
         return True if found is not None else None
+
+    def _from_follows(self) -> bool:
+        """The first FROM of `a FROM FROM t` is an alias to Spark."""
+        return self.sees(TokenType.FROM) and self.sees(TokenType.FROM, ahead=1) and self.sees(*NAMES, ahead=2)
 
     def _nulls_follow(self) -> bool:
         return self.sees_words("IGNORE", "NULLS") or self.sees_words("RESPECT", "NULLS")

@@ -147,9 +147,20 @@ class ExpressionGrammar(CallGrammar):
             return self._like(value, exp.Like if token.token_type == TokenType.LIKE else exp.ILike)
         return None
 
+    def _refuse_called(self, query: exp.Expr, begin: int, items: int) -> None:
+        """To Spark `IN (SELECT (1))` and `(SELECT (1), 2)` are lists, whose first item calls a function `select`."""
+        first, second = self.tokens[begin + 1 : begin + 3]
+        is_called = first.token_type == TokenType.SELECT and second.token_type == TokenType.L_PAREN
+        if is_called and isinstance(query, exp.Select) and len(query.expressions) >= items:
+            is_list = all(key == "expressions" or value in (None, [], False) for key, value in query.args.items())
+            if is_list and not isinstance(query.expressions[0], exp.Alias):
+                self.refuse("Spark reads this SELECT (…) as a call: leave out the brackets behind it", first)
+
     def _in(self, value: exp.Expr) -> exp.Expr:
+        begin = self.at
         query = self.attempt(lambda: self.wrapped(self.query))
         if query is not None:
+            self._refuse_called(query, begin, 1)
             return exp.In(this=value, query=query)
         return exp.In(this=value, expressions=self.wrapped(lambda: self.listed(self.expression)))
 
@@ -351,8 +362,10 @@ class ExpressionGrammar(CallGrammar):
         names = self.attempt(self._lambda_names)
         if names is not None:
             return self._lambda(names)
+        begin = self.at
         query = self.attempt(lambda: self.wrapped(self.query))
         if query is not None:
+            self._refuse_called(query, begin, 2)
             return placed(exp.Subquery(this=query), start)
         self.next()
         items = self.listed(self.named_expression)

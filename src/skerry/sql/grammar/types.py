@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
@@ -12,6 +14,7 @@ _SIMPLE = frozenset(
     "BOOLEAN TINYINT BYTE SMALLINT SHORT INT INTEGER BIGINT LONG FLOAT REAL DOUBLE DATE TIME TIMESTAMP TIMESTAMP_NTZ"
     " TIMESTAMP_LTZ STRING CHAR CHARACTER VARCHAR BINARY DECIMAL DEC NUMERIC VOID VARIANT GEOMETRY GEOGRAPHY".split()
 )
+_PLAIN = re.compile(r"\w+", re.ASCII)
 _UNITS = frozenset("YEAR MONTH DAY HOUR MINUTE SECOND".split())
 
 
@@ -39,12 +42,21 @@ class TypeGrammar(Cursor):
             return placed(
                 SparkType(this=word, expressions=[self.wrapped(lambda: exp.var(self.next().text.upper()))]), token
             )
+        if word == "STRING" and self.take(TokenType.COLLATE):
+            # Part of the word: no rule takes it for a plain string.
+            return placed(SparkType(this=f"{word} COLLATE {self._collation()}"), token)
         made = placed(SparkType(this=word, expressions=self._sizes()), token)
         if word in {"TIME", "TIMESTAMP"} and self.take_words("WITHOUT", "TIME", "ZONE"):
             made.set("zone", "WITHOUT TIME ZONE")
         elif word == "TIMESTAMP" and self.take_words("WITH", "LOCAL", "TIME", "ZONE"):
             made.set("zone", "WITH LOCAL TIME ZONE")
         return made
+
+    def _collation(self) -> str:
+        token = self.peek()
+        if token.token_type != TokenType.VAR or not _PLAIN.fullmatch(token.text):
+            self.fail("expected a collation")
+        return self.next().text
 
     def _sizes(self) -> list[exp.Expr]:
         if not self.take(TokenType.L_PAREN):

@@ -1,8 +1,10 @@
-"""The time of a query is fixed once, by its initiator: `now()` and its kin become markers."""
+"""What a query's initiator fixes once, for all sites: its time, who asks, and in which schema. Calls become markers."""
 
 from __future__ import annotations
 
 import datetime
+import re
+from collections.abc import Collection
 
 from sqlglot import exp
 
@@ -10,9 +12,11 @@ from skerry.model.errors import SqlError
 from skerry.sql.naming import spark_name
 from skerry.sql.nodes import SparkType, TypedLiteral
 from skerry.sql.position import error_at
-from skerry.sql.walk import nodes_of
+from skerry.sql.walk import find_all, nodes_of
 
 NOW, TODAY = "skerry_now", "skerry_today"
+CALLER, CATALOG, SCHEMA, PATH = "skerry_caller", "skerry_catalog", "skerry_schema", "skerry_path"
+MARKERS = frozenset({NOW, TODAY, CALLER, CATALOG, SCHEMA, PATH})
 
 # function → the column's name that Spark gives to a call without alias
 _CALLS = {
@@ -22,34 +26,61 @@ _CALLS = {
     "curdate": "current_date()",
     "localtimestamp": "localtimestamp()",
     "unix_timestamp": "unix_timestamp(current_timestamp(), yyyy-MM-dd HH:mm:ss)",
+    "current_user": "current_user()",
+    "user": "user()",
+    "session_user": "session_user()",
+    "current_catalog": "current_catalog()",
+    "current_database": "current_schema()",
+    "current_schema": "current_schema()",
+    "current_path": "current_path()",
 }
+# Calls that tell of who asks.
+_OF_CALLER = {
+    "current_user": CALLER,
+    "user": CALLER,
+    "session_user": CALLER,
+    "current_catalog": CATALOG,
+    "current_database": SCHEMA,
+    "current_schema": SCHEMA,
+    "current_path": PATH,
+}
+_SPARK_CATALOG = "spark_catalog"
+_PLAIN = re.compile(r"(?!\d+$)\w+", re.ASCII)
 _BARE = frozenset({"current_timestamp", "current_date"})
 # DATE 'tomorrow': days from that of the query
 _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _TIMESTAMPS = {"TIMESTAMP": "TIMESTAMP", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
 
 
-def fix_now(tree: exp.Expr, defined: set[str], text: str) -> bool:
-    """Replace every call in place; `defined` are the names that some column or alias has. True if there was any."""
-    calls = [node for node in nodes_of(tree) if _call(node, defined) is not None or special_time(node) is not None]
+def fix_calls(tree: exp.Expr, defined: set[str], bare: set[int], text: str) -> frozenset[str]:
+    """Replace every call in place; answers the markers that stand for them.
+
+    `defined` are the names that some column or alias has; `bare`: the words without brackets that call for who asks.
+    """
+    names_of = {id(node): name for node in nodes_of(tree) if (name := _call(node, defined, bare)) is not None}
+    calls = [node for node in nodes_of(tree) if id(node) in names_of or special_time(node) is not None]
     names: dict[int, tuple[exp.Expr, str]] = {}
     for node in calls:
         item = _item_of(node)
         if item is None or id(item) in names or not _names_matter(item):
             continue
         # Spark names the column after the whole expression, with the call in it.
-        name = spark_name(item, lambda part: _CALLS.get(_call(part, defined) or ""))
+        name = spark_name(item, lambda part: _CALLS.get(names_of.get(id(part), "")))
         if name is None:
-            raise error_at("give this column a name (AS …): its value depends on the time of the query", text, node)
+            what = "who asks" if names_of.get(id(node)) in _OF_CALLER else "the time of the query"
+            raise error_at(f"give this column a name (AS …): its value depends on {what}", text, node)
         names[id(item)] = (item, name)
     for item, name in names.values():
         alias = exp.Alias(alias=exp.Identifier(this=name, quoted=True))
         item.replace(alias)
         alias.set("this", item)
+    markers: set[str] = set()
     for node in calls:
         word = special_time(node)
-        node.replace(_fixed(_call(node, defined) or "") if word is None else _of_day(node.args["kind"].name, word))
-    return bool(calls)
+        made = _fixed(names_of[id(node)]) if word is None else _of_day(node.args["kind"].name, word)
+        markers |= {marker.name for marker in find_all(made, exp.Placeholder)}
+        node.replace(made)
+    return frozenset(markers)
 
 
 def special_time(node: exp.Expr) -> str | None:
@@ -70,16 +101,22 @@ def _of_day(kind: str, word: str) -> exp.Expr:
     return day if kind == "DATE" else exp.Cast(this=day, to=SparkType(this=_TIMESTAMPS[kind]))
 
 
-def now_parameters(now: datetime.datetime) -> dict[str, object]:
-    """The values of all markers for a query that began at `now` (an aware time)."""
+def fixed_values(markers: Collection[str], now: datetime.datetime, user: str, schema: str) -> dict[str, object]:
+    """The values of these markers for a query that `user` began at `now` (an aware time) in `schema`."""
     if now.tzinfo is None:
         raise SqlError("the time of a query needs a time zone")
     utc = now.astimezone(datetime.UTC)
-    return {NOW: utc, TODAY: utc.date()}
+    # Spark quotes a name that needs it.
+    quoted = schema if _PLAIN.fullmatch(schema) else f"`{schema.replace('`', '``')}`"
+    path = f"system.builtin,system.session,{_SPARK_CATALOG}.{quoted}"
+    known = {NOW: utc, TODAY: utc.date(), CALLER: user, CATALOG: _SPARK_CATALOG, SCHEMA: quoted, PATH: path}
+    return {marker: known[marker] for marker in markers}
 
 
 def _fixed(name: str) -> exp.Expr:
     """What stands for the call: of the same type, whatever the type of the value that is bound."""
+    if name in _OF_CALLER:
+        return exp.Placeholder(this=_OF_CALLER[name])
     if name in ("current_date", "curdate"):
         return exp.Placeholder(this=TODAY)
     now = exp.Placeholder(this=NOW)
@@ -90,12 +127,15 @@ def _fixed(name: str) -> exp.Expr:
     return now
 
 
-def _call(node: exp.Expr, defined: set[str]) -> str | None:
+def _call(node: exp.Expr, defined: set[str], bare: set[int]) -> str | None:
     if isinstance(node, exp.Anonymous):
         name = node.name.lower()
         return name if name in _CALLS and not node.expressions else None
     if isinstance(node, exp.Column) and len(node.parts) == 1:
         name = node.name.lower()
+        if id(node) in bare:
+            # Spark names the column by its first name.
+            return "current_user" if _OF_CALLER[name] == CALLER else name
         return name if name in _BARE and name not in defined else None
     return None
 
