@@ -350,6 +350,8 @@ class _SocketFile(ChannelBuilder):
             ("grpc.default_authority", "localhost"),  # Sail refuses a path for a host
             # Sail packs with gzip whatever goes to a client that can unpack it: most of the work of sorted rows.
             ("grpc.compression_enabled_algorithms_bitset", 1 << grpc.Compression.NoCompression),
+            # Whoever reads a result waits for it: gRPC would have a thread do so, and start one for nearly every job.
+            (grpc.experimental.ChannelOptions.SingleThreadedUnaryStream, 1),
         ]
         super().__init__(options)
         self._target = target
