@@ -7,6 +7,7 @@ of their scale, arrays and structs arrays, maps arrays of pairs.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from itertools import chain
@@ -54,11 +55,14 @@ def decode_tuples(tuples: Sequence[Buffer], columns: Sequence[Column]) -> pa.Rec
 
 def checked_values(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> pa.RecordBatch:
     """The same for rows that came unpacked, as the keys of an update do."""
-    wanted = _row_type(_types(columns))
+    wanted = list[_row_type(_types(columns))]  # type: ignore[misc]
     try:
-        return _batch([msgspec.convert(row, wanted) for row in rows], columns)
+        checked = msgspec.convert(list(rows), wanted, builtin_types=(bytes,))  # no base64
     except _DECODE_ERRORS as error:
-        raise PeerError(f"values: {_said(error, columns)}") from None
+        # Behind the row's number it is told as of a tuple.
+        words = re.sub(r"\$\[([0-9]+)\]", "$", str(error), count=1)
+        raise PeerError(f"values: {_said(ValueError(words), columns)}") from None
+    return _batch(checked, columns)
 
 
 def plain_values(column: pa.Array, kind: Kind) -> list[Any]:
