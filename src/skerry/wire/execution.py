@@ -20,6 +20,7 @@ from skerry.model.limits import (
     REQUEST_TABLES,
     WRITE_TUPLES,
 )
+from skerry.model.policy import Policy
 
 FINGERPRINT_BYTES = 16
 
@@ -52,14 +53,6 @@ class DmlType(enum.IntEnum):
 class UpdateType(enum.IntEnum):
     SHARED = 0
     LOCAL = 1
-
-
-class Policy(enum.IntEnum):
-    """What an INSERT does with a key that is there already."""
-
-    FAIL = 0
-    NOTHING = 1
-    REPLACE = 2
 
 
 class TypeCode(enum.IntEnum):

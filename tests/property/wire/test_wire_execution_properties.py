@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skerry.model.errors import PeerError
+from skerry.model.policy import Policy
 from skerry.model.table import Column
 from skerry.wire import execution as packets
 from skerry.wire.execution_codec import (
@@ -61,7 +62,7 @@ LOCAL = st.builds(
     lambda pk, positions, value: packets.LocalItem(pk, tuple((value, each) for each in positions)),
     *(ROW, POSITIONS, VALUES),
 )
-POLICIES = st.sampled_from(packets.Policy)
+POLICIES = st.sampled_from(Policy)
 TARGETS = st.lists(st.builds(packets.Reference, U64) | st.builds(packets.Fixed, VALUES), max_size=3).map(tuple)
 MAPPINGS = st.dictionaries(U64, U64, min_size=1, max_size=3)
 BODIES: st.SearchStrategy[packets.Body] = st.one_of(

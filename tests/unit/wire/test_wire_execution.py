@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from skerry.model.errors import Overloaded, PeerError
+from skerry.model.policy import Policy
 from skerry.wire.execution import (
     Body,
     CacheMiss,
@@ -23,7 +24,6 @@ from skerry.wire.execution import (
     LocalItem,
     LocalUpdate,
     Options,
-    Policy,
     Reference,
     Request,
     SharedItem,
