@@ -41,7 +41,7 @@ from skerry.sql.owntables import (
     moves_rows,
 )
 from skerry.sql.parameters import bind_parameters
-from skerry.sql.parse import parse_expression
+from skerry.sql.parse import parse_expression, parse_type
 from skerry.sql.position import error_at
 from skerry.sql.statement import Query, bound_query, check_said, statement_tokens
 
@@ -216,8 +216,10 @@ class _Reader:
     def _or_default(self, value: exp.Expr | None, table: OwnTable, place: int) -> exp.Expr:
         if value is not None:
             return value
-        default = table.columns[place].default
-        return exp.Null() if default is None else parse_expression(default)
+        column = table.columns[place]
+        if column.default is None:
+            return exp.Null()
+        return exp.Cast(this=parse_expression(column.default), to=parse_type(column.type))
 
     # --- UPDATE and DELETE ---
     def _update(self, said: Changed) -> Update:

@@ -9,7 +9,7 @@ import datetime as dt
 import math
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import Any
 
@@ -44,10 +44,6 @@ class Misfit(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-
-
-class NoMatch(Exception):
-    """No value of the column equals it."""
 
 
 def is_plain(node: exp.Expr) -> bool:
@@ -133,6 +129,37 @@ def _moment(kind: str, text: str) -> Any:
     raise Unsure(f"{kind} '{text[:40]}' is read by Spark")
 
 
+def check_together(values: Sequence[Any]) -> None:
+    """Values of one column of VALUES: Spark brings them to one type before any column sees them.
+
+    Numbers are the same afterwards if 38 digits hold them all. A number among texts is not the same.
+    """
+    found = {_family(value) for value in values if value is not None}
+    if len(found) > 1:
+        raise Unsure(f"{' and '.join(sorted(found))} in one column of VALUES are brought to one type by Spark")
+    numbers = [value for value in values if isinstance(value, Decimal)]
+    if numbers:
+        wholes = [(20, 0)] if any(isinstance(value, int) for value in values) else []
+        _check_digits([*map(_shape, numbers), *wholes])
+
+
+def _family(value: Any) -> str:
+    match value:
+        case bool():
+            return "booleans"
+        case int() | float() | Decimal():
+            return "numbers"
+        case dt.datetime():
+            return "moments" if value.tzinfo is not None else "moments without zone"
+    return {str: "texts", bytes: "binaries", dt.date: "dates"}.get(type(value), "lists")
+
+
+def _check_digits(shapes: Sequence[tuple[int, int]]) -> None:
+    """A type that holds all of them has the most digits before the point and the most behind it."""
+    if max(before for before, _ in shapes) + max(scale for _, scale in shapes) > _DIGITS_MAX:
+        raise Unsure(f"numbers that need more than {_DIGITS_MAX} digits together are rounded by Spark")
+
+
 # --- in a column ----------------------------------------------------------------------------------
 def assigned(value: Any, kind: str) -> Any:
     """The value as a column of the type keeps it, as ANSI's store assignment has it; Misfit where it cannot."""
@@ -154,7 +181,7 @@ def assigned(value: Any, kind: str) -> Any:
                 return _rounded(value, kind)
             if kind == "double":
                 _shape(value)
-                return float(value)
+                return float(value) if value else 0.0  # not -0.0
         case str() | bytes():
             if kind == ("string" if isinstance(value, str) else "binary"):
                 return value
@@ -211,36 +238,35 @@ def _rounded(value: Decimal, kind: str) -> Decimal:
 
 
 # --- beside a key ---------------------------------------------------------------------------------
-def matched(value: Any, kind: str) -> Any:
-    """The one value of a column of the type that equals it, by Spark's comparison; NoMatch if there is none."""
-    if value is None:
-        raise NoMatch
-    if isinstance(value, bool) or not isinstance(value, int | Decimal):
-        if type(value) is not float and kind not in ("float", "double"):
-            return assigned(value, kind)
-    elif kind in _BITS or kind.startswith("decimal("):
-        return _matched_number(Decimal(value), kind)
-    raise Unsure(f"{_said(value)} is compared with a key of type {kind} by Spark")
+def matched(values: Sequence[Any], kind: str) -> list[Any]:
+    """Of all values of a column of the type those that equal one of these, by Spark's comparison; none equals NULL.
+
+    Spark compares in a type that holds the column and all that it is compared with.
+    """
+    known = [value for value in values if value is not None]
+    for value in known:
+        is_number = isinstance(value, int | Decimal) and not isinstance(value, bool)
+        if isinstance(value, float) or is_number != (kind in _BITS or kind.startswith("decimal(")):
+            raise Unsure(f"{_said(value)} is compared with a key of type {kind} by Spark")
+        if not is_number:
+            assigned(value, kind)  # is of this type, or not sure
+    if kind not in _BITS and not kind.startswith("decimal("):
+        return known
+    own = (20, 0) if kind in _BITS else decimal_digits(kind)
+    _check_digits([own, *((20, 0) if isinstance(value, int) else _shape(value) for value in known)])
+    numbers = (_matched_number(Decimal(value), kind) for value in known)
+    return [number for number in numbers if number is not None]
 
 
-def _matched_number(value: Decimal, kind: str) -> Any:
-    before, scale = (20, 0) if kind in _BITS else decimal_digits(kind)
-    own_before, own_scale = _shape(value)
-    # Spark compares in a type that holds both; beyond 38 digits it rounds.
-    if max(before, own_before, 20) + max(scale, own_scale) > _DIGITS_MAX:
-        raise Unsure(f"a number of so many digits is compared with a key of type {kind} by Spark")
+def _matched_number(value: Decimal, kind: str) -> int | Decimal | None:
     if kind in _BITS:
         whole = int(value)
-        if whole != value or not _fits(whole, kind):
-            raise NoMatch
-        return whole
+        return whole if whole == value and _fits(whole, kind) else None
     try:
         rounded = _rounded(value, kind)
     except Misfit:
-        raise NoMatch from None
-    if rounded != value:
-        raise NoMatch
-    return rounded
+        return None
+    return rounded if rounded == value else None
 
 
 def _said(value: Any) -> str:

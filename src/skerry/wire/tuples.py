@@ -6,6 +6,7 @@ of their scale, arrays and structs arrays, maps arrays of pairs.
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -25,6 +26,9 @@ from skerry.wire.tupletypes import BadTupleType, Kind, arrow_type, kind_of, read
 _DECODERS_KEPT = 200
 _STORED = {"date": pa.int32(), "timestamp": pa.int64(), "timestamp_ntz": pa.int64(), "interval": pa.int64()}
 _STORED |= {"time": pa.int64()}
+_EPOCH = dt.datetime(1970, 1, 1)
+_EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_MICROSECOND = dt.timedelta(microseconds=1)
 _encoder = msgspec.msgpack.Encoder()
 _DECODE_ERRORS = (msgspec.MsgspecError, RecursionError, ValueError, TypeError, OverflowError)
 _ARROW_ERRORS = (pa.ArrowException, ValueError, TypeError, OverflowError)
@@ -55,14 +59,32 @@ def decode_tuples(tuples: Sequence[Buffer], columns: Sequence[Column]) -> pa.Rec
 
 def checked_values(rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> pa.RecordBatch:
     """The same for rows that came unpacked, as the keys of an update do."""
-    wanted = list[_row_type(_types(columns))]  # type: ignore[misc]
+    wanted = _row_type(_types(columns))
     try:
-        checked = msgspec.convert(list(rows), wanted, builtin_types=(bytes,))  # no base64
+        checked = msgspec.convert(
+            list(rows),
+            list[wanted],  # type: ignore[valid-type]
+            builtin_types=(bytes,),
+        )  # no base64
     except _DECODE_ERRORS as error:
         # Behind the row's number it is told as of a tuple.
         words = re.sub(r"\$\[([0-9]+)\]", "$", str(error), count=1)
         raise PeerError(f"values: {_said(ValueError(words), columns)}") from None
     return _batch(checked, columns)
+
+
+def plain_value(value: Any) -> Any:
+    """A Python value in its msgpack form; a decimal has its column's digits behind the point already."""
+    match value:
+        case Decimal():
+            return f"{value:f}"
+        case dt.datetime():
+            return (value - (_EPOCH if value.tzinfo is None else _EPOCH_UTC)) // _MICROSECOND
+        case dt.date():
+            return (value - _EPOCH.date()).days
+        case list():
+            return [plain_value(each) for each in value]
+    return value
 
 
 def plain_values(column: pa.Array, kind: Kind) -> list[Any]:

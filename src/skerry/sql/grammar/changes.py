@@ -13,6 +13,10 @@ from skerry.sql.grammar.cursor import placed
 from skerry.sql.grammar.pipes import PipeGrammar
 from skerry.sql.nodes import SparkType
 
+_PLAIN = (
+    *(TokenType.STRING, TokenType.NUMBER, TokenType.HEX_STRING, TokenType.NULL, TokenType.TRUE, TokenType.FALSE),
+    *(TokenType.PLACEHOLDER, TokenType.COLON),
+)
 _POLICIES = {"FAIL": Policy.FAIL, "NOTHING": Policy.NOTHING, "REPLACE": Policy.REPLACE}
 
 
@@ -199,12 +203,24 @@ class ChangeGrammar(PipeGrammar):
         first = self.at
         if self.sees(TokenType.VALUES):
             self.next()
-            rows = self.listed(self.expression)
+            rows = self.listed(lambda: self.attempt(self._plain_row) or self.expression())
             self.ended()
             return Inserted(name, columns, rows, None, self.tokens[first:], policy)
         query = self.query()
         self.ended()
         return Inserted(name, columns, None, query, self.tokens[first:], policy)
+
+    def _plain_row(self) -> exp.Expr:
+        """A row of literals and markers, as almost all are: it needs no look ahead, and there may be thousands."""
+        start = self.expect(TokenType.L_PAREN, "(")
+        values: list[exp.Expr] = []
+        while not values or self.take(TokenType.COMMA):
+            value = self._literal(self.peek()) if self.sees(*_PLAIN) else None
+            if value is None or not self.sees(TokenType.COMMA, TokenType.R_PAREN):
+                self.fail("expected a value")
+            values.append(value)
+        self.expect(TokenType.R_PAREN, ")")
+        return placed(exp.Tuple(expressions=values) if len(values) > 1 else exp.Paren(this=values[0]), start)
 
     def _policy(self) -> Policy:
         """ON CONFLICT DO stands at the end, where a query's own ON may stand as well: it is taken off first."""
