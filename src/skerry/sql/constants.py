@@ -94,7 +94,6 @@ def _number(text: str, sign: str) -> int | float | Decimal:
 
 def _decimal(text: str) -> Decimal:
     value = Decimal(text)
-    value = value if value else value.copy_abs()  # Spark's decimals have no -0
     if sum(_shape(value)) > _DIGITS_MAX:
         raise Unsure(f"a number of more than {_DIGITS_MAX} digits is read by Spark")
     return value
@@ -181,7 +180,7 @@ def assigned(value: Any, kind: str) -> Any:
                 return _rounded(value, kind)
             if kind == "double":
                 _shape(value)
-                return float(value) if value else 0.0  # not -0.0
+                return float(value) if value else 0.0  # Spark's decimals have no -0
         case str() | bytes():
             if kind == ("string" if isinstance(value, str) else "binary"):
                 return value
