@@ -10,13 +10,17 @@ import pytest
 from skerry.model.errors import SqlError
 from skerry.model.limits import WRITE_TUPLES, Limits
 from skerry.model.table import Column
+from skerry.spark.types import arrow_type as arrow_of_spark
+from skerry.spark.types import parse_type
 from skerry.sql.changes import analyse_change
 from skerry.sql.dialect import render
-from skerry.sql.owntables import Change, key_columns
+from skerry.sql.owntables import Change, CreateTable, key_columns
 from skerry.tables.ways import BySpark, ByTuples, way_of
 from skerry.wire import execution as packets
+from skerry.wire.execution import TypeCode
 from skerry.wire.execution_codec import decode_request, encode_request
 from skerry.wire.tuples import checked_values, decode_tuples
+from skerry.wire.tupletypes import arrow_type, kind_of, type_code
 from tests.unit.sql.change_cases import KNOWN, Case, cases
 
 
@@ -45,7 +49,8 @@ def _shown(way: ByTuples) -> list[str]:
     return [str(key) for key in way.keys]
 
 
-CASES = cases(Path(__file__).with_name("ways.sql"), told)
+PATHS = (Path(__file__).with_name("ways.sql"), Path(__file__).parents[1] / "sql" / "changes.sql")
+CASES = cases(PATHS[0], told)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -75,6 +80,18 @@ def test_tuples_are_read_as_the_columns_of_the_table(case: Case) -> None:
             assert [item.pk for item in items] == list(way.keys)
         case packets.Delete(tuples=tuples) if tuples is not msgspec.UNSET:
             assert decode_tuples(tuples, keys).num_rows == len(way.keys)
+
+
+def test_every_type_that_a_table_may_have_travels() -> None:
+    texts = [case.text for case in cases(PATHS[1]) if case.expected.startswith("CreateTable")]
+    found = set()
+    for text in texts:
+        statement = analyse_change(text, None, KNOWN, Limits())
+        assert isinstance(statement, CreateTable)
+        for column in statement.table.columns:
+            found.add(type_code(column.type))
+            assert arrow_type(kind_of(column.type)) == arrow_of_spark(parse_type(column.type))
+    assert found == set(TypeCode) - {TypeCode.UUID, TypeCode.ANY, TypeCode.MAP}  # a map stands in an array there
 
 
 @pytest.mark.parametrize(
