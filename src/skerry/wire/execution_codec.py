@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw
 
 from skerry.model.errors import Overloaded, PeerError
-from skerry.model.limits import MISS_REPLY_BYTES, REQUEST_BYTES, VALUE_DEPTH
+from skerry.model.limits import MISS_REPLY_BYTES, REQUEST_BYTES, VALUE_DEPTH, WRITE_TUPLES
 from skerry.wire.execution import (
     U32,
     U64,
@@ -95,6 +95,9 @@ _decoders = _Decoders()
 # --- to bytes -------------------------------------------------------------------------------------
 def encode_request(request: Request, limit_bytes: int = REQUEST_BYTES) -> bytes:
     """The envelope with its body; Overloaded if no member would take it."""
+    for count in _counts(request.body):
+        if count > WRITE_TUPLES:
+            raise Overloaded(f"{count} tuples in one packet or virtual table are over the limit of {WRITE_TUPLES}")
     kind, dml = _PLACES[type(request.body)]
     payload = _array(request.body)
     return _bounded([request.request_id, kind, payload if dml is None else [dml, payload]], "request", limit_bytes)
@@ -106,6 +109,18 @@ def encode_miss(miss: CacheMiss) -> bytes:
 
 def encode_miss_reply(reply: CacheMissReply, limit_bytes: int = MISS_REPLY_BYTES) -> bytes:
     return _bounded(_array(reply), "reply", limit_bytes)
+
+
+def _counts(body: Body) -> list[int]:
+    """Of tuples, wherever there are some."""
+    match body:
+        case Insert() | Delete():
+            return [len(body.tuples)] if body.tuples is not UNSET else []
+        case SharedUpdate() | LocalUpdate():
+            return [len(body.items)]
+        case Dql():
+            return [len(tuples) for tuples in body.vtables.values()]
+    return _counts(body.query)
 
 
 def _bounded(fields: list[Any], what: str, limit_bytes: int) -> bytes:

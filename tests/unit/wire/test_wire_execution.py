@@ -192,6 +192,20 @@ def test_what_is_no_request_is_refused(name: str) -> None:
     assert message in caught.value.message
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        Delete(1, 1, (b"",) * 4097),
+        LocalUpdate(1, 1, (LocalItem((1,), ((1, 1),)),) * 4097),
+        DeleteSelected(1, 1, msgspec.structs.replace(QUERY, vtables={"T": (b"",) * 4097})),
+    ],
+    ids=lambda body: type(body).__name__,
+)
+def test_nobody_sends_more_tuples_than_are_taken(body: Body) -> None:
+    with pytest.raises(Overloaded, match="4097 tuples in one packet or virtual table are over the limit of 4096"):
+        encode_request(Request("r", body))
+
+
 def test_sizes_are_bounded_both_ways() -> None:
     request = Request("r", Insert(1, 1, Policy.FAIL, (bytes(2000),)))
     with pytest.raises(Overloaded, match="over the limit of 1000"):
