@@ -11,12 +11,39 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from fuzz.target import FRAME, ROWS, SCHEMA, SCHEMAS, STREAM
+from fuzz.target import FRAME, MISS, MISS_REPLY, PACKET, REQUEST, ROWS, SCHEMA, SCHEMAS, STREAM, TUPLE, TYPES
+from skerry.model.policy import Policy
 from skerry.model.results import Value
 from skerry.wire.codec import encode_batch, encode_schema
+from skerry.wire.execution import (
+    Body,
+    CacheMiss,
+    CacheMissReply,
+    Column,
+    Delete,
+    DeleteSelected,
+    Dql,
+    Exact,
+    Fixed,
+    Insert,
+    InsertSelected,
+    LocalItem,
+    LocalUpdate,
+    Options,
+    Reference,
+    Request,
+    SharedItem,
+    SharedUpdate,
+    TypeCode,
+    UpdateSelected,
+    member_number,
+    plan_number,
+)
+from skerry.wire.execution_codec import encode_miss, encode_miss_reply, encode_request
 from skerry.wire.frames import NUMBERED, encode_batch_frame, encode_message, encode_numbered
 from skerry.wire.kinds import KINDS
 from skerry.wire.messages import Batch, Goodbye, Hello, Message, OpenChannel
+from skerry.wire.tuples import encode_tuple
 
 CORPUS = Path(__file__).parent / "corpus"
 HEADER_BYTES = 9
@@ -24,6 +51,36 @@ VALUES = (Value("int", 7), Value("date", 20_000), Value("decimal(5,2)", "123.45"
 ROWS_OF = (
     {"i": [1, None], "s": ["a", "ø"], "b": [True, None], "d": [None, None]},
     {"l": [["x"], None], "m": [[("k", 1)], []], "st": [{"x": 1}, None], "n": [None, None]},
+)
+FINGERPRINT = bytes(range(16))
+QUERY = Dql(
+    *(
+        {128: 1},
+        plan_number(FINGERPRINT),
+        member_number("oslo"),
+        {"TMP_1": (b"\x91\x01",)},
+        Options(100, 200),
+        (3, "x"),
+    ),
+    Exact(FINGERPRINT, "oslo", ("int", "string")),
+)
+BODIES: dict[str, Body] = {
+    "dql": QUERY,
+    "insert": Insert(128, 1, Policy.NOTHING, (b"\x92\x01\x02",)),
+    "shared-update": SharedUpdate(128, 1, (SharedItem((1, "a"), b"\x92\x02\xa1a"),)),
+    "local-update": LocalUpdate(128, 1, (LocalItem((1,), ((True, 1), (None, 2))),)),
+    "delete": Delete(128, 1, (b"\x91\x01",)),
+    "delete-all": Delete(128, 1),
+    "delete-selected": DeleteSelected(128, 1, QUERY),
+    "insert-selected": InsertSelected(128, 1, (0, 2), Policy.FAIL, (Reference(1), Fixed("x")), QUERY),
+    "update-selected": UpdateSelected(128, 1, {1: 2}, (0,), QUERY),
+}
+REPLY = CacheMissReply(
+    {128: 1}, {"TMP_1": (Column("a", TypeCode.INTEGER, "bigint"), Column("b", TypeCode.ANY))}, "SELECT 1"
+)
+ROW: tuple[Any, ...] = (
+    *(True, -5, 2**40, 0.5, -0.0, f"-{'9' * 20}.{'1' * 18}", "0.00001", "ø", b"\xff", 20_000, -1, 1, 10**9, 7),
+    *(["7", None], [("k", 3)], (1, [0.25, None]), None),
 )
 
 
@@ -33,6 +90,12 @@ def seeds() -> dict[str, bytes]:
     for kind, message in sorted(KINDS.items()):
         frame = _frame(kind, _sample(message))
         found[f"frame-{message.__name__}"] = bytes([FRAME, kind]) + frame[HEADER_BYTES:]
+    for name, body in BODIES.items():
+        found[f"packet-{name}"] = bytes([PACKET, REQUEST]) + encode_request(Request("r", body))
+    found["packet-miss"] = bytes([PACKET, MISS]) + encode_miss(CacheMiss("r", 7))
+    found["packet-miss-reply"] = bytes([PACKET, MISS_REPLY]) + encode_miss_reply(REPLY)
+    found["tuple-all"] = bytes([TUPLE]) + encode_tuple(ROW)
+    found["tuple-nulls"] = bytes([TUPLE]) + encode_tuple([None] * len(TYPES))
     bodies = []
     for number, (schema, rows) in enumerate(zip(SCHEMAS, ROWS_OF, strict=True)):
         found[f"schema-{number}"] = bytes([SCHEMA]) + encode_schema(schema)
@@ -94,7 +157,7 @@ def _sample(kind: Any) -> Any:
 def main() -> None:
     CORPUS.mkdir(exist_ok=True)
     for old in CORPUS.iterdir():
-        if old.name.startswith(("frame-", "schema-", "rows-", "stream-")):
+        if old.name.startswith(("frame-", "schema-", "rows-", "stream-", "packet-", "tuple-")):
             old.unlink()
     for name, content in seeds().items():
         (CORPUS / name).write_bytes(content)

@@ -173,6 +173,22 @@ VEILED_PART_BYTES = 64 * MIB
 SPENDERS = 10_000
 SPENDING_STEPS = 60
 
+# Tables of our own. A write goes as tuples if it has at most so many rows and bytes (T7); of a request of the execution
+# protocol: bytes, of a reply to a cache miss too, and what it may list; columns of a table, which requests number with
+# one byte; characters of a name; buckets.
+WRITE_TUPLES = 4096
+WRITE_TUPLES_BYTES = 1 * MIB
+REQUEST_BYTES = 4 * MIB
+MISS_REPLY_BYTES = 20 * MIB
+REQUEST_ID_CHARS = 64
+REQUEST_TABLES = 1000
+REQUEST_PARAMETERS = 100_000
+REQUEST_COLUMNS = 4096
+VALUE_DEPTH = 20
+OWN_COLUMNS = 256
+OWN_NAME_CHARS = 128
+OWN_BUCKETS = 65_536
+
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Units last in names. `skerry.yaml` may override any of them under `limits:`."""

@@ -28,6 +28,18 @@ def parse_query(tokens: list[Token], text: str) -> exp.Expr:
     return tree
 
 
+def parse_expression(text: str) -> exp.Expr:
+    """The tree of a column's default, as it is kept."""
+    grammar = PipeGrammar(tokens_of(text, _TYPE_DEPTH), text)
+    try:
+        tree = grammar.expression()
+        if grammar.peek():
+            grammar.fail("the expression should end here")
+    except Mismatch as error:
+        raise grammar.explained(error) from None
+    return tree
+
+
 def parse_type(text: str) -> SparkType:
     """The tree of a column's type, as Spark writes it."""
     grammar = PipeGrammar(tokens_of(text, _TYPE_DEPTH), text)

@@ -71,13 +71,18 @@ def analyse(
     text: str, parameters: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog, limits: Limits
 ) -> Statement:
     """The one statement of `text`, gated and bound; SqlError says what is wrong with it, and where."""
+    try:
+        return _statement(statement_tokens(text, limits), text, parameters, catalog)
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply") from None
+
+
+def statement_tokens(text: str, limits: Limits) -> list[Token]:
+    """The tokens of the one statement that `text` is."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.sql_bytes:
         raise SqlError(f"the statement has {size} bytes; at most {limits.sql_bytes} are admitted (limits.sql_bytes)")
-    try:
-        return _statement(_one(tokens_of(text, limits.sql_depth, limits.sql_tokens), text), text, parameters, catalog)
-    except RecursionError:
-        raise SqlError("the statement is nested too deeply") from None
+    return _one(tokens_of(text, limits.sql_depth, limits.sql_tokens), text)
 
 
 def _one(tokens: list[Token], text: str) -> list[Token]:
@@ -130,8 +135,24 @@ def _explain(
 
 def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
     tree = parse_query(tokens, text)
+    check_said(tree, tokens, text)
+    return bound_query(tree, tokens, text, values, catalog)
+
+
+def check_said(tree: exp.Expr, tokens: list[Token], text: str) -> None:
+    """Refuse what is not admitted, and a tree that does not say what `tokens` do."""
     gate.check_gate(tree, text, is_asked=True)
     check_roundtrip(tree, tokens, text)
+
+
+def bound_query(
+    tree: exp.Expr,
+    tokens: list[Token],
+    text: str,
+    values: Sequence[Any] | Mapping[str, Any] | None,
+    catalog: Catalog,
+) -> Query:
+    """A tree whose parts have passed `check_said`, bound. `tokens` are all of the statement's."""
     check_literals(tree, text)
     sizes.check_relations(tree, text)
     sizes.check_values(tree, text)

@@ -10,8 +10,10 @@ import pytest
 
 from skerry.model.errors import BY_CODE
 from skerry.model.limits import Limits
+from skerry.wire import execution
 from skerry.wire.kinds import KINDS
 from skerry.wire.proof import Side
+from skerry.wire.tupletypes import types_of
 from tests.unit.wire.test_wire_proof import GOLDEN
 
 TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
@@ -48,3 +50,27 @@ def test_the_defaults_are_those_of_the_code() -> None:
 @pytest.mark.parametrize("side", list(GOLDEN))
 def test_proofs_are_those_of_the_tests(side: Side) -> None:
     assert f"| {side.value} | `{GOLDEN[side]}` |" in TEXT
+
+
+def test_each_packet_of_the_execution_protocol_is_listed_with_its_fields() -> None:
+    chapter = TEXT[TEXT.index("## 10. Execution") :]
+    rows = dict(re.findall(r"^\| [^|]*`(\w+)` \| ([^|]+) \|$", chapter, re.M))
+    for packet in execution.Packet.__subclasses__():
+        if packet.__name__.startswith("_") or packet in (execution.Reference, execution.Fixed):
+            continue
+        fields = [f"`{field.name}`" for field in msgspec.structs.fields(packet)]
+        if packet in (execution.SharedUpdate, execution.LocalUpdate):
+            fields.insert(2, "`type`")
+        assert rows[packet.__name__] == ", ".join(fields)
+
+
+def test_the_codes_of_types_are_those_of_the_code() -> None:
+    chapter = TEXT[TEXT.index("### 10.3") : TEXT.index("### 10.4")]
+    listed = re.findall(r"^\| ([^|]+) \| (\d+) (\w+) \|", chapter, re.M)
+    assert {(int(number), name.upper()) for _, number, name in listed} | {(7, "UUID")} == {
+        (code.value, code.name) for code in execution.TypeCode
+    }
+    for words, number, _ in listed:
+        for word in re.findall(r"^\w+|(?<=, )(?:tinyint|smallint|int|bigint|double|timestamp_ntz)", words):
+            if word not in ("intervals", "decimal", "time"):
+                assert word in types_of(execution.TypeCode(int(number))), word

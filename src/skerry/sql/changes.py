@@ -1,0 +1,324 @@
+"""Statements about tables of our own: text → typed statement. Pure; no service asks for it yet.
+
+A write whose parts are all constants is left as they are (`tables/ways.py` makes tuples of it). For any other, and for
+those where `needs_query` is said, the query is made that gives keys and values, gated and bound as any query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.tokens import Token
+
+from skerry.model.errors import SqlError
+from skerry.model.limits import Limits
+from skerry.model.nearest import did_you_mean
+from skerry.model.position import sql_error
+from skerry.model.sharded import OwnTable
+from skerry.sql.constants import Unsure, is_plain
+from skerry.sql.definitions import alter_table, create_table
+from skerry.sql.grammar.changes import Changed, ChangeGrammar, Inserted, Piece
+from skerry.sql.grammar.cursor import Mismatch
+from skerry.sql.keys import keys_said
+from skerry.sql.owntables import (
+    Begin,
+    Change,
+    Commit,
+    Definition,
+    Delete,
+    DropTable,
+    FlushTable,
+    Insert,
+    Known,
+    Rollback,
+    ShowCreateTable,
+    ShowTableStatus,
+    TruncateTable,
+    Update,
+    column_place,
+    moves_rows,
+)
+from skerry.sql.parameters import bind_parameters
+from skerry.sql.parse import parse_expression, parse_type
+from skerry.sql.position import error_at
+from skerry.sql.statement import Query, bound_query, check_said, statement_tokens
+
+Values = Sequence[Any] | Mapping[str, Any] | None
+
+_ADMITTED = (
+    "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, BEGIN, COMMIT, ROLLBACK, "
+    "FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
+)
+
+
+def analyse_change(
+    text: str, values: Values, known: Known, limits: Limits, *, needs_query: bool = False
+) -> Change | Definition:
+    """The one statement of `text`; SqlError says what is wrong with it, and where."""
+    try:
+        tokens = statement_tokens(text, limits)
+        reader = _Reader(tokens, text, values, known, needs_query)
+        return reader.read()
+    except RecursionError:
+        raise SqlError("the statement is nested too deeply") from None
+
+
+class _Reader:
+    def __init__(self, tokens: list[Token], text: str, values: Values, known: Known, needs_query: bool) -> None:
+        self.grammar = ChangeGrammar(tokens, text)
+        self.text = text
+        self.values = values
+        self.known = known
+        self.needs_query = needs_query
+
+    def read(self) -> Change | Definition:
+        grammar = self.grammar
+        try:
+            change = self._change()
+            if change is not None:
+                return change
+            definition = self._definition()
+        except Mismatch as error:
+            raise grammar.explained(error) from None
+        if self.values:
+            raise SqlError(f"{grammar.tokens[0].text.upper()[:40]} takes no parameters")
+        return definition
+
+    def _change(self) -> Change | None:
+        grammar = self.grammar
+        if grammar.take_words("INSERT"):
+            return self._insert(grammar.insert())
+        if grammar.take_words("UPDATE"):
+            return self._update(grammar.update())
+        if grammar.take_words("DELETE"):
+            return self._delete(grammar.delete())
+        return None
+
+    def _definition(self) -> Definition:
+        grammar = self.grammar
+        if grammar.take_words("CREATE", "TABLE"):
+            return create_table(grammar.create_table(), self.known, self.text)
+        if grammar.take_words("DROP", "TABLE"):
+            if_exists = grammar.take_words("IF", "EXISTS")
+            return DropTable(self._named(if_exists))
+        if grammar.take_words("ALTER", "TABLE"):
+            return alter_table(grammar, self._table(grammar.own_name()), self.text)
+        if grammar.take_words("TRUNCATE", "TABLE"):
+            return TruncateTable(self._only())
+        if grammar.take_words("FLUSH", "TABLE"):
+            return FlushTable(self._only())
+        if grammar.take_words("SHOW", "CREATE", "TABLE"):
+            return ShowCreateTable(self._only())
+        if grammar.take_words("SHOW", "TABLE", "STATUS"):
+            return ShowTableStatus(self._only() if grammar.peek() else None)
+        for word, kind in (("BEGIN", Begin), ("COMMIT", Commit), ("ROLLBACK", Rollback)):
+            if grammar.take_words(word):
+                grammar.take_words("TRANSACTION") or grammar.take_words("WORK")
+                grammar.ended()
+                return kind()
+        start = grammar.peek()
+        shown = start.text.upper()[:40]
+        message = f"{shown} is no statement about tables of our own: these are {_ADMITTED}"
+        raise sql_error(message, self.text, start.start, start.end)
+
+    def _only(self) -> OwnTable:
+        table = self._named(False)
+        assert table is not None
+        return table
+
+    def _named(self, if_exists: bool) -> OwnTable | None:
+        """The table that the rest of the statement names."""
+        name = self.grammar.own_name()
+        self.grammar.ended()
+        return None if if_exists and name.name.lower() not in self.known.tables else self._table(name)
+
+    def _table(self, name: exp.Table) -> OwnTable:
+        table = self.known.tables.get(name.name.lower())
+        if table is not None:
+            return table
+        if self.known.catalog.lookup((name.name,)) is not None:
+            message = f"table {name.name} is one of the configuration, which Skerry only reads"
+            raise error_at(f"{message}; CREATE TABLE makes tables that are written", self.text, name)
+        known = [each.name for each in self.known.tables.values()]
+        raise error_at(f"unknown table {name.name}{did_you_mean(name.name, known)}", self.text, name)
+
+    # --- INSERT ---
+    def _insert(self, said: Inserted) -> Insert:
+        table = self._table(said.name)
+        columns = self._places(table, said.columns)
+        self._check_missing(table, columns, said)
+        if said.rows is None:
+            assert said.query is not None
+            self._check_width(said.query, table, columns)
+            check_said(said.query, said.tokens, self.text)
+            query = bound_query(said.query, said.tokens, self.text, self.values, self.known)
+            reason = "a query gives the rows"
+            return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
+        rows = tuple(self._row(row, table, columns, place) for place, row in enumerate(said.rows, 1))
+        is_plain_row = all(value is None or is_plain(value) for row in rows for value in row)
+        if is_plain_row and not self.needs_query:
+            parameters = self._bound([value for row in rows for value in row if value is not None])
+            return Insert(table, self.text, parameters, None, "", columns, said.policy, rows)
+        reason = "" if is_plain_row else "a value is computed by Spark"
+        check_said(exp.Values(expressions=said.rows), said.tokens, self.text)
+        made = exp.Values(expressions=[])
+        for row in rows:
+            values = [self._or_default(value, table, place) for value, place in zip(row, columns, strict=True)]
+            made.append("expressions", exp.Tuple(expressions=values))
+        query = bound_query(made, said.tokens, self.text, self.values, self.known)
+        return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
+
+    def _places(self, table: OwnTable, names: list[exp.Identifier] | None) -> tuple[int, ...]:
+        if names is None:
+            return tuple(range(len(table.columns)))
+        found: list[int] = []
+        for name in names:
+            place = self._place(table, name)
+            if place in found:
+                raise error_at(f"column {name.name} stands there twice", self.text, name)
+            found.append(place)
+        return tuple(found)
+
+    def _place(self, table: OwnTable, name: exp.Identifier) -> int:
+        place = column_place(table, name.name)
+        if place is None:
+            nearest = did_you_mean(name.name, [column.name for column in table.columns])
+            raise error_at(f"table {table.name} has no column {name.name[:100]}{nearest}", self.text, name)
+        return place
+
+    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], said: Inserted) -> None:
+        for place, column in enumerate(table.columns):
+            if place not in columns and not column.is_nullable and column.default is None:
+                message = f"column {column.name} is NOT NULL and has no default: the INSERT must give it a value"
+                raise error_at(message, self.text, said.name)
+
+    def _check_width(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> None:
+        """Where the query's own list tells how many columns it gives."""
+        items = query.expressions if isinstance(query, exp.Select) else []
+        if not items or query.args.get("written") or any(item.find(exp.Star, exp.Aliases) for item in items):
+            return
+        if len(items) != len(columns):
+            message = f"the query gives {len(items)} columns, table {table.name} takes {len(columns)} here"
+            raise error_at(message, self.text, query)
+
+    def _row(self, row: exp.Expr, table: OwnTable, columns: tuple[int, ...], place: int) -> tuple[exp.Expr | None, ...]:
+        values = row.expressions if isinstance(row, exp.Tuple) else [row.this if isinstance(row, exp.Paren) else row]
+        if len(values) != len(columns):
+            message = f"row {place} has {len(values)} values for {len(columns)} columns of {table.name}"
+            raise error_at(message, self.text, row)
+        for value in values:
+            if isinstance(value, exp.Alias | exp.Aliases):
+                raise error_at("a value has no alias", self.text, value)
+        return tuple(None if _is_default(value) else value for value in values)
+
+    def _or_default(self, value: exp.Expr | None, table: OwnTable, place: int) -> exp.Expr:
+        if value is not None:
+            return value
+        column = table.columns[place]
+        if column.default is None:
+            return exp.Null()
+        return exp.Cast(this=parse_expression(column.default), to=parse_type(column.type))
+
+    # --- UPDATE and DELETE ---
+    def _update(self, said: Changed) -> Update:
+        table = self._table(said.name)
+        assignments: dict[int, Piece] = {}
+        for name, piece in said.assignments:
+            place = self._place(table, name)
+            if place in assignments:
+                raise error_at(f"column {table.columns[place].name} is set twice", self.text, name)
+            assignments[place] = piece
+        trees = {place: None if _is_default(piece.tree) else piece.tree for place, piece in assignments.items()}
+        alias = said.name.alias_or_name
+        try:
+            keys = self._update_keys(said, table, trees, alias)
+            reason = ""
+        except Unsure as error:
+            keys, reason = None, error.reason
+        if keys is not None and not self.needs_query:
+            parameters = self._bound([*(tree for tree in trees.values() if tree is not None), *_flat(keys)])
+            return Update(table, self.text, parameters, None, "", tuple(trees.items()), keys)
+        if moves_rows(table, trees):
+            places: Sequence[int] = range(len(table.columns))
+        else:
+            places = list(trees)
+        listed = [
+            self._or_default(trees[place], table, place)
+            if place in trees
+            else _column(table.columns[place].name, alias)
+            for place in places
+        ]
+        query = self._keyed_query(said, table, alias, listed, list(assignments.values()))
+        return Update(table, self.text, query.parameters, query, reason, tuple(trees.items()), None)
+
+    def _update_keys(
+        self, said: Changed, table: OwnTable, trees: Mapping[int, exp.Expr | None], alias: str
+    ) -> tuple[tuple[exp.Expr, ...], ...]:
+        if said.from_ is not None:
+            raise Unsure("FROM joins other tables")
+        if moves_rows(table, trees):
+            raise Unsure("a column of the key is set, so that rows move, which are read first")
+        if any(tree is not None and not is_plain(tree) for tree in trees.values()):
+            raise Unsure("a value is computed by Spark")
+        if said.where is None:
+            raise Unsure("all rows are updated, whose keys are read first")
+        return keys_said(said.where.tree, table, alias)
+
+    def _delete(self, said: Changed) -> Delete:
+        table = self._table(said.name)
+        alias = said.name.alias_or_name
+        reason = ""
+        if said.where is None:
+            if self.values:
+                self._bound([])
+            return Delete(table, self.text, {}, None, "", None)
+        try:
+            keys = keys_said(said.where.tree, table, alias)
+        except Unsure as error:
+            reason = error.reason
+        if not reason and not self.needs_query:
+            return Delete(table, self.text, self._bound(_flat(keys)), None, "", keys)
+        query = self._keyed_query(said, table, alias, [], [])
+        return Delete(table, self.text, query.parameters, query, reason, None)
+
+    def _keyed_query(
+        self, said: Changed, table: OwnTable, alias: str, listed: list[exp.Expr], pieces: list[Piece]
+    ) -> Query:
+        """The query that gives the key of each row that is meant, and `listed`."""
+        for piece in (*pieces, said.from_, said.where):
+            if piece is not None and not _is_default(piece.tree):
+                check_said(piece.tree, piece.tokens, self.text)
+        keys: list[exp.Expr] = [_column(name, alias) for name in table.primary_key]
+        values = [
+            exp.Alias(this=tree, alias=exp.Identifier(this=f"skerry_value_{place}", quoted=False))
+            for place, tree in enumerate(listed)
+        ]
+        select = exp.Select(expressions=[*keys, *values], from_=exp.From(this=said.name))
+        if said.from_ is not None:
+            others = said.from_.tree
+            joins = [exp.Join(this=others.args["from_"].this, kind="COMMA"), *(others.args.get("joins") or [])]
+            select.set("joins", joins)
+            for key in ("laterals", "pivots"):
+                select.set(key, others.args.get(key))
+        if said.where is not None:
+            select.set("where", exp.Where(this=said.where.tree))
+        return bound_query(select, self.grammar.tokens, self.text, self.values, self.known)
+
+    def _bound(self, nodes: Sequence[exp.Expr]) -> dict[str, Any]:
+        return bind_parameters(exp.Tuple(expressions=list(nodes)), self.values, self.text)
+
+
+def _flat(keys: tuple[tuple[exp.Expr, ...], ...]) -> list[exp.Expr]:
+    return [value for values in keys for value in values]
+
+
+def _is_default(node: exp.Expr) -> bool:
+    """The word DEFAULT; a column may be called so, in backquotes."""
+    is_column = isinstance(node, exp.Column) and len(node.parts) == 1
+    return is_column and node.name.upper() == "DEFAULT" and not node.this.quoted
+
+
+def _column(name: str, table: str) -> exp.Column:
+    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=exp.Identifier(this=table, quoted=True))

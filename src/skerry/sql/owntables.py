@@ -1,0 +1,175 @@
+"""Statements about tables of our own, typed: what `analyse_change` makes of a text. No service asks for them yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlglot import exp
+
+from skerry.model.names import Catalog, TableRef
+from skerry.model.policy import Policy
+from skerry.model.sharded import OwnColumn, OwnTable
+from skerry.model.table import Column
+from skerry.sql.statement import Query
+
+
+@dataclass(frozen=True)
+class Known:
+    """What statements are checked against; as a catalog it knows all tables. `tables` by their names in lower case."""
+
+    catalog: Catalog
+    tables: Mapping[str, OwnTable]
+    members: Sequence[str]
+
+    def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+        own = self.tables.get(parts[0].lower()) if len(parts) == 1 else None
+        if own is None:
+            return self.catalog.lookup(parts)
+        return TableRef(own.name, None, tuple(Column(column.name, column.type) for column in own.columns))
+
+    def names(self) -> list[str]:
+        return [*self.catalog.names(), *(table.name for table in self.tables.values())]
+
+
+@dataclass(frozen=True)
+class CreateTable:
+    """`table` has number 0 and version 0: whoever makes it gives them."""
+
+    table: OwnTable
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropTable:
+    """`table` is None when there is none of the name, and IF EXISTS was said."""
+
+    table: OwnTable | None
+
+
+@dataclass(frozen=True)
+class TruncateTable:
+    table: OwnTable
+
+
+@dataclass(frozen=True)
+class AlterTable:
+    """`changed` is what the table shall be: its columns and the names in its keys; `said` is what was asked for."""
+
+    table: OwnTable
+    changed: OwnTable
+    said: str
+
+
+@dataclass(frozen=True)
+class FlushTable:
+    table: OwnTable
+
+
+@dataclass(frozen=True)
+class ShowCreateTable:
+    table: OwnTable
+
+
+@dataclass(frozen=True)
+class ShowTableStatus:
+    """None: of all tables of our own."""
+
+    table: OwnTable | None
+
+
+@dataclass(frozen=True)
+class Begin:
+    pass
+
+
+@dataclass(frozen=True)
+class Commit:
+    pass
+
+
+@dataclass(frozen=True)
+class Rollback:
+    pass
+
+
+@dataclass(frozen=True)
+class Change:
+    """A write. Its parts are constants and markers, whose values are in `parameters`; or there is a `query` for Spark.
+
+    `reason` says why there is one.
+    """
+
+    table: OwnTable
+    text: str = field(repr=False)
+    parameters: Mapping[str, Any]
+    query: Query | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Insert(Change):
+    """`columns` are positions in the table, of each value of a row; None among `rows` is a column's default.
+
+    The query gives the same values.
+    """
+
+    columns: tuple[int, ...]
+    policy: Policy
+    rows: tuple[tuple[exp.Expr | None, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class Update(Change):
+    """`assignments`: positions, and what each column is set to; None is its default.
+
+    `keys`: for each column of the key the values that rows may have. The query gives the key, then what is set; if a
+    column of the key is set (`moves_rows`), all columns of the row as it shall be.
+    """
+
+    assignments: tuple[tuple[int, exp.Expr | None], ...]
+    keys: tuple[tuple[exp.Expr, ...], ...] | None
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether a row may belong to another bucket then."""
+        return moves_rows(self.table, [place for place, _ in self.assignments])
+
+
+@dataclass(frozen=True)
+class Delete(Change):
+    """No `keys` and no query: all rows. The query gives the key."""
+
+    keys: tuple[tuple[exp.Expr, ...], ...] | None
+
+
+Definition = (
+    CreateTable
+    | DropTable
+    | TruncateTable
+    | AlterTable
+    | FlushTable
+    | ShowCreateTable
+    | ShowTableStatus
+    | Begin
+    | Commit
+    | Rollback
+)
+
+
+def column_place(table: OwnTable, name: str) -> int | None:
+    """A column's position, found as Spark finds it: in any case."""
+    wanted = name.lower()
+    return next((place for place, column in enumerate(table.columns) if column.name.lower() == wanted), None)
+
+
+def moves_rows(table: OwnTable, places: Iterable[int]) -> bool:
+    """Whether a column of the key is among these."""
+    keys = {name.lower() for name in table.primary_key}
+    return any(table.columns[place].name.lower() in keys for place in places)
+
+
+def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
+    by_name = {column.name.lower(): column for column in table.columns}
+    return tuple(by_name[name.lower()] for name in table.primary_key)

@@ -1,0 +1,157 @@
+"""Which way a write goes (T7): as tuples, without any Spark, or by Spark. Pure; `reason` is what EXPLAIN tells.
+
+Tuples: all values are constants, all keys are known, at most 4096 rows and 1 MiB. A constant that Spark might see
+otherwise than we do goes to Spark (`sql/constants.py`); one that no column takes is an error either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+import msgspec
+from sqlglot import exp
+
+from skerry.model.limits import WRITE_TUPLES, WRITE_TUPLES_BYTES
+from skerry.model.sharded import OwnColumn, OwnTable
+from skerry.sql.constants import Misfit, Unsure, assigned, check_together, constant, matched
+from skerry.sql.owntables import Change, Delete, Insert, Update, column_place, key_columns
+from skerry.sql.parse import parse_expression
+from skerry.sql.position import error_at
+from skerry.wire import execution as packets
+from skerry.wire.tuples import encode_tuple, plain_value
+
+Packet: TypeAlias = packets.Insert | packets.LocalUpdate | packets.Delete
+Row: TypeAlias = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class ByTuples:
+    """`packet` is for the table as a whole; `keys` are those of its tuples or items, in msgpack's form, one for one.
+
+    All rows of a table are deleted by a packet without tuples: it has no keys, and goes to all members.
+    """
+
+    packet: Packet
+    keys: tuple[Row, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class BySpark:
+    """A statement that was read without a query is read again, with one (`needs_query`)."""
+
+    reason: str
+
+
+def way_of(change: Change) -> ByTuples | BySpark:
+    """SqlError for a value that its column does not take."""
+    if change.query is not None:
+        return BySpark(change.reason or "the query was asked for")
+    try:
+        match change:
+            case Insert():
+                return _inserted(change)
+            case Update():
+                return _updated(change)
+            case Delete():
+                return _deleted(change)
+    except Unsure as error:
+        return BySpark(error.reason)
+    raise AssertionError(change)
+
+
+def _inserted(change: Insert) -> ByTuples:
+    table, rows = change.table, change.rows
+    assert rows is not None
+    _check_count(len(rows), "rows")
+    given = {place: at for at, place in enumerate(change.columns)}
+    key = [_place(table, column) for column in key_columns(table)]
+    columns = [
+        _column(change, place, [row[given[place]] if place in given else None for row in rows])
+        for place in range(len(table.columns))
+    ]
+    made: list[Row] = list(zip(*columns, strict=True))
+    tuples = tuple(map(encode_tuple, made))
+    _check_bytes(sum(map(len, tuples)))
+    keys = tuple(tuple(row[place] for place in key) for row in made)
+    packet = packets.Insert(table.id, table.version, change.policy, tuples)
+    return ByTuples(packet, keys, f"{_counted(len(made), 'row')} of constants")
+
+
+def _updated(change: Update) -> ByTuples:
+    assert change.keys is not None
+    keys = _keys(change, change.keys)
+    values = tuple((_column(change, place, [value])[0], place) for place, value in change.assignments)
+    items = tuple(packets.LocalItem(key, values) for key in keys)
+    _check_bytes(len(keys) * len(msgspec.msgpack.encode(values)) + sum(len(encode_tuple(key)) for key in keys))
+    packet = packets.LocalUpdate(change.table.id, change.table.version, items)
+    return ByTuples(packet, keys, f"{_counted(len(keys), 'key')} and constants")
+
+
+def _deleted(change: Delete) -> ByTuples:
+    table = change.table
+    if change.keys is None:
+        return ByTuples(packets.Delete(table.id, table.version), (), "all rows, without a condition")
+    keys = _keys(change, change.keys)
+    tuples = tuple(map(encode_tuple, keys))
+    _check_bytes(sum(map(len, tuples)))
+    return ByTuples(packets.Delete(table.id, table.version, tuples), keys, _counted(len(keys), "key"))
+
+
+def _keys(change: Change, said: tuple[tuple[exp.Expr, ...], ...]) -> tuple[Row, ...]:
+    """Every combination of the values that columns of the key may have, once."""
+    _check_count(prod(map(len, said)), "keys")
+    values = []
+    for column, nodes in zip(key_columns(change.table), said, strict=True):
+        found = matched([constant(node, change.parameters) for node in nodes], column.type)
+        values.append(list(dict.fromkeys(map(plain_value, found))))
+    return tuple(product(*values))
+
+
+def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None]) -> list[Any]:
+    """A column's values in msgpack's form; None is its default."""
+    column = change.table.columns[place]
+    default = _default(column)
+    values = [None if node is None else constant(node, change.parameters) for node in nodes]
+    check_together(values)
+    made = []
+    for node, value in zip(nodes, values, strict=True):
+        try:
+            stored = default if node is None else assigned(value, column.type)
+        except Misfit as error:
+            raise error_at(f"column {column.name}: {error.message}", change.text, node or exp.Null()) from None
+        if stored is None and not column.is_nullable:
+            message = f"column {column.name} of {change.table.name} is NOT NULL"
+            raise error_at(message, change.text, node or exp.Null())
+        made.append(plain_value(stored))
+    return made
+
+
+def _default(column: OwnColumn) -> Any:
+    if column.default is None:
+        return None
+    return assigned(constant(parse_expression(column.default), {}), column.type)
+
+
+def _place(table: OwnTable, column: OwnColumn) -> int:
+    place = column_place(table, column.name)
+    assert place is not None
+    return place
+
+
+def _check_count(count: int, what: str) -> None:
+    if count > WRITE_TUPLES:
+        raise Unsure(f"{count} {what} are more than the {WRITE_TUPLES} that go as tuples")
+
+
+def _check_bytes(size: int) -> None:
+    if size > WRITE_TUPLES_BYTES:
+        raise Unsure(f"{size} bytes are more than the {WRITE_TUPLES_BYTES} that go as tuples")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
