@@ -1,0 +1,101 @@
+"""Who asks another member for a commit, or how one ended: says it again until it is answered or time is up. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.model.commits import TransactionId
+from skerry.model.errors import TimedOut
+from skerry.model.ids import QueryId
+from skerry.model.limits import CommitLimits
+from skerry.tables.clock import At
+from skerry.tables.instructions import Answer, Instruction, Send, Tell
+from skerry.wire.commit_messages import AskOutcome, Outcome, OutcomeOf, State, Submit
+from skerry.wire.values import failure_of
+
+
+class _Submission(msgspec.Struct):
+    request: Submit
+    decider: str
+    until: float
+    repeat_at: float
+
+
+class _Inquiry(msgspec.Struct):
+    ask: AskOutcome
+    silent: set[str]  # whose answer is awaited, or was that they do not know
+    until: float
+    repeat_at: float
+
+
+class Asking:
+    """Commits that others decide, and outcomes that somebody asks for by id."""
+
+    def __init__(self, limits: CommitLimits) -> None:
+        self._limits = limits
+        self._submissions: dict[TransactionId, _Submission] = {}
+        self._inquiries: dict[QueryId, _Inquiry] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._submissions and not self._inquiries
+
+    def submit(self, request: Submit, decider: str, at: At) -> list[Instruction]:
+        until = at.s + self._limits.answer_wait_s
+        self._submissions[request.txn] = _Submission(request, decider, until, at.s + self._limits.repeat_s)
+        return [Send(decider, request)]
+
+    def answered(self, sender: str, outcome: Outcome) -> list[Instruction]:
+        submission = self._submissions.get(outcome.txn)
+        if submission is None or submission.decider != sender:
+            return []
+        del self._submissions[outcome.txn]
+        return [Answer(outcome)]
+
+    def inquire(self, query: QueryId, first_start: int, members: frozenset[str], at: At) -> list[Instruction]:
+        """`members`: all that may have been the decider. Each that does not know the query will never decide it."""
+        if query in self._inquiries:
+            return []
+        ask = AskOutcome(query, first_start)
+        until = at.s + self._limits.answer_wait_s
+        self._inquiries[query] = _Inquiry(ask, set(members), until, at.s + self._limits.repeat_s)
+        return [Send(member, ask) for member in sorted(members)]
+
+    def told(self, sender: str, outcome: OutcomeOf) -> list[Instruction]:
+        inquiry = self._inquiries.get(outcome.query)
+        if inquiry is None or sender not in inquiry.silent:
+            return []
+        if outcome.state is State.ABORTED:
+            inquiry.silent.discard(sender)
+        if outcome.state is State.COMMITTED:
+            del self._inquiries[outcome.query]
+            return [Tell(outcome.query, State.COMMITTED, outcome.commit_ts, outcome.rows)]
+        if not inquiry.silent:
+            del self._inquiries[outcome.query]
+            return [Tell(outcome.query, State.ABORTED)]
+        return []
+
+    def tick(self, at: At) -> list[Instruction]:
+        instructions: list[Instruction] = []
+        for txn, submission in list(self._submissions.items()):
+            if at.s >= submission.until:
+                del self._submissions[txn]
+                instructions.append(Answer(Outcome(txn, State.UNKNOWN, failure=failure_of(self._unheard(submission)))))
+            elif at.s >= submission.repeat_at:
+                submission.repeat_at = at.s + self._limits.repeat_s
+                instructions.append(Send(submission.decider, submission.request))
+        for query, inquiry in list(self._inquiries.items()):
+            if at.s >= inquiry.until:
+                del self._inquiries[query]
+                instructions.append(Tell(query, State.UNKNOWN, silent=tuple(sorted(inquiry.silent))))
+            elif at.s >= inquiry.repeat_at:
+                inquiry.repeat_at = at.s + self._limits.repeat_s
+                instructions += [Send(member, inquiry.ask) for member in sorted(inquiry.silent)]
+        return instructions
+
+    def _unheard(self, submission: _Submission) -> TimedOut:
+        return TimedOut(
+            f"whether transaction {submission.request.txn} was committed is unknown: {submission.decider} has not "
+            f"answered within {self._limits.answer_wait_s:g} s",
+            suggestion=f"ask again by its id when {submission.decider} can be reached",
+        )
