@@ -23,7 +23,8 @@ class _Submission(msgspec.Struct):
 
 class _Inquiry(msgspec.Struct):
     ask: AskOutcome
-    silent: set[str]  # whose answer is awaited, or was that they do not know
+    silent: set[str]  # whose answer is awaited
+    forgetful: set[str]  # whose answer was that they do not know
     until: float
     repeat_at: float
 
@@ -58,22 +59,26 @@ class Asking:
             return []
         ask = AskOutcome(query, first_start)
         until = at.s + self._limits.answer_wait_s
-        self._inquiries[query] = _Inquiry(ask, set(members), until, at.s + self._limits.repeat_s)
+        self._inquiries[query] = _Inquiry(ask, set(members), set(), until, at.s + self._limits.repeat_s)
         return [Send(member, ask) for member in sorted(members)]
 
     def told(self, sender: str, outcome: OutcomeOf) -> list[Instruction]:
         inquiry = self._inquiries.get(outcome.query)
         if inquiry is None or sender not in inquiry.silent:
             return []
-        if outcome.state is State.ABORTED:
-            inquiry.silent.discard(sender)
+        inquiry.silent.discard(sender)
+        if outcome.state is State.UNKNOWN:
+            inquiry.forgetful.add(sender)
         if outcome.state is State.COMMITTED:
             del self._inquiries[outcome.query]
             return [Tell(outcome.query, State.COMMITTED, outcome.commit_ts, outcome.rows)]
-        if not inquiry.silent:
-            del self._inquiries[outcome.query]
-            return [Tell(outcome.query, State.ABORTED)]
-        return []
+        return [] if inquiry.silent else [self._tell(outcome.query)]
+
+    def _tell(self, query: QueryId) -> Instruction:
+        """Aborted only if all have said so: any other may have committed it."""
+        inquiry = self._inquiries.pop(query)
+        unknown = tuple(sorted(inquiry.silent | inquiry.forgetful))
+        return Tell(query, State.UNKNOWN if unknown else State.ABORTED, unknown_to=unknown)
 
     def tick(self, at: At) -> list[Instruction]:
         instructions: list[Instruction] = []
@@ -86,8 +91,7 @@ class Asking:
                 instructions.append(Send(submission.decider, submission.request))
         for query, inquiry in list(self._inquiries.items()):
             if at.s >= inquiry.until:
-                del self._inquiries[query]
-                instructions.append(Tell(query, State.UNKNOWN, silent=tuple(sorted(inquiry.silent))))
+                instructions.append(self._tell(query))
             elif at.s >= inquiry.repeat_at:
                 inquiry.repeat_at = at.s + self._limits.repeat_s
                 instructions += [Send(member, inquiry.ask) for member in sorted(inquiry.silent)]

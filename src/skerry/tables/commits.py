@@ -105,8 +105,11 @@ class Commits:
 
     # --- what the member itself begins -----------------------------------------------------------
     def snapshot(self, seen: int, at: At) -> int:
-        """A timestamp to read at, and the first start of what begins now. `seen`: the client's last commit."""
-        self.clock.observe(seen, at, "the member that the client wrote through")
+        """A timestamp to read at, and the first start of what begins now.
+
+        `seen`: the last commit or snapshot that the client was told of, through any member: it sees no less than then.
+        """
+        self.clock.observe(seen, at, "the member that the client asked before")
         return self.clock.tick(at)
 
     def read(self, read: str, read_ts: int, tables: frozenset[int], at: At) -> list[Instruction]:

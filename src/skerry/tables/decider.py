@@ -182,7 +182,7 @@ class Decider:
         if deciding is None:
             return self._asked(vote, at)
         if deciding.life.phase is DecidingPhase.COMMITTED:
-            return [Send(vote.member, Decided(vote.txn, deciding.commit_ts))]
+            return [Send(vote.member, Decided(vote.txn, deciding.commit_ts, deciding.rows))]
         if deciding.life.phase is not DecidingPhase.COLLECTING:
             deciding.askers.add(vote.member)
             return []
@@ -208,7 +208,7 @@ class Decider:
     def _asked(self, vote: Vote, at: At) -> list[Instruction]:
         known = self._outcomes.of(vote.txn)
         if known is not None:
-            return [Send(vote.member, Decided(vote.txn, known.commit_ts))]
+            return [Send(vote.member, Decided(vote.txn, known.commit_ts, known.rows))]
         # Commits are kept until all participants have them: no record means that there was none, however old it is.
         deciding = self._deciding[vote.txn] = _Deciding(vote.txn, vote.first_start, at.s, self._limits)
         deciding.askers.add(vote.member)
@@ -239,7 +239,8 @@ class Decider:
         told = set() if deciding.is_alone else {*deciding.participants, *deciding.askers}
         if deciding.life.phase is DecidingPhase.ENDED:
             del self._deciding[txn]
-        return [*answers, *(Send(member, Decided(txn, deciding.commit_ts)) for member in sorted(told))]
+        decided = Decided(txn, deciding.commit_ts, deciding.rows)
+        return [*answers, *(Send(member, decided) for member in sorted(told))]
 
     def ended_alone(self, ended: EndedAlone) -> list[Instruction]:
         deciding = self._deciding.pop(ended.txn)
@@ -299,7 +300,8 @@ class Decider:
         deciding.repeat_at = at.s + deciding.pause_s
         deciding.pause_s = min(2 * deciding.pause_s, self._limits.answer_wait_s)
         if deciding.life.phase is DecidingPhase.COMMITTED:
-            return [Send(member, Decided(deciding.txn, deciding.commit_ts)) for member in sorted(deciding.unacked)]
+            decided = Decided(deciding.txn, deciding.commit_ts, deciding.rows)
+            return [Send(member, decided) for member in sorted(deciding.unacked)]
         if deciding.life.phase is DecidingPhase.COLLECTING and not deciding.is_alone:
             return self._prepares(deciding, at)
         return []

@@ -90,13 +90,13 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """To who asked by id, here. `silent`: the members that did not answer, if it is unknown."""
+    """To who asked by id, here. `unknown_to`: the members that did not answer, or know no longer."""
 
     query: QueryId
     state: State
     commit_ts: int = 0
     rows: int = 0
-    silent: tuple[str, ...] = ()
+    unknown_to: tuple[str, ...] = ()
 
 
 class ReadReady(msgspec.Struct, frozen=True):

@@ -255,22 +255,22 @@ class Participant:
         if sender != taking.decider or taking.is_alone or not taking.life.takes(event):
             raise PeerError(f"transaction {message.txn}: {sender} may not say {event.name} to {taking.life}")
         if message.commit_ts:
-            return self._commit(taking, message.commit_ts)
+            return self._commit(taking, message)
         is_written = taking.life.phase in _UNDECIDED
         taking.life.move(event)
         # Behind its Prepared, if that is still on its way.
         records = [Persist((Aborted(taking.txn),), is_urgent=False)] if is_written else []
         return [*records, *self._discarded(taking), *self._let_go(taking)]
 
-    def _commit(self, taking: _Taking, commit_ts: int) -> list[Instruction]:
+    def _commit(self, taking: _Taking, decided: Decided) -> list[Instruction]:
         if not taking.life.move(TakingEvent.COMMIT):
             return []  # acknowledged when it is on disk
         # Whoever votes on these keys next votes a later time than this.
-        self._clock.raise_to(commit_ts)
-        self._outcomes.add(taking.txn, Known(taking.first_start, commit_ts, taking.rows))
-        committed = Committed(taking.txn, taking.first_start, commit_ts, taking.rows)
+        self._clock.raise_to(decided.commit_ts)
+        self._outcomes.add(taking.txn, Known(taking.first_start, decided.commit_ts, decided.rows))
+        committed = Committed(taking.txn, taking.first_start, decided.commit_ts, decided.rows)
         lazily = Persist((committed,), (CommitWritten(taking.txn),), is_urgent=False)
-        applied = Apply(taking.txn, commit_ts, taking.writes, taking.staged)
+        applied = Apply(taking.txn, decided.commit_ts, taking.writes, taking.staged)
         return [lazily, applied, *self._unlock(taking)]
 
     def commit_written(self, txn: TransactionId) -> list[Instruction]:

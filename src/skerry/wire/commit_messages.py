@@ -71,10 +71,11 @@ class Refusal(Message, frozen=True):
 
 
 class Decided(Message, frozen=True):
-    """`commit_ts` 0 is an abort."""
+    """`commit_ts` 0 is an abort. `rows`: of all participants together."""
 
     txn: TransactionId
     commit_ts: int
+    rows: int = 0
 
 
 class Done(Message, frozen=True):

@@ -1,0 +1,286 @@
+"""A member's shell for commits, in memory: a disk that loses what was not synced, a clock that jumps, rows by time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from random import Random
+
+import msgspec
+
+from sim.loop import Violation
+from sim.tables.time import Timeline
+from skerry.model.commits import Aborted, Committed, Policy, Prepared, Record, TransactionId, Write
+from skerry.model.errors import PeerError
+from skerry.model.limits import CommitLimits
+from skerry.tables.clock import At
+from skerry.tables.commits import Commits
+from skerry.tables.instructions import (
+    Answer,
+    Apply,
+    Discard,
+    Found,
+    Instruction,
+    Look,
+    Looked,
+    Persist,
+    ReadReady,
+    ReadRefused,
+    Send,
+    Tell,
+)
+from skerry.wire.commit_messages import CommitMessage, Outcome
+
+EPOCH_US = 1_700_000_000_000_000
+TICK_S = 0.1
+LAZY_S = 0.5
+Place = tuple[int, bytes]  # a table and a key
+_RECORDS = msgspec.msgpack.Decoder(list[Record])
+
+
+class Version(msgspec.Struct, frozen=True):
+    commit_ts: int
+    row: bytes | None
+    policy: Policy
+    txn: TransactionId
+
+
+class ReadRows(msgspec.Struct, frozen=True):
+    """What the simulation reads with: rows of these places as of `read_ts`. Members will read by queries."""
+
+    read: str
+    read_ts: int
+    places: tuple[Place, ...]
+
+
+class RowsRead(msgspec.Struct, frozen=True):
+    """`failure` empty: these are the rows."""
+
+    read: str
+    member: str
+    rows: tuple[tuple[Place, bytes | None], ...] = ()
+    failure: str = ""
+
+
+class Served(msgspec.Struct, frozen=True):
+    """A read that was answered: it must still be right at the very end."""
+
+    member: str
+    read_ts: int
+    rows: tuple[tuple[Place, bytes | None], ...]
+
+
+class Site:
+    """`send` hands a message to the network, `answer` an outcome or rows to a client here."""
+
+    def __init__(
+        self,
+        name: str,
+        timeline: Timeline,
+        random: Random,
+        limits: CommitLimits,
+        send: Callable[[str, str, object], None],
+        answer: Callable[[str, object], None],
+        *,
+        has_disk: bool,
+    ) -> None:
+        self.name = name
+        self.has_disk = has_disk
+        self.is_up = False
+        self.crashes = 0
+        self.version = 1  # of its tables and their bucket map
+        self.wall_offset_s = 0.0
+        self.wall_rate = 1.0
+        self.sync_s = random.choice((0.001, 0.005, 0.03))
+        self.fuse: int | None = None  # instructions until it loses its power
+        self.blow: Callable[[], None] = lambda: None
+        self.served: list[Served] = []
+        self.versions: dict[Place, list[Version]] = {}
+        self.disk: list[bytes] = []  # a group of records each, as it was synced
+        self.commits: Commits
+        self._timeline = timeline
+        self._random = random
+        self._limits = limits
+        self._send = send
+        self._answer = answer
+        self._queue: list[Persist] = []
+        self._syncing: list[Persist] = []
+        self._sync_due: float | None = None
+        self._reads: dict[str, tuple[str, ReadRows, float]] = {}
+
+    @property
+    def at(self) -> At:
+        wall_s = self._timeline.now * self.wall_rate + self.wall_offset_s
+        return At(self._timeline.now, EPOCH_US + int(wall_s * 1e6))
+
+    # --- power -----------------------------------------------------------------------------------
+    def start(self) -> None:
+        records = [record for group in self.disk for record in _RECORDS.decode(group)]
+        self.versions = rebuilt(records)
+        self.is_up = True
+        self.commits = Commits(self.name, self._limits, self.at, records, has_disk=self.has_disk)
+        self._later(self._random.uniform(0.01, TICK_S), self._tick)
+
+    def crash(self) -> None:
+        """What was not synced is gone. A sync that was under way has happened as a whole, or not."""
+        if self._syncing and self._random.random() < 0.5:
+            self._make_durable(self._syncing)
+        self.is_up = False
+        self.crashes += 1
+        self.fuse = None
+        self._queue, self._syncing, self._sync_due, self._reads = [], [], None, {}
+        self.versions = {}
+
+    def _later(self, delay_s: float, happen: Callable[[], None]) -> None:
+        """Unless the member crashes before."""
+        life = self.crashes
+
+        def if_alive() -> None:
+            if self.is_up and self.crashes == life:
+                happen()
+
+        self._timeline.after(delay_s, if_alive)
+
+    def _tick(self) -> None:
+        self._later(TICK_S, self._tick)
+        for _, asked, until in self._reads.values():
+            if self._timeline.now > until:
+                raise Violation(f"{self.name}: read {asked.read} has waited longer than it may")
+        self.do(self.commits.tick(self.at))
+
+    # --- instructions ----------------------------------------------------------------------------
+    def do(self, instructions: Iterable[Instruction]) -> None:
+        for instruction in instructions:
+            if self.fuse is not None:
+                self.fuse -= 1
+                if self.fuse <= 0:
+                    self.blow()
+                    return
+            self._obey(instruction)
+            if not self.is_up:
+                return
+
+    def _obey(self, instruction: Instruction) -> None:
+        match instruction:
+            case Persist():
+                if not self.has_disk:
+                    raise Violation(f"{self.name} has no disk, and is told to write {instruction}")
+                self._queue.append(instruction)
+                self._sync_within(self._random.uniform(0, 0.003) if instruction.is_urgent else LAZY_S)
+            case Send(to, message):
+                self._send(self.name, to, message)
+            case Look():
+                self._later(self._random.uniform(0, 0.004), lambda: self._look(instruction))
+            case Apply():
+                for write in instruction.writes:
+                    apply(self.versions, instruction.txn, instruction.commit_ts, write)
+            case Answer(outcome):
+                self._answer(f"commit {outcome.txn}", outcome)
+            case Tell():
+                self._answer(f"outcome {instruction.query}", instruction)
+            case ReadReady(read):
+                self._read(read)
+            case ReadRefused(read, failure):
+                asker, asked, _ = self._reads.pop(read)
+                self._send(self.name, asker, RowsRead(asked.read, self.name, failure=failure.message))
+            case Discard():
+                pass
+            case _:
+                raise Violation(f"{self.name}: {instruction} is nothing for a shell")
+
+    def _look(self, look: Look) -> None:
+        if any(each.version != self.version for each in look.part.versions):
+            looked = Looked(stale=f"site {self.name}: table {look.part.versions[0].table} has changed")
+        else:
+            newest = (self.versions.get((write.table, write.key), [])[-1:] for write in look.part.writes)
+            looked = Looked(tuple(Found(v[0].commit_ts, v[0].row is not None) if v else Found() for v in newest))
+        self.do(self.commits.looked(look.txn, looked, self.at))
+
+    # --- disk ------------------------------------------------------------------------------------
+    def _sync_within(self, delay_s: float) -> None:
+        due = self._timeline.now + delay_s
+        if self._syncing or (self._sync_due is not None and self._sync_due <= due):
+            return
+        self._sync_due = due
+        self._later(delay_s, lambda: self._sync(due))
+
+    def _sync(self, due: float) -> None:
+        if self._sync_due != due or self._syncing:
+            return
+        self._sync_due, self._syncing, self._queue = None, self._queue, []
+        self._later(self._random.uniform(0.3, 1.7) * self.sync_s, self._synced)
+
+    def _synced(self) -> None:
+        written, self._syncing = self._syncing, []
+        self._make_durable(written)
+        if self._queue:
+            self._sync_within(0.0 if any(each.is_urgent for each in self._queue) else LAZY_S)
+        for persist in written:
+            if self.is_up:
+                self.do(self.commits.persisted(persist.then, self.at))
+
+    def _make_durable(self, written: list[Persist]) -> None:
+        self.disk.append(msgspec.msgpack.encode([record for persist in written for record in persist.records]))
+
+    # --- messages --------------------------------------------------------------------------------
+    def receive(self, sender: str, message: object) -> None:
+        match message:
+            case ReadRows():
+                name = f"{sender} {message.read}"
+                if name not in self._reads:
+                    until = self._timeline.now + self._limits.read_wait_s + 3 * TICK_S
+                    self._reads[name] = (sender, message, until)
+                    tables = frozenset(table for table, _ in message.places)
+                    self.do(self.commits.read(name, message.read_ts, tables, self.at))
+            case RowsRead():
+                self._answer(f"read {message.read}", message)
+            case _:
+                try:
+                    self.do(self.commits.receive(sender, as_commit(message), self.at))
+                except PeerError as error:
+                    raise Violation(f"{self.name} accuses {sender}: {error}") from error
+
+    def _read(self, name: str) -> None:
+        asker, asked, _ = self._reads.pop(name)
+        rows = tuple((place, row_at(self.versions, place, asked.read_ts)) for place in asked.places)
+        self.served.append(Served(self.name, asked.read_ts, rows))
+        self._send(self.name, asker, RowsRead(asked.read, self.name, rows))
+
+
+def as_commit(message: object) -> CommitMessage:
+    """The message as it comes off the wire."""
+    assert isinstance(message, CommitMessage)
+    kind: type[CommitMessage] = type(message)
+    again = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=kind)
+    assert again == message or isinstance(message, Outcome)
+    return again
+
+
+def apply(versions: dict[Place, list[Version]], txn: TransactionId, commit_ts: int, write: Write) -> None:
+    chain = versions.setdefault((write.table, write.key), [])
+    if chain and chain[-1].commit_ts >= commit_ts:
+        raise Violation(f"{txn} writes at {commit_ts}, before {chain[-1].txn} at {chain[-1].commit_ts}")
+    chain.append(Version(commit_ts, write.row, write.policy, txn))
+
+
+def row_at(versions: dict[Place, list[Version]], place: Place, read_ts: int) -> bytes | None:
+    seen = [version for version in versions.get(place, []) if version.commit_ts <= read_ts]
+    return seen[-1].row if seen else None
+
+
+def rebuilt(records: list[Record]) -> dict[Place, list[Version]]:
+    """As a store does it when it starts: from what is on disk, alone."""
+    versions: dict[Place, list[Version]] = {}
+    prepared: dict[TransactionId, Prepared] = {}
+    for record in records:
+        match record:
+            case Prepared():
+                prepared[record.txn] = record
+            case Aborted():
+                prepared.pop(record.txn)
+            case Committed():
+                writes = prepared.pop(record.txn).writes if record.txn in prepared else record.writes
+                for write in writes:
+                    apply(versions, record.txn, record.commit_ts, write)
+            case _:
+                pass
+    return versions
