@@ -90,7 +90,7 @@ class Site:
         self.version = 1  # of its tables and their bucket map
         self.wall_offset_s = 0.0
         self.wall_rate = 1.0
-        self.sync_s = random.choice((0.001, 0.005, 0.03))
+        self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))
         self.fuse: int | None = None  # instructions until it loses its power
         self.blow: Callable[[], None] = lambda: None
         self.served: list[Served] = []

@@ -8,8 +8,8 @@ from skerry.model.commits import ClockMark
 from skerry.model.errors import SiteError
 from skerry.model.limits import CommitLimits
 
-# Microseconds since 1970 and the counter fit in one signed number of 64 bits, which is what SQLite has, until 2112. More
-# timestamps in a microsecond than the counter has run on into the next one.
+# Microseconds since 1970 and the counter fit in one signed number of 64 bits, as SQLite has them, until 2112. If a
+# microsecond has more timestamps than the counter, they run on into the next one.
 COUNTER_BITS = 11
 _US = 1_000_000
 

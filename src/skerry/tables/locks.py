@@ -54,11 +54,11 @@ class LockTable:
         assert txn not in self._held, txn
         assert txn not in self._waiting, txn
         asked = _Asked(txn, first_start, tuple(locks))
-        owners = self._in_the_way(asked)
-        if not owners:
+        in_the_way = self._in_the_way(asked)
+        if not in_the_way:
             self._grant(asked)
             return Granted()
-        eldest = min(owners, key=lambda owner: owner.age)
+        eldest = min(in_the_way, key=lambda other: other.age)
         if eldest.age < asked.age:
             return Died(eldest.txn)
         self._waiting[txn] = asked
@@ -67,12 +67,12 @@ class LockTable:
     def take(self, txn: TransactionId, first_start: int, locks: Iterable[Lock]) -> None:
         """What a transaction held before its member started anew. Prepared ones never overlap."""
         asked = _Asked(txn, first_start, tuple(locks))
-        assert not self._in_the_way(asked), txn
+        assert not self._owners_of(asked), txn
         self._grant(asked)
 
     def owner_before(self, txn: TransactionId) -> TransactionId | None:
-        """Whom a waiting transaction waits for: the eldest of them."""
-        owners = self._in_the_way(self._waiting[txn])
+        """The eldest owner of what a waiting transaction waits for."""
+        owners = self._owners_of(self._waiting[txn])
         return min(owners, key=lambda owner: owner.age).txn if owners else None
 
     def release(self, txn: TransactionId) -> list[TransactionId]:
@@ -106,6 +106,11 @@ class LockTable:
             self._of_table.setdefault(lock[0], set()).add(asked.txn)
 
     def _in_the_way(self, asked: _Asked) -> list[_Asked]:
+        """Owners, and the younger ones that wait: to overtake them would let them wait for someone older."""
+        younger = [other for other in self._waiting.values() if other.age > asked.age and _overlap(asked, other)]
+        return [*self._owners_of(asked), *younger]
+
+    def _owners_of(self, asked: _Asked) -> list[_Asked]:
         owners: set[TransactionId] = set()
         for table, key in asked.locks:
             if key is None:
@@ -115,3 +120,9 @@ class LockTable:
             if (table, None) in self._owners:
                 owners.add(self._owners[table, None])
         return [self._held[owner] for owner in owners]
+
+
+def _overlap(one: _Asked, other: _Asked) -> bool:
+    whole_tables = {table for table, key in (*one.locks, *other.locks) if key is None}
+    shared_tables = {table for table, _ in one.locks} & {table for table, _ in other.locks}
+    return not shared_tables.isdisjoint(whole_tables) or not set(one.locks).isdisjoint(other.locks)
