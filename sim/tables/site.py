@@ -92,6 +92,7 @@ class Site:
         self.wall_rate = 1.0
         self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))
         self.fuse: int | None = None  # instructions until it loses its power
+        self.sync_fuse: int | None = None  # syncs until it loses its power in the middle of one
         self.blow: Callable[[], None] = lambda: None
         self.served: list[Served] = []
         self.versions: dict[Place, list[Version]] = {}
@@ -126,7 +127,7 @@ class Site:
             self._make_durable(self._syncing)
         self.is_up = False
         self.crashes += 1
-        self.fuse = None
+        self.fuse = self.sync_fuse = None
         self._queue, self._syncing, self._sync_due, self._reads = [], [], None, {}
         self.versions = {}
 
@@ -207,7 +208,12 @@ class Site:
         if self._sync_due != due or self._syncing:
             return
         self._sync_due, self._syncing, self._queue = None, self._queue, []
-        self._later(self._random.uniform(0.3, 1.7) * self.sync_s, self._synced)
+        takes_s = self._random.uniform(0.3, 1.7) * self.sync_s
+        if self.sync_fuse is not None:
+            self.sync_fuse -= 1
+            if self.sync_fuse <= 0:
+                self._later(self._random.random() * takes_s, self.blow)
+        self._later(takes_s, self._synced)
 
     def _synced(self) -> None:
         written, self._syncing = self._syncing, []

@@ -242,10 +242,13 @@ class World:
             self._crash(site)
 
     def _light_fuse(self) -> None:
-        """Power is lost at one of the next instructions: between a sync and what follows it, for instance."""
+        """Power is lost at one of the next instructions, between a sync and what follows it, or within a sync."""
         site = self._any()
         if site.is_up and not self.are_faults_over:
-            site.fuse = self.random.randint(1, 12)
+            if self.random.random() < 0.5:
+                site.fuse = self.random.randint(1, 12)
+            else:
+                site.sync_fuse = self.random.randint(1, 4)
 
     def _crash(self, site: Site) -> None:
         self.tell(f"{site.name} loses its power")
@@ -304,7 +307,7 @@ class World:
         self._loss = self._twice = 0.0
         self._cut.clear()
         for site in self.sites.values():
-            site.fuse = None
+            site.fuse = site.sync_fuse = None
             site.wall_rate, site.wall_offset_s = 1.0, 0.0
             self._restart(site)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from skerry.model.commits import TransactionId
-from skerry.model.errors import TimedOut
+from skerry.model.errors import Overloaded, TimedOut
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.clock import At
@@ -19,6 +19,7 @@ class _Submission(msgspec.Struct):
     decider: str
     until: float
     repeat_at: float
+    pause_s: float  # until it is said again: doubled each time, for a request may be large
 
 
 class _Inquiry(msgspec.Struct):
@@ -42,8 +43,13 @@ class Asking:
         return not self._submissions and not self._inquiries
 
     def submit(self, request: Submit, decider: str, at: At) -> list[Instruction]:
+        if len(self._submissions) >= self._limits.transactions:
+            full = Overloaded(f"{len(self._submissions)} transactions wait for an answer here; try again shortly")
+            outcome = Outcome(request.txn, State.ABORTED, failure=failure_of(full), is_retryable=True)
+            return [Answer(outcome)]
+        pause_s = self._limits.repeat_s
         until = at.s + self._limits.answer_wait_s
-        self._submissions[request.txn] = _Submission(request, decider, until, at.s + self._limits.repeat_s)
+        self._submissions[request.txn] = _Submission(request, decider, until, at.s + pause_s, pause_s)
         return [Send(decider, request)]
 
     def answered(self, sender: str, outcome: Outcome) -> list[Instruction]:
@@ -57,6 +63,8 @@ class Asking:
         """`members`: all that may have been the decider. Each that does not know the query will never decide it."""
         if query in self._inquiries:
             return []
+        if len(self._inquiries) >= self._limits.transactions:
+            return [Tell(query, State.UNKNOWN, unknown_to=tuple(sorted(members)))]
         ask = AskOutcome(query, first_start)
         until = at.s + self._limits.answer_wait_s
         self._inquiries[query] = _Inquiry(ask, set(members), set(), until, at.s + self._limits.repeat_s)
@@ -87,7 +95,8 @@ class Asking:
                 del self._submissions[txn]
                 instructions.append(Answer(Outcome(txn, State.UNKNOWN, failure=failure_of(self._unheard(submission)))))
             elif at.s >= submission.repeat_at:
-                submission.repeat_at = at.s + self._limits.repeat_s
+                submission.pause_s *= 2
+                submission.repeat_at = at.s + submission.pause_s
                 instructions.append(Send(submission.decider, submission.request))
         for query, inquiry in list(self._inquiries.items()):
             if at.s >= inquiry.until:

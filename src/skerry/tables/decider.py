@@ -7,9 +7,11 @@ first: so no vote that comes later can turn it.
 from __future__ import annotations
 
 import enum
+from collections import Counter
 
 from skerry.model.commits import Decision, Fence, Finished, TransactionId
 from skerry.model.errors import Overloaded, PeerError, SkerryError, TimedOut, UserError
+from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.model.transitions import Machine, staying
 from skerry.tables.clock import At, HybridClock
@@ -106,6 +108,7 @@ class Decider:
         self._outcomes = outcomes
         self._limits = limits
         self._deciding: dict[TransactionId, _Deciding] = {}
+        self._undecided: Counter[QueryId] = Counter()  # attempts whose decision is not on disk
 
     @property
     def is_idle(self) -> bool:
@@ -143,13 +146,13 @@ class Decider:
         if (deciding := self._deciding.get(txn)) is not None:
             deciding.origins += [origin] if origin not in deciding.origins else []
             return []
-        if not request.parts or any(other.query == txn.query for other in self._deciding):
+        if not request.parts or txn.query in self._undecided:
             raise PeerError(f"transaction {txn}: nothing to write, or another attempt still runs")
         if not self._outcomes.is_kept(request.first_start):
             text = f"transaction {txn}: its id is too old for {self._member} to know whether it was committed before"
             return [_answer(origin, Outcome(txn, State.UNKNOWN, failure=failure_of(UserError(text))))]
         is_full = len(self._deciding) >= self._limits.transactions
-        deciding = self._deciding[txn] = _Deciding(txn, request.first_start, at.s, self._limits)
+        deciding = self._begin(txn, request.first_start, at)
         deciding.request, deciding.origins = request, [origin]
         if self._outcomes.is_fenced(txn.query):
             return self._abort(
@@ -163,6 +166,20 @@ class Decider:
             part = request.parts[self._member]
             return [PrepareAlone(txn, request.first_start, request.read_ts, part)]
         return self._prepares(deciding, at)
+
+    def _begin(self, txn: TransactionId, first_start: int, at: At) -> _Deciding:
+        deciding = self._deciding[txn] = _Deciding(txn, first_start, at.s, self._limits)
+        self._undecided[txn.query] += 1
+        return deciding
+
+    def _is_decided(self, deciding: _Deciding, known: Known) -> None:
+        """Its decision is on disk."""
+        self._outcomes.add(deciding.txn, known)
+        self._undecided[deciding.txn.query] -= 1
+        if not self._undecided[deciding.txn.query]:
+            del self._undecided[deciding.txn.query]
+        if deciding.life.phase is DecidingPhase.ENDED:
+            del self._deciding[deciding.txn]
 
     def _prepares(self, deciding: _Deciding, at: At) -> list[Instruction]:
         """To those that have not voted."""
@@ -210,7 +227,7 @@ class Decider:
         if known is not None:
             return [Send(vote.member, Decided(vote.txn, known.commit_ts, known.rows))]
         # Commits are kept until all participants have them: no record means that there was none, however old it is.
-        deciding = self._deciding[vote.txn] = _Deciding(vote.txn, vote.first_start, at.s, self._limits)
+        deciding = self._begin(vote.txn, vote.first_start, at)
         deciding.askers.add(vote.member)
         return self._abort(deciding, UserError(f"transaction {vote.txn}: {self._member} knows nothing of it"))
 
@@ -234,19 +251,17 @@ class Decider:
         deciding = self._deciding[txn]
         deciding.life.move(DecidingEvent.WRITTEN)
         known = Known(deciding.first_start, deciding.commit_ts, deciding.rows)
-        self._outcomes.add(txn, known)
+        self._is_decided(deciding, known)
         answers = self._answers(deciding, _outcome_of(txn, known, deciding.failure, deciding.is_retryable))
         told = set() if deciding.is_alone else {*deciding.participants, *deciding.askers}
-        if deciding.life.phase is DecidingPhase.ENDED:
-            del self._deciding[txn]
         decided = Decided(txn, deciding.commit_ts, deciding.rows)
         return [*answers, *(Send(member, decided) for member in sorted(told))]
 
     def ended_alone(self, ended: EndedAlone) -> list[Instruction]:
-        deciding = self._deciding.pop(ended.txn)
+        deciding = self._deciding[ended.txn]
         deciding.life.move(DecidingEvent.ALONE)
         known = Known(deciding.first_start, ended.commit_ts, ended.rows)
-        self._outcomes.add(ended.txn, known)
+        self._is_decided(deciding, known)
         return self._answers(deciding, _outcome_of(ended.txn, known))
 
     def done(self, done: Done) -> list[Instruction]:
@@ -271,7 +286,7 @@ class Decider:
         query = ask.query
         if (known := self._outcomes.commit_of(query)) is not None:
             return [Send(asker, OutcomeOf(query, self._member, State.COMMITTED, known.commit_ts, known.rows))]
-        if any(txn.query == query for txn in self._deciding):
+        if query in self._undecided:
             return []
         if not self._outcomes.can_be_asked(ask.first_start):
             return [Send(asker, OutcomeOf(query, self._member, State.UNKNOWN))]

@@ -88,12 +88,10 @@ class _Taking:
         self.rows = 0
         self.writes: tuple[Write, ...] = ()
         self.staged: tuple[Staged, ...] = ()
+        self.tables = frozenset(table for table, _ in _locks_of(part))
         self.until = 0.0
         self.repeat_at = 0.0
         self.life = Machine("transaction", txn, NEXT, TakingPhase.LOCKING)
-
-    def tables(self) -> set[int]:
-        return {write.table for write in self.writes} | {staged.table for staged in self.staged}
 
 
 class _Read(msgspec.Struct, frozen=True):
@@ -324,7 +322,7 @@ class Participant:
             for taking in self._taking.values()
             if taking.life.phase in _UNDECIDED
             and taking.prepare_ts <= read.read_ts
-            and not read.tables.isdisjoint(taking.tables())
+            and not read.tables.isdisjoint(taking.tables)
         ]
 
     # --- time ------------------------------------------------------------------------------------
