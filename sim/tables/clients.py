@@ -1,4 +1,4 @@
-"""Clients: bank transfers, lists that are appended to, rows that only one may insert; and what each was told.
+"""Clients: bank transfers, lists that are appended to, rows that only one may insert, files of such rows.
 
 A client is a generator: it yields what it waits for, and goes on with the answer, or with None when there is none.
 """
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from sim.tables.site import Place, RowsRead
-from skerry.model.commits import Part, Policy, TransactionId, Versions, Write
+from sim.tables.site import Place, RowsRead, file_of, rows_in
+from skerry.model.commits import Part, Policy, Staged, TransactionId, Versions, Write
 from skerry.model.errors import SiteError
 from skerry.model.ids import QueryId
 from skerry.tables.instructions import Tell
@@ -92,7 +92,10 @@ class Client:
         yield Pause(self._random.uniform(0, 0.5))
         while not self._world.are_faults_over:
             kind = self._random.choice(
-                (self._transfer, self._transfer, self._append, self._append, self._audit, self._lists, self._claim)
+                (
+                    *(self._transfer, self._transfer, self._append, self._append),
+                    *(self._audit, self._lists, self._claim, self._load),
+                )
             )
             yield from kind()
             if self._random.random() < 0.3:
@@ -157,6 +160,20 @@ class Client:
             for place in places:
                 row = None if is_delete else f"{transaction.query.initiator}.{transaction.query.local}".encode()
                 self._add(transaction, place, row, Policy.REPLACE if is_delete else policy)
+
+        yield from self._transact((), (statement,))
+
+    def _load(self) -> Waiting:
+        """The same rows as files, one a member."""
+        random, world = self._random, self._world
+        places = random.sample(world.claims, random.randint(1, len(world.claims)))
+        policy = random.choice((Policy.FAIL, Policy.REPLACE))
+
+        def statement(_: Snapshot, transaction: Transaction) -> None:
+            row = f"{transaction.query.initiator}.{transaction.query.local}".encode()
+            for member in sorted({world.home(place) for place in places}):
+                file = file_of({key: row for table, key in places if world.home((table, key)) == member})
+                transaction.add(member, Part(staged=(Staged(CLAIMS, (file,), policy),)))
 
         yield from self._transact((), (statement,))
 
@@ -233,7 +250,11 @@ class Client:
         for statement in statements:
             statement(rows, transaction)
         parts = transaction.parts()
-        writes = {(write.table, write.key): write for part in parts.values() for write in part.writes}
+        writes = {
+            (write.table, write.key): write
+            for part in parts.values()
+            for write in (*part.writes, *rows_in(part.staged))
+        }
         attempt = Attempt(txn, self.name, first_start, rows, writes)
         self._world.attempts.append(attempt)
         self._parts = parts

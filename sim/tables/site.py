@@ -9,7 +9,7 @@ import msgspec
 
 from sim.loop import Violation
 from sim.tables.time import Timeline
-from skerry.model.commits import Aborted, Committed, Policy, Prepared, Record, TransactionId, Write
+from skerry.model.commits import Aborted, Committed, Policy, Prepared, Record, Staged, TransactionId, Write
 from skerry.model.errors import PeerError
 from skerry.model.limits import CommitLimits
 from skerry.tables.clock import At
@@ -172,7 +172,7 @@ class Site:
             case Look():
                 self._later(self._random.uniform(0, 0.004), lambda: self._look(instruction))
             case Apply():
-                for write in instruction.writes:
+                for write in (*instruction.writes, *rows_in(instruction.staged)):
                     apply(self.versions, instruction.txn, instruction.commit_ts, write)
             case Answer(outcome):
                 self._answer(f"commit {outcome.txn}", outcome)
@@ -192,9 +192,14 @@ class Site:
         if any(each.version != self.version for each in look.part.versions):
             looked = Looked(stale=f"site {self.name}: table {look.part.versions[0].table} has changed")
         else:
-            newest = (self.versions.get((write.table, write.key), [])[-1:] for write in look.part.writes)
-            looked = Looked(tuple(Found(v[0].commit_ts, v[0].row is not None) if v else Found() for v in newest))
+            staged = tuple(self._found(rows_in((each,))) for each in look.part.staged)
+            looked = Looked(tuple(self._found((write,)) for write in look.part.writes), staged)
         self.do(self.commits.looked(look.txn, looked, self.at))
+
+    def _found(self, writes: tuple[Write, ...]) -> Found:
+        newest = [version for write in writes for version in self.versions.get((write.table, write.key), [])[-1:]]
+        commit_ts = max((version.commit_ts for version in newest), default=0)
+        return Found(commit_ts, any(version.row is not None for version in newest), len(writes))
 
     # --- disk ------------------------------------------------------------------------------------
     def _sync_within(self, delay_s: float) -> None:
@@ -261,6 +266,20 @@ def as_commit(message: object) -> CommitMessage:
     return again
 
 
+def file_of(rows: dict[bytes, bytes]) -> str:
+    """A staged file: its name is all it holds."""
+    return ";".join(f"{key.decode()}={row.decode()}" for key, row in rows.items())
+
+
+def rows_in(staged: tuple[Staged, ...]) -> tuple[Write, ...]:
+    return tuple(
+        Write(each.table, key.encode(), row.encode(), each.policy)
+        for each in staged
+        for file in each.files
+        for key, _, row in (text.partition("=") for text in file.split(";"))
+    )
+
+
 def apply(versions: dict[Place, list[Version]], txn: TransactionId, commit_ts: int, write: Write) -> None:
     chain = versions.setdefault((write.table, write.key), [])
     if chain and chain[-1].commit_ts >= commit_ts:
@@ -284,8 +303,8 @@ def rebuilt(records: list[Record]) -> dict[Place, list[Version]]:
             case Aborted():
                 prepared.pop(record.txn)
             case Committed():
-                writes = prepared.pop(record.txn).writes if record.txn in prepared else record.writes
-                for write in writes:
+                source = prepared.pop(record.txn) if record.txn in prepared else record
+                for write in (*source.writes, *rows_in(source.staged)):
                     apply(versions, record.txn, record.commit_ts, write)
             case _:
                 pass
