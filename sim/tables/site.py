@@ -9,8 +9,20 @@ import msgspec
 
 from sim.loop import Violation
 from sim.tables.time import Timeline
-from skerry.model.commits import Aborted, Committed, Policy, Prepared, Record, Staged, TransactionId, Write
+from skerry.model.commits import (
+    Aborted,
+    Committed,
+    Decision,
+    Fence,
+    Policy,
+    Prepared,
+    Record,
+    Staged,
+    TransactionId,
+    Write,
+)
 from skerry.model.errors import PeerError
+from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.clock import At
 from skerry.tables.commits import Commits
@@ -28,12 +40,13 @@ from skerry.tables.instructions import (
     Send,
     Tell,
 )
-from skerry.wire.commit_messages import CommitMessage, Outcome
+from skerry.wire.commit_messages import CommitMessage, Decided, Done, Outcome, OutcomeOf, State, Vote
 
 EPOCH_US = 1_700_000_000_000_000
 TICK_S = 0.1
 LAZY_S = 0.5
 Place = tuple[int, bytes]  # a table and a key
+Fact = tuple[str, TransactionId | QueryId, int]  # that somebody may be told of
 _RECORDS = msgspec.msgpack.Decoder(list[Record])
 
 
@@ -97,6 +110,8 @@ class Site:
         self.served: list[Served] = []
         self.versions: dict[Place, list[Version]] = {}
         self.disk: list[bytes] = []  # a group of records each, as it was synced
+        self.commits_on_disk: set[Fact] = set()  # of all members: a participant knows them from the decider
+        self._on_disk: set[Fact] = set()
         self.commits: Commits
         self._timeline = timeline
         self._random = random
@@ -168,6 +183,8 @@ class Site:
                 self._queue.append(instruction)
                 self._sync_within(self._random.uniform(0, 0.003) if instruction.is_urgent else LAZY_S)
             case Send(to, message):
+                if not self._may_say(message):
+                    raise Violation(f"{self.name} says what is not on its disk: {message}")
                 self._send(self.name, to, message)
             case Look():
                 self._later(self._random.uniform(0, 0.004), lambda: self._look(instruction))
@@ -230,7 +247,30 @@ class Site:
                 self.do(self.commits.persisted(persist.then, self.at))
 
     def _make_durable(self, written: list[Persist]) -> None:
-        self.disk.append(msgspec.msgpack.encode([record for persist in written for record in persist.records]))
+        records = [record for persist in written for record in persist.records]
+        self.disk.append(msgspec.msgpack.encode(records))
+        facts = [fact for record in records for fact in facts_in(record)]
+        self._on_disk.update(facts)
+        self.commits_on_disk.update(fact for fact in facts if fact[0] == "commit")
+
+    def _may_say(self, message: CommitMessage) -> bool:
+        """A vote, a decision, an outcome: who hears it relies on it, whatever becomes of this member."""
+        match message:
+            case Vote():
+                return ("prepared", message.txn, message.prepare_ts) in self._on_disk
+            case Decided():
+                return ("decided", message.txn, message.commit_ts) in self._on_disk
+            case Done():
+                return ("committed", message.txn, 0) in self._on_disk
+            case Outcome(txn, State.ABORTED):
+                return ("decided", txn, 0) in self._on_disk
+            case Outcome(txn, State.COMMITTED) | OutcomeOf(txn, _, State.COMMITTED):
+                query = txn.query if isinstance(txn, TransactionId) else txn
+                return ("commit", query, message.commit_ts) in self.commits_on_disk
+            case OutcomeOf(query, _, State.ABORTED):
+                return ("fence", query, 0) in self._on_disk
+            case _:
+                return True
 
     # --- messages --------------------------------------------------------------------------------
     def receive(self, sender: str, message: object) -> None:
@@ -264,6 +304,21 @@ def as_commit(message: object) -> CommitMessage:
     again = msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=kind)
     assert again == message or isinstance(message, Outcome)
     return again
+
+
+def facts_in(record: Record) -> list[Fact]:
+    match record:
+        case Prepared():
+            return [("prepared", record.txn, record.prepare_ts)]
+        case Committed():
+            return [("committed", record.txn, 0), ("commit", record.txn.query, record.commit_ts)]
+        case Decision():
+            commit: list[Fact] = [("commit", record.txn.query, record.commit_ts)] if record.commit_ts else []
+            return [("decided", record.txn, record.commit_ts), *commit]
+        case Fence():
+            return [("fence", record.query, 0)]
+        case _:
+            return []
 
 
 def file_of(rows: dict[bytes, bytes]) -> str:

@@ -24,7 +24,7 @@ from sim.tables.clients import (
     Wish,
     rows_of,
 )
-from sim.tables.site import Place, ReadRows, RowsRead, Site
+from sim.tables.site import Fact, Place, ReadRows, RowsRead, Site
 from sim.tables.time import Timeline
 from sim.world import Outcome
 from skerry.model.limits import CommitLimits
@@ -70,6 +70,7 @@ class World:
         )
         names = list(NAMES[: random.randint(2, 4)])
         self.disks = tuple(names)
+        self._commits_on_disk: set[Fact] = set()
         self.sites = {name: self._site(name) for name in [*names, *([LITE] if random.random() < 0.5 else [])]}
         self.accounts: list[Place] = [(ACCOUNTS, f"account {n}".encode()) for n in range(random.randint(3, 6))]
         self.lists: list[Place] = [(LISTS, f"list {n}".encode()) for n in range(random.randint(2, 4))]
@@ -94,6 +95,7 @@ class World:
             name, self.timeline, random, self.limits, self._send, functools.partial(self._answered, name),
             has_disk=name != LITE,
         )  # fmt: skip
+        site.commits_on_disk = self._commits_on_disk
         site.blow = functools.partial(self._crash, site)
         site.wall_offset_s = self.random.uniform(-1.5, 1.5)
         site.wall_rate = self.random.choice((1.0, 0.97, 1.03))

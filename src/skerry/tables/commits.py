@@ -185,8 +185,8 @@ class Commits:
             case MarkWritten(upto):
                 self.clock.mark_written(upto)
                 return self._participant.reads_ready()
-            case PrepareWritten(txn):
-                return self._participant.prepare_written(txn, at)
+            case PrepareWritten():
+                return self._participant.prepare_written(after, at)
             case AloneWritten(txn):
                 return self._participant.alone_written(txn)
             case CommitWritten(txn):

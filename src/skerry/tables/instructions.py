@@ -21,7 +21,10 @@ class MarkWritten(msgspec.Struct, frozen=True):
 
 
 class PrepareWritten(msgspec.Struct, frozen=True):
+    """`prepare_ts` says which of its records: one that was given up may still have been on its way."""
+
     txn: TransactionId
+    prepare_ts: int
 
 
 class AloneWritten(msgspec.Struct, frozen=True):

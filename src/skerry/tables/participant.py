@@ -218,12 +218,12 @@ class Participant:
             taking.writes,
             taking.staged,
         )
-        return Persist((prepared,), (PrepareWritten(taking.txn),))
+        return Persist((prepared,), (PrepareWritten(taking.txn, taking.prepare_ts),))
 
-    def prepare_written(self, txn: TransactionId, at: At) -> list[Instruction]:
-        taking = self._taking.get(txn)
-        if taking is None or taking.life.phase is not TakingPhase.WRITING:
-            return []  # the decider has given up since; its Aborted follows the Prepared to disk
+    def prepare_written(self, written: PrepareWritten, at: At) -> list[Instruction]:
+        taking = self._taking.get(written.txn)
+        if taking is None or taking.prepare_ts != written.prepare_ts:
+            return []  # the decider has given up since; an Aborted follows the Prepared to disk
         taking.life.move(TakingEvent.PREPARED)
         taking.repeat_at = at.s + self._limits.repeat_s
         return [self._vote(taking)]

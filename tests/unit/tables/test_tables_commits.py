@@ -8,7 +8,7 @@ from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepa
 from skerry.model.errors import PeerError, StaleSchema, TimedOut, UserError
 from skerry.tables.clock import seconds
 from skerry.tables.instructions import Answer, Discard, ReadReady, ReadRefused, Tell
-from skerry.wire.commit_messages import Decided, Outcome, State, Submit, Vote
+from skerry.wire.commit_messages import Decided, Outcome, Prepare, State, Submit, Vote
 from tests.unit.tables.commit_members import TABLE, Members, put, txn
 
 
@@ -294,3 +294,21 @@ def test_only_those_who_may_are_believed() -> None:
         members.of["bergen"].receive("tromso", Decided(txn(), 0), members.at)
     with pytest.raises(PeerError):
         members.of["bergen"].receive("oslo", Submit(txn("b"), start, 0, {}, start), members.at)
+
+
+def test_a_vote_waits_for_its_own_record_not_for_one_that_was_given_up() -> None:
+    """Prepare, abort, and the same Prepare again, before anything is on disk: the first record's sync is no vote."""
+    members = Members("bergen", "oslo")
+    start = members.begin("oslo")
+    prepare = Prepare(txn(), start, 0, put("k"), start)
+    bergen = members.of["bergen"]
+    members.down.add("oslo")
+    for message in (prepare, Decided(txn(), 0), prepare):
+        members.do("bergen", bergen.receive("oslo", message, members.at))
+    first, *others = members.waiting["bergen"]
+    members.sent.clear()
+    members.do("bergen", bergen.persisted(first.then, members.at))
+    assert members.sent == []
+    members.waiting["bergen"] = others
+    members.sync("bergen")
+    assert [type(send.message) for _, send in members.sent] == [Vote]
