@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from random import Random
 
@@ -104,6 +105,7 @@ class Site:
         self.wall_offset_s = 0.0
         self.wall_rate = 1.0
         self.sync_s = random.choice((0.001, 0.005, 0.03, 0.2))
+        self.look_s = random.choice((0.001, 0.005, 0.3))
         self.fuse: int | None = None  # instructions until it loses its power
         self.sync_fuse: int | None = None  # syncs until it loses its power in the middle of one
         self.blow: Callable[[], None] = lambda: None
@@ -187,7 +189,7 @@ class Site:
                     raise Violation(f"{self.name} says what is not on its disk: {message}")
                 self._send(self.name, to, message)
             case Look():
-                self._later(self._random.uniform(0, 0.004), lambda: self._look(instruction))
+                self._later(self._random.uniform(0, self.look_s), lambda: self._look(instruction))
             case Apply():
                 for write in (*instruction.writes, *rows_in(instruction.staged)):
                     apply(self.versions, instruction.txn, instruction.commit_ts, write)
@@ -211,7 +213,9 @@ class Site:
         else:
             staged = tuple(self._found(rows_in((each,))) for each in look.part.staged)
             looked = Looked(tuple(self._found((write,)) for write in look.part.writes), staged)
-        self.do(self.commits.looked(look.txn, looked, self.at))
+        # What it has seen may be told late: whoever wants to know must still hold the locks.
+        answer = functools.partial(self.commits.looked, look.txn, look.number, looked)
+        self._later(self._random.uniform(0, self.look_s), lambda: self.do(answer(self.at)))
 
     def _found(self, writes: tuple[Write, ...]) -> Found:
         newest = [version for write in writes for version in self.versions.get((write.table, write.key), [])[-1:]]

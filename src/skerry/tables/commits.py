@@ -174,8 +174,8 @@ class Commits:
                 return self._decider.done(message)
 
     # --- what the shell has done -----------------------------------------------------------------
-    def looked(self, txn: TransactionId, looked: Looked, at: At) -> list[Instruction]:
-        return self._settle(self._participant.looked(txn, looked, at), at)
+    def looked(self, txn: TransactionId, number: int, looked: Looked, at: At) -> list[Instruction]:
+        return self._settle(self._participant.looked(txn, number, looked, at), at)
 
     def persisted(self, then: tuple[After, ...], at: At) -> list[Instruction]:
         return self._settle([each for after in then for each in self._after(after, at)], at)

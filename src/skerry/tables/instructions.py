@@ -64,9 +64,13 @@ class Send(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """The transaction has its locks: compare versions, find each key's newest row; then call `looked`."""
+    """The transaction has its locks: compare versions, find each key's newest row; then call `looked`.
+
+    `number` says which look: what was seen under locks that were let go of since is worth nothing.
+    """
 
     txn: TransactionId
+    number: int
     part: Part
 
 

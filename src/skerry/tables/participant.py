@@ -84,6 +84,7 @@ class _Taking:
         self.part = part
         self.decider = decider
         self.is_alone = False
+        self.look = 0
         self.prepare_ts = 0
         self.rows = 0
         self.writes: tuple[Write, ...] = ()
@@ -111,6 +112,7 @@ class Participant:
         self._locks = LockTable()
         self._taking: dict[TransactionId, _Taking] = {}
         self._reads: dict[str, _Read] = {}
+        self._looks = 0
 
     @property
     def is_idle(self) -> bool:
@@ -174,12 +176,14 @@ class Participant:
 
     def _look(self, taking: _Taking) -> list[Instruction]:
         taking.life.move(TakingEvent.LOCKED)
-        return [Look(taking.txn, taking.part)]
+        self._looks += 1
+        taking.look = self._looks
+        return [Look(taking.txn, taking.look, taking.part)]
 
-    def looked(self, txn: TransactionId, looked: Looked, at: At) -> list[Instruction]:
+    def looked(self, txn: TransactionId, number: int, looked: Looked, at: At) -> list[Instruction]:
         """What the store found, under the locks; nothing comes of it if the decider has given up since."""
         taking = self._taking.get(txn)
-        if taking is None or taking.life.phase is not TakingPhase.LOOKING:
+        if taking is None or taking.look != number:
             return []
         if looked.stale:
             return self._refuse(taking, StaleSchema(looked.stale, member=self._member), is_retryable=True)

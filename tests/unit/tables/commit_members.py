@@ -53,10 +53,10 @@ class Members:
                     self.sent.append((name, each))
                     if not {to, name} & self.down:
                         self.do(to, self.of[to].receive(name, message, self.at))
-                case Look(txn, part):
+                case Look(txn, number, part):
                     found = tuple(self._found(name, write.key) for write in part.writes)
                     looked = Looked(found, tuple(Found(rows=5) for _ in part.staged), self.stale)
-                    self.do(name, self.of[name].looked(txn, looked, self.at))
+                    self.do(name, self.of[name].looked(txn, number, looked, self.at))
                 case Apply():
                     for write in each.writes:
                         self.rows[name][write.key] = (each.commit_ts, write.row)

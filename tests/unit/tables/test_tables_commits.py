@@ -7,7 +7,7 @@ import pytest
 from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged
 from skerry.model.errors import PeerError, StaleSchema, TimedOut, UserError
 from skerry.tables.clock import seconds
-from skerry.tables.instructions import Answer, Discard, ReadReady, ReadRefused, Tell
+from skerry.tables.instructions import Answer, Discard, Found, Look, Looked, Persist, ReadReady, ReadRefused, Tell
 from skerry.wire.commit_messages import Decided, Outcome, Prepare, State, Submit, Vote
 from tests.unit.tables.commit_members import TABLE, Members, put, txn
 
@@ -312,3 +312,19 @@ def test_a_vote_waits_for_its_own_record_not_for_one_that_was_given_up() -> None
     members.waiting["bergen"] = others
     members.sync("bergen")
     assert [type(send.message) for _, send in members.sent] == [Vote]
+
+
+def test_what_was_seen_under_locks_that_are_gone_is_not_believed() -> None:
+    members = Members("bergen")
+    start = members.begin("bergen")
+    bergen = members.of["bergen"]
+    prepare = Prepare(txn(), start, 0, put("k", policy=Policy.FAIL), start)
+    looks = [
+        look
+        for message in (prepare, Decided(txn(), 0), prepare)
+        for look in bergen.receive("oslo", message, members.at)
+        if isinstance(look, Look)
+    ]
+    assert [look.number for look in looks] == [1, 2]
+    assert bergen.looked(txn(), 1, Looked((Found(),)), members.at) == []
+    assert [type(each) for each in bergen.looked(txn(), 2, Looked((Found(),)), members.at)] == [Persist]
