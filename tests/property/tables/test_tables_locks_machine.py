@@ -77,4 +77,4 @@ class Locking(RuleBasedStateMachine):
 
 
 TestLocking = Locking.TestCase
-TestLocking.settings = settings(max_examples=60, stateful_step_count=25)
+TestLocking.settings = settings(max_examples=40, stateful_step_count=25)
