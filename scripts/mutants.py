@@ -57,8 +57,9 @@ def run_tests(tree: Path, tests: list[str]) -> Verdict:
     return Verdict(True, kind, test)
 
 
-def run_simulation(tree: Path, seeds: int) -> Verdict:
-    ran = run(tree, [sys.executable, "-m", "sim", "--seeds", str(seeds), "--stop-at-first"], SIMULATION_TIMEOUT_S)
+def run_simulation(tree: Path, seeds: int, *options: str) -> Verdict:
+    command = [sys.executable, "-m", "sim", *options, "--seeds", str(seeds), "--stop-at-first"]
+    ran = run(tree, command, SIMULATION_TIMEOUT_S)
     if ran is None:
         sys.exit(f"{seeds} seeds took longer than {SIMULATION_TIMEOUT_S} s: this machine is too busy to tell")
     found = re.search(r"^seed (\d+): (.*)$", ran.stdout, re.M)
@@ -69,9 +70,11 @@ def run_simulation(tree: Path, seeds: int) -> Verdict:
 
 
 def judge(tree: Path, mutant: dict[str, Any]) -> Verdict:
-    """By the simulation, if it says how many seeds; by its tests otherwise."""
+    """By the simulation, or that of commits, if it says how many seeds; by its tests otherwise."""
     if "seeds" in mutant:
         return run_simulation(tree, mutant["seeds"])
+    if "tables_seeds" in mutant:
+        return run_simulation(tree, mutant["tables_seeds"], "--tables")
     return run_tests(tree, mutant["tests"])
 
 
@@ -86,8 +89,11 @@ def plant(tree: Path, mutant: dict[str, Any]) -> None:
 def check_sound(tree: Path, mutants: list[dict[str, Any]]) -> None:
     """Without a mutant nothing may fail, or the table would mean nothing."""
     tests = sorted({test for mutant in mutants for test in mutant.get("tests", ())})
-    seeds = max((mutant.get("seeds", 0) for mutant in mutants), default=0)
-    for verdict in ([run_tests(tree, tests)] if tests else []) + ([run_simulation(tree, seeds)] if seeds else []):
+    verdicts = [run_tests(tree, tests)] if tests else []
+    for name, options in (("seeds", ()), ("tables_seeds", ("--tables",))):
+        seeds = max(mutant.get(name, 0) for mutant in mutants)
+        verdicts += [run_simulation(tree, seeds, *options)] if seeds else []
+    for verdict in verdicts:
         if verdict.is_caught:
             sys.exit(f"the {verdict.by} fails without any mutant: {verdict.where}")
 

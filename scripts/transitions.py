@@ -8,6 +8,7 @@ from pathlib import Path
 from skerry.client import cursor
 from skerry.member import query, task
 from skerry.model.transitions import as_markdown
+from skerry.tables import decider, participant
 from skerry.wire import channel, session
 
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "protocol.md"
@@ -18,6 +19,8 @@ TABLES = {
     "sending channel": as_markdown(channel.NEXT),
     "receiving channel": as_markdown(channel.RECEIVER_NEXT),
     "cursor": as_markdown(cursor.NEXT),
+    "participant": as_markdown(participant.NEXT),
+    "decider": as_markdown(decider.NEXT),
 }
 _MARKED = re.compile(r"(?<=<!-- transitions: )([\w ]+)( -->\n).*?(?=\n<!-- end -->)", re.S)
 

@@ -1,8 +1,12 @@
-"""`python -m sim --seeds 500`: runs seeds, prints the violations and the slowest seed. `--seed 7` replays one."""
+"""`python -m sim --seeds 500`: runs seeds, prints the violations and the slowest seed. `--seed 7` replays one.
+
+`--tables` runs commits to tables of our own (sim/tables) instead of queries.
+"""
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import logging
 import multiprocessing
@@ -11,12 +15,14 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+import sim.tables.world
 from sim.loop import OWNER
 from sim.world import COMPLAINTS, Outcome, run_seed
 
 _COLLECT_EVERY = 25
+Run = Callable[[int], Outcome]
 
 
 def main(arguments: list[str]) -> int:
@@ -27,13 +33,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--stop-at-first", action="store_true", help="end with the first violation")
     parser.add_argument("--log", action="store_true", help="with --seed: what the members log")
+    parser.add_argument("--tables", action="store_true", help="commits to tables of our own, instead of queries")
     options = parser.parse_args(arguments)
+    run = sim.tables.world.run_seed if options.tables else run_seed
     if options.seed is not None:
-        return replay(options.seed, with_log=options.log)
-    return run_all(range(options.first, options.first + options.seeds), options.jobs, options.stop_at_first)
+        return replay(run, options.seed, with_log=options.log)
+    return run_all(run, range(options.first, options.first + options.seeds), options.jobs, options.stop_at_first)
 
 
-def replay(seed: int, *, with_log: bool) -> int:
+def replay(run: Run, seed: int, *, with_log: bool) -> int:
     """The seed's story; a second run must be the same."""
     with private_files():
         quiet()
@@ -42,9 +50,9 @@ def replay(seed: int, *, with_log: bool) -> int:
             printing.setFormatter(VirtualTime())
             logging.getLogger("skerry").addHandler(printing)
             logging.getLogger("skerry").setLevel(logging.DEBUG)
-        outcome = run_seed(seed)
+        outcome = run(seed)
         quiet()
-        again = run_seed(seed)
+        again = run(seed)
     print("\n".join(outcome.story))
     print(f"seed {seed}: {outcome.steps} steps, {outcome.virtual_s:.1f} s of virtual time, digest {outcome.digest:08x}")
     if (again.digest, again.steps) != (outcome.digest, outcome.steps):
@@ -57,10 +65,10 @@ def replay(seed: int, *, with_log: bool) -> int:
     return 0
 
 
-def run_all(seeds: range, jobs: int, stop_at_first: bool) -> int:
+def run_all(run: Run, seeds: range, jobs: int, stop_at_first: bool) -> int:
     began, ran, violations, complete, failed = time.monotonic(), 0, 0, 0, 0
     slowest, slowest_s = 0, 0.0
-    for outcome, seconds in outcomes(seeds, jobs):
+    for outcome, seconds in outcomes(run, seeds, jobs):
         ran += 1
         complete, failed = complete + outcome.complete, failed + outcome.failed
         if seconds > slowest_s:
@@ -68,31 +76,33 @@ def run_all(seeds: range, jobs: int, stop_at_first: bool) -> int:
         if outcome.violation:
             violations += 1
             print(f"seed {outcome.seed}: {outcome.violation}")
-            print(f"  replay it with: python -m sim --seed {outcome.seed}", flush=True)
+            option = "" if run is run_seed else " --tables"
+            print(f"  replay it with: python -m sim{option} --seed {outcome.seed}", flush=True)
             if stop_at_first:
                 break
-    print(f"{complete} queries answered, {failed} ended with an error; {time.monotonic() - began:.1f} s")
+    what = "queries answered" if run is run_seed else "commits"
+    print(f"{complete} {what}, {failed} ended with an error; {time.monotonic() - began:.1f} s")
     print(f"slowest seed: {slowest}, {slowest_s:.3f} s")
     print(f"{ran} seeds, {violations} violations")
     return 1 if violations or not ran else 0
 
 
-def outcomes(seeds: range, jobs: int) -> Iterator[tuple[Outcome, float]]:
+def outcomes(run: Run, seeds: range, jobs: int) -> Iterator[tuple[Outcome, float]]:
     with private_files():
         if jobs <= 1:
             quiet()
-            yield from map(timed, seeds)
+            yield from map(functools.partial(timed, run), seeds)
             return
         context = multiprocessing.get_context("fork")
         with context.Pool(jobs, initializer=quiet) as pool:
-            yield from pool.imap(timed, seeds, chunksize=4)
+            yield from pool.imap(functools.partial(timed, run), seeds, chunksize=4)
 
 
-def timed(seed: int) -> tuple[Outcome, float]:
+def timed(run: Run, seed: int) -> tuple[Outcome, float]:
     if seed % _COLLECT_EVERY == 0:
         gc.collect()
     began = time.monotonic()
-    return run_seed(seed), time.monotonic() - began
+    return run(seed), time.monotonic() - began
 
 
 def quiet() -> None:

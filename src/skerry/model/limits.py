@@ -190,6 +190,32 @@ OWN_NAME_CHARS = 128
 OWN_BUCKETS = 65_536
 
 
+class CommitLimits(msgspec.Struct, frozen=True):
+    """Of commits to tables of our own; units last in names."""
+
+    # a peer's clock that is further ahead than this is refused
+    clock_ahead_s: float = 5.0
+    # the clock's durable mark: set so far ahead of the time, and at least so far ahead of the clock; set again when the
+    # clock is so near
+    clock_reserve_s: float = 1.0
+    clock_least_s: float = 0.1
+    clock_renew_s: float = 0.05
+    # for locks that others hold; for all votes; for prepared writes that a read must know the end of
+    lock_wait_s: float = 5.0
+    vote_wait_s: float = 10.0
+    read_wait_s: float = 10.0
+    # for the answer of a decider elsewhere, and of all members about an id: longer than a decider waits for votes
+    answer_wait_s: float = 15.0
+    # messages without an answer are said again
+    repeat_s: float = 0.5
+    # an outcome can be asked by its id for a day; ids are kept longer, for who asks knows only about when it began
+    ids_asked_s: float = 24 * 3600.0
+    ids_kept_s: float = 25 * 3600.0
+    # at one member at once
+    transactions: int = 10_000
+    reads_waiting: int = 10_000
+
+
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Units last in names. `skerry.yaml` may override any of them under `limits:`."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from skerry.model.errors import BY_CODE
 from skerry.model.limits import Limits
 from skerry.wire import execution
+from skerry.wire.commit_messages import CommitMessage
 from skerry.wire.kinds import KINDS
+from skerry.wire.messages import Message
 from skerry.wire.proof import Side
 from skerry.wire.tupletypes import types_of
 from tests.unit.wire.test_wire_proof import GOLDEN
@@ -23,6 +26,12 @@ TEXT = (Path(__file__).parents[3] / "docs" / "protocol.md").read_text()
 def test_each_message_is_listed_with_its_fields(kind: int) -> None:
     fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(KINDS[kind]))
     assert f"| {kind} | `{KINDS[kind].__name__}` | {fields or '–'} |" in TEXT
+
+
+@pytest.mark.parametrize("message", get_args(CommitMessage), ids=lambda message: message.__name__)
+def test_each_message_of_commits_is_listed_with_its_fields(message: type[Message]) -> None:
+    fields = ", ".join(f"`{field.name}`" for field in msgspec.structs.fields(message))
+    assert f" | `{message.__name__}` | {fields} |" in TEXT
 
 
 def test_no_other_message_is_listed() -> None:

@@ -1,0 +1,160 @@
+"""What the cores of commits ask of their shell, and what the shell tells them when it is done.
+
+Records of one Persist become durable together, and every Persist after all that were asked for before it. So the shell
+may gather as many as it likes into one transaction of its store, and one fsync. A Persist that fails ends the member's
+work on its own tables until it starts anew: what is on disk then decides.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from skerry.model.commits import Part, Record, Staged, TransactionId, Write
+from skerry.model.ids import QueryId
+from skerry.wire.commit_messages import CommitMessage, Outcome, State
+from skerry.wire.messages import Failure
+
+
+# --- what follows when a Persist is durable ----------------------------------------------------------------------
+class MarkWritten(msgspec.Struct, frozen=True):
+    upto: int
+
+
+class PrepareWritten(msgspec.Struct, frozen=True):
+    """`prepare_ts` says which of its records: one that was given up may still have been on its way."""
+
+    txn: TransactionId
+    prepare_ts: int
+
+
+class AloneWritten(msgspec.Struct, frozen=True):
+    txn: TransactionId
+
+
+class CommitWritten(msgspec.Struct, frozen=True):
+    txn: TransactionId
+
+
+class DecisionWritten(msgspec.Struct, frozen=True):
+    txn: TransactionId
+
+
+class FenceWritten(msgspec.Struct, frozen=True):
+    query: QueryId
+    asker: str
+
+
+After = MarkWritten | PrepareWritten | AloneWritten | CommitWritten | DecisionWritten | FenceWritten
+
+
+# --- instructions ------------------------------------------------------------------------------------------------
+class Persist(msgspec.Struct, frozen=True):
+    """Write these, then call `persisted(then)`. If it is not urgent it may wait for one that is, up to a second."""
+
+    records: tuple[Record, ...]
+    then: tuple[After, ...] = ()
+    is_urgent: bool = True
+
+
+class Send(msgspec.Struct, frozen=True):
+    """May be lost: nothing waits for it that does not say it again."""
+
+    to: str
+    message: CommitMessage
+
+
+class Look(msgspec.Struct, frozen=True):
+    """The transaction has its locks: compare versions, find each key's newest row; then call `looked`.
+
+    `number` says which look: what was seen under locks that were let go of since is worth nothing.
+    """
+
+    txn: TransactionId
+    number: int
+    part: Part
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Readers at `commit_ts` and later see these from now on. A Persist that came before has their record."""
+
+    txn: TransactionId
+    commit_ts: int
+    writes: tuple[Write, ...]
+    staged: tuple[Staged, ...]
+
+
+class Discard(msgspec.Struct, frozen=True):
+    """The transaction came to nothing: its staged files can go."""
+
+    txn: TransactionId
+    staged: tuple[Staged, ...]
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """To who asked for the commit, here. At most one for each `submit`."""
+
+    outcome: Outcome
+
+
+class Tell(msgspec.Struct, frozen=True):
+    """To who asked by id, here. `unknown_to`: the members that did not answer, or know no longer."""
+
+    query: QueryId
+    state: State
+    commit_ts: int = 0
+    rows: int = 0
+    unknown_to: tuple[str, ...] = ()
+
+
+class ReadReady(msgspec.Struct, frozen=True):
+    """All commits up to its `read_ts` are here, and no other will come: read now."""
+
+    read: str
+
+
+class ReadRefused(msgspec.Struct, frozen=True):
+    read: str
+    failure: Failure
+
+
+class PrepareAlone(msgspec.Struct, frozen=True):
+    """Between the cores: the transaction has no other participant than its decider."""
+
+    txn: TransactionId
+    first_start: int
+    read_ts: int
+    part: Part
+
+
+class EndedAlone(msgspec.Struct, frozen=True):
+    """Between the cores: such a transaction is committed, on disk."""
+
+    txn: TransactionId
+    commit_ts: int
+    rows: int
+
+
+Instruction = (
+    Persist | Send | Look | Apply | Discard | Answer | Tell | ReadReady | ReadRefused | PrepareAlone | EndedAlone
+)
+
+
+# --- what the store found ----------------------------------------------------------------------------------------
+class Found(msgspec.Struct, frozen=True):
+    """The newest row of a key, deleted or not (0: there was none); of staged files the newest of all their keys."""
+
+    commit_ts: int = 0
+    is_live: bool = False
+    rows: int = 1  # that staged files would write
+
+
+class Looked(msgspec.Struct, frozen=True):
+    """In the order of the part. `stale`: the table or its bucket map is another than planned with.
+
+    `kept_from`: what was deleted before is forgotten, so a snapshot older than this cannot be checked.
+    """
+
+    writes: tuple[Found, ...] = ()
+    staged: tuple[Found, ...] = ()
+    stale: str = ""
+    kept_from: int = 0
