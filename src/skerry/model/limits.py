@@ -169,6 +169,27 @@ VEILED_PART_BYTES = 64 * MIB
 SPENDERS = 10_000
 SPENDING_STEPS = 60
 
+# Tables of our own. A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
+# history included; what a row takes there beside its values
+FLUSH_ROWS = 20_000
+FLUSH_BYTES = 16 * MIB
+FLUSH_S = 60.0
+OVERLAY_ROWS_MAX = 200_000
+OVERLAY_BYTES_MAX = 256 * MIB
+OVERLAY_ROW_BYTES = 200
+# A group of files is split above so many rows. Who reads at an earlier moment finds it for so long.
+GROUP_ROWS = 65_536
+HISTORY_S = 600.0
+# Calls that wait for the disk, by number and bytes, and those of one commit; ids that are forgotten at once
+STORE_WAITING = 10_000
+STORE_WAITING_BYTES = 128 * MIB
+STORE_TOGETHER = 1000
+IDS_FORGOTTEN = 1000
+# Delta's log: commits between two checkpoints, commits kept before the last one, characters of a text in statistics
+DELTA_CHECKPOINT = 50
+DELTA_KEPT = 1000
+STATS_CHARS = 64
+
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Units last in names. `skerry.yaml` may override any of them under `limits:`."""

@@ -15,7 +15,10 @@ class OwnColumn(msgspec.Struct, frozen=True, array_like=True):
 
 
 class OwnTable(msgspec.Struct, frozen=True, array_like=True):
-    """`version` changes with every DDL on it. `distributed_by`: () for a table with a copy at every member (GLOBALLY)."""
+    """`version` changes with every DDL on it.
+
+    `distributed_by`: () for a table with a copy at every member (GLOBALLY).
+    """
 
     id: int
     name: str
@@ -28,7 +31,10 @@ class OwnTable(msgspec.Struct, frozen=True, array_like=True):
 
 
 class BucketMap(msgspec.Struct, frozen=True, array_like=True):
-    """Ranges of buckets (`first`, exclusive `upto`, member), in order, without holes. `version` rides on each request."""
+    """Ranges of buckets (`first`, exclusive `upto`, member), in order, without holes.
+
+    `version` rides on each request.
+    """
 
     table: int
     version: int

@@ -1,0 +1,131 @@
+"""Transactions on tables of our own: what they write, and the records that make them durable.
+
+Timestamps are those of hybrid logical clocks: one number, microseconds << 16 | counter.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from skerry.model.ids import QueryId
+
+
+class TransactionId(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """`query` is the client's: at most one attempt of it commits."""
+
+    query: QueryId
+    attempt: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.query}" if self.attempt == 1 else f"{self.query} (attempt {self.attempt})"
+
+
+class Policy(enum.IntEnum):
+    """When a row with this key exists: the statement fails, the row stays, or the row is replaced."""
+
+    FAIL = 0
+    NOTHING = 1
+    REPLACE = 2
+
+
+class Write(msgspec.Struct, frozen=True, array_like=True):
+    """`row` None deletes the row. Key and row are bytes whose meaning only the store knows."""
+
+    table: int
+    key: bytes
+    row: bytes | None
+    policy: Policy = Policy.REPLACE
+
+
+class Staged(msgspec.Struct, frozen=True, array_like=True):
+    """Files that are durable already, to become rows of the table. They lock the whole table at their member."""
+
+    table: int
+    files: tuple[str, ...]
+    policy: Policy = Policy.REPLACE
+
+
+class Versions(msgspec.Struct, frozen=True, array_like=True):
+    """What the plan knew of a table. The store compares."""
+
+    table: int
+    version: int
+    bucket_map: int
+
+
+class Part(msgspec.Struct, frozen=True, array_like=True):
+    """All that a transaction writes at one member; no key stands twice."""
+
+    writes: tuple[Write, ...] = ()
+    staged: tuple[Staged, ...] = ()
+    versions: tuple[Versions, ...] = ()
+
+
+# --- records: what a member's store keeps, and gives back in the same order when the member starts -----------------
+class ClockMark(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """No timestamp above this was given or obeyed before the next mark was durable."""
+
+    upto: int
+
+
+class Prepared(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """A participant's vote. `writes` are those that take effect, `rows` how many rows that is."""
+
+    txn: TransactionId
+    first_start: int
+    decider: str
+    prepare_ts: int
+    rows: int
+    writes: tuple[Write, ...]
+    staged: tuple[Staged, ...]
+
+
+class Committed(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """A participant's commit. Of a prepared one its Prepared has the writes; one without a Prepared has them here."""
+
+    txn: TransactionId
+    first_start: int
+    commit_ts: int
+    rows: int
+    writes: tuple[Write, ...] = ()
+    staged: tuple[Staged, ...] = ()
+
+
+class Aborted(msgspec.Struct, frozen=True, array_like=True, tag=3):
+    """A participant's Prepared that came to nothing."""
+
+    txn: TransactionId
+
+
+class Decision(msgspec.Struct, frozen=True, array_like=True, tag=4):
+    """The decider's word, and who must hear it. `commit_ts` 0 is an abort, which nobody needs to be told."""
+
+    txn: TransactionId
+    first_start: int
+    commit_ts: int
+    rows: int = 0
+    participants: tuple[str, ...] = ()
+
+
+class Finished(msgspec.Struct, frozen=True, array_like=True, tag=5):
+    """All participants have their commit on disk: from now on the decision is kept for its id alone."""
+
+    txn: TransactionId
+
+
+class Fence(msgspec.Struct, frozen=True, array_like=True, tag=6):
+    """This member will decide no attempt of the query: somebody was told that it has not."""
+
+    query: QueryId
+    first_start: int
+
+
+class Expired(msgspec.Struct, frozen=True, array_like=True, tag=7):
+    """Ids of transactions that first started before this are forgotten, if they are finished."""
+
+    before: int
+
+
+Record = ClockMark | Prepared | Committed | Aborted | Decision | Finished | Fence | Expired
