@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
+from decimal import Decimal
 from typing import Any
 from unittest import mock
 
@@ -17,7 +17,7 @@ from skerry.tables import flush
 from skerry.tables.changes import changes_of, deletes_of, writes_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.store import Store
-from tests.unit.tables.table_samples import MEMBER, SECOND, TYPES, all_types, batch_of, committed, shown
+from tests.unit.tables.table_samples import MEMBER, SECOND, TYPES, all_types, batch_of, committed, in_memory, shown
 
 TABLE = all_types()
 KEY_STRINGS = ["", "a", "a\0", "a\0b", "ø", "🐟"]
@@ -35,7 +35,7 @@ def same(key: tuple[str, float, str]) -> tuple[str, str, str]:
 class Shards(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
+        self.folder = in_memory()
         self.ts = SECOND
         self.commits = 0
         self.moments: dict[int, dict[tuple[str, str, str], dict[str, Any]]] = {self.ts: {}}
@@ -51,11 +51,7 @@ class Shards(RuleBasedStateMachine):
         self.flusher = Flusher(self.store, MEMBER)
 
     def row(self, key: tuple[str, float, str], values: dict[str, Any]) -> dict[str, Any]:
-        schema = batch_of(TABLE, []).schema
-        decimal = schema.field("c").type
-        import pyarrow as pa
-
-        return {"a": key[0], "b": key[1], "c": pa.scalar(key[2]).cast(decimal).as_py(), **values}
+        return {"a": key[0], "b": key[1], "c": Decimal(key[2]), **values}
 
     @rule(keys=st.lists(KEYS, min_size=1, max_size=4, unique_by=same), values=VALUES, step=st.integers(1, 3))
     def upsert(self, keys: list[tuple[str, float, str]], values: dict[str, Any], step: int) -> None:
@@ -105,7 +101,7 @@ class Shards(RuleBasedStateMachine):
                 with pytest.raises(SiteError, match="history begins"):
                     shard.snapshot(moment)
                 continue
-            wanted = sorted(map(repr, self.moments[moment].values()))
+            wanted = shown(batch_of(TABLE, list(self.moments[moment].values())))
             assert shown(shard.read(moment)) == wanted
             seen = shard.snapshot(moment)
             assert len(seen.rows) <= len(wanted) <= len(seen.rows) + sum(f.rows for f in seen.plain + seen.touched)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import os
+import tempfile
 from decimal import Decimal
 from typing import Any
 
@@ -39,6 +41,11 @@ TYPES: dict[str, list[Any]] = {
     "struct<a:int,b:struct<c:decimal(10,3)>>": [{"a": 1, "b": {"c": Decimal("1.500")}}, {"a": None, "b": None}],
 }
 KEY_TYPES = [kind for kind in TYPES if "<" not in kind]
+
+
+def in_memory() -> tempfile.TemporaryDirectory[str]:
+    """A folder where a sync costs nothing, if the system has one."""
+    return tempfile.TemporaryDirectory(prefix="skerry", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
 
 
 def a_table(number: int = 1, key: str = "bigint", value: str = "string", buckets: int = 16384) -> OwnTable:
