@@ -1,6 +1,6 @@
 """Transactions on tables of our own: what they write, and the records that make them durable.
 
-Timestamps are those of hybrid logical clocks: one number, microseconds << 16 | counter.
+Timestamps are those of hybrid logical clocks: one number of 64 bits, microseconds << 11 | counter.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Prepared(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class Committed(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """A participant's commit. Of a prepared one its Prepared has the writes; one without a Prepared has them here."""
+    """A participant's commit, with the rows of all participants. Without a Prepared before it, the writes are here."""
 
     txn: TransactionId
     first_start: int

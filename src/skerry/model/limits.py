@@ -180,6 +180,7 @@ OVERLAY_ROW_BYTES = 200
 # A group of files is split above so many rows. Who reads at an earlier moment finds it for so long.
 GROUP_ROWS = 65_536
 HISTORY_S = 600.0
+INDEXED_ROWS = 20_000_000  # whose keys' hashes are in memory, of one table
 # Calls that wait for the disk, by number and bytes, and those of one commit; ids that are forgotten at once
 STORE_WAITING = 10_000
 STORE_WAITING_BYTES = 128 * MIB

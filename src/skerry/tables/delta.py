@@ -24,7 +24,7 @@ from skerry.model.points import reach
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import ColumnStats
 from skerry.tables.durable import make_folder, write_new
-from skerry.tables.manifest import DataFile, Manifest, Named
+from skerry.tables.manifest import COUNTER_BITS, DataFile, Manifest, Named
 
 LOG = "_delta_log"
 APP = "skerry"  # the name under which a reader finds how far the table was when it was published
@@ -242,7 +242,7 @@ def _bounds(kind: str, column: ColumnStats) -> tuple[Any, Any] | None:
 
 
 def _ms(commit_ts: int) -> int:
-    return (commit_ts >> 16) // 1000
+    return (commit_ts >> COUNTER_BITS) // 1000
 
 
 # --- checkpoints ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,9 @@ import msgspec
 from skerry.model.errors import SiteError
 from skerry.model.table import ColumnStats
 
+# Of a commit's time; above them are microseconds since 1970. Both fit in 64 bits with a sign, as SQLite has them.
+COUNTER_BITS = 11
+
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
     """One Parquet file, which never changes, with rows of the buckets from `first` to `upto` alone."""

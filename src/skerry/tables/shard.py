@@ -18,10 +18,8 @@ from skerry.model.sharded import OwnTable
 from skerry.tables.changes import Changes
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
-from skerry.tables.manifest import DataFile, Flush, Manifest
+from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
 from skerry.tables.overlay import Overlay, Seen
-
-COUNTER_BITS = 16  # of a commit's time; above them are microseconds
 
 
 class Snapshot(NamedTuple):

@@ -15,9 +15,10 @@ from skerry.model.commits import Committed, Prepared, TransactionId, Write
 from skerry.model.ids import QueryId
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.tables.columns import arrow_schema
+from skerry.tables.manifest import COUNTER_BITS
 
 MEMBER = "oslo"
-SECOND = 1_000_000 << 16  # of commits' times
+SECOND = 1_000_000 << COUNTER_BITS  # of commits' times
 
 # Spark's text of every type that a column may have, and values of it that are easily spoilt
 TYPES: dict[str, list[Any]] = {

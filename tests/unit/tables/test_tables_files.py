@@ -9,13 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+import deltalake
+import duckdb
+import duckdb_extension_delta
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from skerry.model.errors import InternalError, SiteError
-from skerry.model.limits import FLUSH_ROWS, GROUP_ROWS
+from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS
 from skerry.model.sharded import BucketMap
 from skerry.tables import delta, flush
 from skerry.tables.bucket import buckets_of
@@ -23,7 +26,7 @@ from skerry.tables.changes import changes_of, deletes_of, writes_of
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
-from skerry.tables.manifest import DataFile, Manifest
+from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
 from tests.unit.tables.table_samples import (
@@ -39,6 +42,7 @@ from tests.unit.tables.table_samples import (
 )
 
 TABLE = a_table()
+NOW = 1_700_000_000 * SECOND
 
 
 class Member:
@@ -141,14 +145,14 @@ def test_old_files_stay_while_a_read_needs_them(member: Member) -> None:
 
 def test_a_flush_is_due_by_rows_bytes_or_age(member: Member) -> None:
     ts = member.write(1)
-    now_us = ts >> 16
+    now_us = ts >> COUNTER_BITS
     assert not member.shard.is_due(now_us + 59_000_000)
     assert member.shard.is_due(now_us + 60_000_000)
-    member.write(2, value="x" * (16 << 20))
-    assert member.shard.is_due(now_us)
     member.flush(2 * SECOND)
     assert not member.shard.is_due(now_us + 3600_000_000)
     assert flush.is_due(FLUSH_ROWS, 0, 0.0)
+    assert flush.is_due(1, FLUSH_BYTES, 0.0)
+    assert not flush.is_due(FLUSH_ROWS - 1, FLUSH_BYTES - 1, 59.9)
 
 
 def test_untouched_files_are_read_plain_and_groups_follow_the_bucket_map(member: Member) -> None:
@@ -295,3 +299,46 @@ def test_deleting_the_last_row_leaves_no_file(member: Member) -> None:
     assert replayed(member.shard.folder)[0].num_rows == 0
     member.flush(member.write(2, ts=SECOND + 10))
     assert member.keys() == [2]
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """delta-rs, which is also Polars' reader, and DuckDB's: both keep threads and sockets when they have read once."""
+    table = a_table()
+    shard = Shard(table, str(tmp_path_factory.mktemp("delta") / "1"))
+    delta.publish(shard.folder, table, MEMBER, shard.manifest.after(Flush(1, NOW, (), ())))
+    assert deltalake.DeltaTable(shard.folder).to_pyarrow_table().num_rows == 0
+    extension = Path(duckdb_extension_delta.__file__).parent / "extensions" / "v1.5.5" / "delta.duckdb_extension"
+    with duckdb.connect() as database:
+        database.load_extension(str(extension))
+        assert database.execute("SELECT * FROM delta_scan(?)", [shard.folder]).fetchall() == []
+        yield database
+
+
+def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPyConnection) -> None:
+    """Over a checkpoint, flushes that replace files, and a deletion."""
+    table = all_types()
+    shard = Shard(table, str(tmp_path / "1"))
+    with mock.patch.object(delta, "DELTA_CHECKPOINT", 2):
+        for number in range(4):
+            values = [[*some, None] for some in TYPES.values()]
+            rows = [
+                {"a": f"{at + number}", "b": 1.0, "c": 2}
+                | {f"v{place}": some[(at + number) % len(some)] for place, some in enumerate(values)}
+                for at in range(9)
+            ]
+            batch = batch_of(table, rows)
+            writes = writes_of(table, batch) if number < 3 else deletes_of(table, batch.select(["a", "b", "c"]))
+            shard.apply(NOW + number, changes_of(table, [(write.key, write.row) for write in writes]))
+            plan = shard.plan_flush(NOW + number)
+            assert plan is not None
+            shard.flushed(flush.carry_out(plan))
+            done = delta.publish(shard.folder, table, MEMBER, shard.manifest)
+            shard.published(*done)
+    wanted = shard.read(NOW + 3)
+    assert wanted.num_rows == 3
+    found = deltalake.DeltaTable(shard.folder)
+    assert (found.version(), found.transaction_version(delta.APP)) == (3, 4)
+    scanned = readers.execute("SELECT * FROM delta_scan(?)", [shard.folder]).to_arrow_table()
+    for rows_found in (found.to_pyarrow_table(), scanned):
+        assert shown(rows_found.select(wanted.column_names).cast(wanted.schema)) == shown(wanted)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
@@ -206,41 +204,6 @@ def test_a_full_disk_refuses_statements_and_keeps_the_others(tmp_path: Path) -> 
     assert store.trouble is None
     store = reopened(store)
     assert [each.commit_ts for each in store.loaded.commits] == [1, 3]
-    store.close()
-
-
-BAD_DISK = """
-import resource, sys
-from skerry.model.errors import SiteError
-from tests.unit.tables.test_tables_store import *
-
-store = with_table(Path(sys.argv[1]))
-acked = 0
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))  # writes beyond fail, as on a broken disk
-while True:
-    try:
-        store.persist([committed(acked + 1, acked + 1, WRITES)]).result()
-        acked += 1
-    except SiteError as error:
-        print(acked, error.message, sep="|", flush=True)
-        break
-assert store.trouble is not None
-try:
-    store.persist([committed(acked + 2, acked + 2, WRITES)]).result()
-except SiteError as error:
-    print(error.suggestion, flush=True)
-"""
-
-
-def test_a_disk_that_fails_at_a_commit_says_that_it_does_not_know(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", BAD_DISK, str(tmp_path)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[3], capture_output=True, text=True, timeout=300)
-    first, second = done.stdout.splitlines()
-    acked, message = first.split("|")
-    assert "whether the last statements were is not known" in message
-    assert "ask again with the statement's id" in second
-    store = Store(str(tmp_path), MEMBER)
-    assert len(store.loaded.commits) in (int(acked), int(acked) + 1)
     store.close()
 
 

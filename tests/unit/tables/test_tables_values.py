@@ -59,9 +59,8 @@ def test_numbers_have_one_key_and_one_bucket_in_every_type() -> None:
     for kinds in (["tinyint", "smallint", "int", "bigint"], ["float", "double"]):
         assert len({tuple(keys_of(kind, [5, -7])) for kind in kinds}) == 1
     numbers = ["tinyint", "bigint", "float", "double", "decimal(38,0)", "decimal(20,2)", "decimal(38,20)"]
-    assert (
-        len({tuple(hashes_of([pa.array([5, -7], pa.int8()).cast(arrow_type(kind))]).tolist()) for kind in numbers}) == 1
-    )
+    columns = [pa.array([5, -7], pa.int8()).cast(arrow_type(kind)) for kind in numbers]
+    assert len({tuple(hashes_of([column]).tolist()) for column in columns}) == 1
     assert keys_of("double", [0.0, float("nan")]) == keys_of("double", [-0.0, -float("nan")])
 
 
