@@ -21,10 +21,10 @@ from skerry.model.commits import Committed, TransactionId
 from skerry.model.ids import QueryId
 from skerry.model.limits import FLUSH_ROWS
 from skerry.model.sharded import OwnColumn, OwnTable
-from skerry.tables.changes import changes_of, writes_of
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.store import Store
+from skerry.tables.writes import writes_of
 
 MEMBER = "oslo"
 COMMITS = 100
@@ -73,7 +73,7 @@ class Disk:
         return Committed(txn, self.number, self.number, len(writes), tuple(writes))
 
     def apply(self, record: Committed) -> None:
-        self.shard.apply(record.commit_ts, changes_of(TABLE, [(write.key, write.row) for write in record.writes]))
+        self.shard.apply(record.commit_ts, [(write.key, write.row) for write in record.writes])
 
     def sqlite_commits(self) -> None:
         for _ in range(COMMITS):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 import pyarrow as pa
 
 from skerry.model.columns import BadType, normal_type, split_types
+from skerry.model.limits import SCHEMAS_KEPT
 from skerry.model.sharded import OwnTable
 
 PLAIN: dict[str, pa.DataType] = {
@@ -49,6 +51,7 @@ def _type(text: str) -> pa.DataType:
     return pa.struct([pa.field(name, _type(kind)) for name, _, kind in fields])
 
 
+@functools.lru_cache(SCHEMAS_KEPT)
 def arrow_schema(table: OwnTable) -> pa.Schema:
     """All fields may be null here: of a deleted row only its key is known."""
     return pa.schema([pa.field(column.name, arrow_type(column.type)) for column in table.columns])

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from skerry.model.errors import SiteError
 from skerry.model.points import reach
 from skerry.tables import delta, files
-from skerry.tables.changes import changes_of
 from skerry.tables.flush import Range, carry_out
 from skerry.tables.manifest import Flush, Manifest
 from skerry.tables.shard import Shard
@@ -46,7 +45,8 @@ def open_shards(store: Store, member: str) -> Opened:
             _look(folder, member, manifest)
             for commit in loaded.commits:
                 if commit.table == table.id:
-                    shard.overlay.add(commit.commit_ts, changes_of(table, commit.writes))
+                    shard.overlay.add(commit.commit_ts, commit.writes)
+            shard.overlay.at(0, 0)  # reads all: rows that cannot be are found now
             shards[table.id] = shard
         except SiteError as error:
             faults[table.id] = error

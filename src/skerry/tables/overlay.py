@@ -6,7 +6,7 @@ A flushed version stays until `forget`, for those who read at an earlier moment.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,8 @@ from skerry.model.errors import InternalError
 from skerry.model.limits import OVERLAY_BYTES_MAX, OVERLAY_ROW_BYTES, OVERLAY_ROWS_MAX
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
-from skerry.tables.changes import Changes
 from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.writes import Pair, batch_of
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
 
@@ -56,24 +56,23 @@ class Overlay:
         self._deleted = bytearray()
         self._sizes = array("q")
         self._size_bytes = 0
-        self._chunks: list[pa.RecordBatch] = []
-        self._starts: list[int] = []  # the first place of each chunk
+        # Rows become Arrow when they are read: many small commits at once, which is a hundred times as quick.
+        self._batch = pa.RecordBatch.from_pylist([], self.schema)
+        self._raw: list[Pair] = []  # behind those of the batch
         self._seen: tuple[tuple[int, int], Seen] | None = None
 
     def __len__(self) -> int:
         return len(self._ts)
 
-    def add(self, commit_ts: int, changes: Changes) -> None:
+    def add(self, commit_ts: int, writes: Sequence[Pair]) -> None:
         """A commit; those of one key come in the order of their times, as locks have it."""
-        for key in changes.keys:
+        for key, _ in writes:
             number = self._ids.get(key)
             if number is not None and self._ts[self._versions[number][-1]] >= commit_ts:
                 raise InternalError(f"table {self.table.name}: a key was committed at {commit_ts}, and later before")
-        size = changes.rows.nbytes // max(1, len(changes.keys)) + OVERLAY_ROW_BYTES
-        self._starts.append(len(self._ts))
-        self._chunks.append(changes.rows)
-        for key, is_deleted in zip(changes.keys, changes.deleted, strict=True):
-            self._put(key, commit_ts, is_deleted, size + len(key))
+        for key, row in writes:
+            self._put(key, commit_ts, row is None, len(key) + len(row or b"") + OVERLAY_ROW_BYTES)
+        self._raw += writes
         self.last_ts = max(self.last_ts, commit_ts)
 
     def _put(self, key: bytes, commit_ts: int, is_deleted: bool, size_bytes: int) -> None:
@@ -105,9 +104,7 @@ class Overlay:
         number = self._ids.get(key)
         for place in reversed(self._versions[number] if number is not None else ()):
             if after_ts < self._ts[place] <= read_ts:
-                chunk = bisect_right(self._starts, place) - 1
-                row = self._chunks[chunk].slice(place - self._starts[chunk], 1)
-                return Version(self._ts[place], None if self._deleted[place] else row)
+                return Version(self._ts[place], None if self._deleted[place] else self._row(place))
         return None
 
     def at(self, read_ts: int, after_ts: int) -> Seen:
@@ -141,14 +138,18 @@ class Overlay:
         rows = self._rows().take(pa.array(kept, pa.int64()))
         ids, ts, deleted, sizes, keys = self._id, self._ts, self._deleted, self._sizes, self._keys
         self._clear()
-        self._chunks, self._starts = [rows], [0]
+        self._batch = rows
         for place in kept.tolist():
             self._put(keys[ids[place]], ts[place], bool(deleted[place]), sizes[place])
 
     def _rows(self) -> pa.RecordBatch:
-        """All versions as one batch, by place. Arrow is slow with thousands of small ones."""
-        if len(self._chunks) != 1:
-            whole = pa.Table.from_batches(self._chunks, self.schema).combine_chunks()
-            self._starts = [0]
-            self._chunks = [whole.to_batches()[0] if whole.num_rows else pa.RecordBatch.from_pylist([], self.schema)]
-        return self._chunks[0]
+        """All versions as one batch, by place."""
+        if self._raw:
+            later = batch_of(self.table, self._raw)
+            whole = pa.Table.from_batches([self._batch, later], self.schema).combine_chunks()
+            self._batch, self._raw = whole.to_batches()[0], []
+        return self._batch
+
+    def _row(self, place: int) -> pa.RecordBatch:
+        later = place - self._batch.num_rows
+        return self._batch.slice(place, 1) if later < 0 else batch_of(self.table, [self._raw[later]])

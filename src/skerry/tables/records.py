@@ -33,8 +33,8 @@ from skerry.model.errors import InternalError, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.limits import IDS_FORGOTTEN
 from skerry.model.sharded import BucketMap, OwnTable
-from skerry.tables.changes import decode_body, encode_body
 from skerry.tables.manifest import DataFile, Flush, Manifest, Named
+from skerry.tables.writes import decode_body, encode_body
 
 APPLICATION = 1397441874  # "SKER": SQLite's place for whose file it is
 SCHEMA_VERSION = 1

@@ -15,11 +15,11 @@ import pyarrow as pa
 from skerry.model.errors import InternalError
 from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX
 from skerry.model.sharded import OwnTable
-from skerry.tables.changes import Changes
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
 from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
 from skerry.tables.overlay import Overlay, Seen
+from skerry.tables.writes import Pair
 
 
 class Snapshot(NamedTuple):
@@ -45,11 +45,11 @@ class Shard:
         self.overlay = Overlay(table)
         self._pins: Counter[int] = Counter()
 
-    def apply(self, commit_ts: int, changes: Changes) -> None:
+    def apply(self, commit_ts: int, writes: Sequence[Pair]) -> None:
         """A commit, which the store has or will have."""
         if commit_ts <= self.manifest.flushed_ts:
             raise InternalError(f"table {self.table.name}: a commit at {commit_ts}, after a flush of later ones")
-        self.overlay.add(commit_ts, changes)
+        self.overlay.add(commit_ts, writes)
 
     # --- reading ------------------------------------------------------------------------------------------------------
     def snapshot(self, read_ts: int) -> Snapshot:

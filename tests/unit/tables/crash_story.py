@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from skerry.model import points
 from skerry.model.errors import SiteError
-from skerry.tables.changes import changes_of, deletes_of, writes_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
+from skerry.tables.writes import deletes_of, writes_of
 from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed
 
 TABLE = a_table()
@@ -53,7 +53,7 @@ class Member:
         batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
         writes = writes_of(TABLE, batch) + deletes_of(TABLE, pa.RecordBatch.from_pydict({"k": [number - 2]}))
         self.store.persist([committed(number, ts, writes)]).result()
-        self.shard.apply(ts, changes_of(TABLE, [(write.key, write.row) for write in writes]))
+        self.shard.apply(ts, [(write.key, write.row) for write in writes])
 
     def rows(self) -> dict[int, str]:
         return {row["k"]: row["v"] for row in self.shard.read(SECOND * 2).to_pylist()}

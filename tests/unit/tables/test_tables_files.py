@@ -22,13 +22,13 @@ from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS
 from skerry.model.sharded import BucketMap
 from skerry.tables import delta, flush
 from skerry.tables.bucket import buckets_of
-from skerry.tables.changes import changes_of, deletes_of, writes_of
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
+from skerry.tables.writes import deletes_of, writes_of
 from tests.unit.tables.table_samples import (
     MEMBER,
     SECOND,
@@ -68,7 +68,7 @@ class Member:
         ts = ts or SECOND + self.count
         writes = writes_of(TABLE, batch_of(TABLE, [{"k": key, "v": value} for key in keys]))
         self.store.persist([committed(self.count, ts, writes)]).result()
-        self.shard.apply(ts, changes_of(TABLE, [(write.key, write.row) for write in writes]))
+        self.shard.apply(ts, [(write.key, write.row) for write in writes])
         return ts
 
     def flush(self, upto_ts: int) -> None:
@@ -276,7 +276,7 @@ def test_a_file_of_all_types_is_read_back_as_it_was(tmp_path: Path) -> None:
     rows.append({"a": "y", "b": -0.0, "c": 2})
     shard = Shard(table, str(tmp_path / "1"))
     writes = writes_of(table, batch_of(table, rows))
-    shard.apply(SECOND, changes_of(table, [(write.key, write.row) for write in writes]))
+    shard.apply(SECOND, [(write.key, write.row) for write in writes])
     plan = shard.plan_flush(SECOND)
     assert plan is not None
     done = flush.carry_out(plan)
@@ -293,7 +293,7 @@ def test_deleting_the_last_row_leaves_no_file(member: Member) -> None:
     member.flush(member.write(1))
     writes = deletes_of(TABLE, batch_of(TABLE, [{"k": 1}]))
     member.store.persist([committed(9, SECOND + 9, writes)]).result()
-    member.shard.apply(SECOND + 9, changes_of(TABLE, [(write.key, write.row) for write in writes]))
+    member.shard.apply(SECOND + 9, [(write.key, write.row) for write in writes])
     member.flush(SECOND + 9)
     assert (member.keys(), member.shard.manifest.live) == ([], ())
     assert replayed(member.shard.folder)[0].num_rows == 0
@@ -329,7 +329,7 @@ def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPy
             ]
             batch = batch_of(table, rows)
             writes = writes_of(table, batch) if number < 3 else deletes_of(table, batch.select(["a", "b", "c"]))
-            shard.apply(NOW + number, changes_of(table, [(write.key, write.row) for write in writes]))
+            shard.apply(NOW + number, [(write.key, write.row) for write in writes])
             plan = shard.plan_flush(NOW + number)
             assert plan is not None
             shard.flushed(flush.carry_out(plan))

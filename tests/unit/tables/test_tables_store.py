@@ -14,9 +14,9 @@ from skerry.model.commits import Aborted, ClockMark, Decision, Expired, Fence, F
 from skerry.model.errors import InternalError, Overloaded, SiteError
 from skerry.model.sharded import BucketMap
 from skerry.tables import store as store_module
-from skerry.tables.changes import writes_of
 from skerry.tables.flushing import open_shards
 from skerry.tables.store import FILE, Store
+from skerry.tables.writes import writes_of
 from tests.unit.tables.table_samples import MEMBER, a_table, batch_of, committed, prepared, txn
 
 TABLE = a_table()

@@ -1,11 +1,11 @@
-"""What a transaction does to one table at one member: rows that are there from now on, and keys that are gone. Pure."""
+"""Writes of a table's rows: from Arrow to the bytes that commits carry, and back. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from skerry.model.commits import Policy, Write
@@ -15,16 +15,9 @@ from skerry.tables.columns import arrow_schema
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.rows import decode_rows, encode_rows
 
-_Body = tuple[tuple[bytes, bytes | None], ...]
-_BODY = msgspec.msgpack.Decoder(_Body)
+Pair = tuple[bytes, bytes | None]  # a key and its row; None: the row is deleted
 
-
-class Changes(NamedTuple):
-    """`rows` has all columns of the table; of a row that is deleted only its key counts, the rest is NULL."""
-
-    keys: list[bytes]
-    rows: pa.RecordBatch
-    deleted: list[bool]
+_BODY = msgspec.msgpack.Decoder(tuple[Pair, ...])
 
 
 def writes_of(table: OwnTable, rows: pa.RecordBatch, policy: Policy = Policy.REPLACE) -> list[Write]:
@@ -48,25 +41,23 @@ def deletes_of(table: OwnTable, keys: pa.RecordBatch) -> list[Write]:
     return [Write(table.id, key, None) for key in encode_keys(table.primary_key, columns)]
 
 
-def changes_of(table: OwnTable, writes: Iterable[tuple[bytes, bytes | None]]) -> Changes:
-    """Of keys and rows; None is a row that is deleted. SiteError if they are not of such a table."""
-    pairs = list(writes)
+def batch_of(table: OwnTable, writes: Sequence[Pair]) -> pa.RecordBatch:
+    """The rows, in this order; of one that is deleted only its key is set. SiteError if they are of no such table."""
     schema = arrow_schema(table)
+    kinds = [schema.field(name).type for name in table.primary_key]
     try:
-        rows = decode_rows(schema, [row for _, row in pairs if row is not None])
-        gone = [key for key, row in pairs if row is None]
-        if not gone:
-            return Changes([key for key, _ in pairs], rows, [False] * len(pairs))
-        parts = dict(
-            zip(table.primary_key, decode_keys([schema.field(n).type for n in table.primary_key], gone), strict=True)
-        )
+        rows = decode_rows(schema, [row for _, row in writes if row is not None])
+        if rows.num_rows == len(writes):
+            return rows
+        gone = decode_keys(kinds, [key for key, row in writes if row is None])
     except (SiteError, ValueError) as error:
         raise SiteError(f"table {table.name}: rows that were kept cannot be read ({error})") from None
-    columns = [parts.get(field.name, pa.nulls(len(gone), field.type)) for field in schema]
+    parts = dict(zip(table.primary_key, gone, strict=True))
+    columns = [parts.get(field.name, pa.nulls(len(gone[0]), field.type)) for field in schema]
     both = pa.Table.from_batches([rows, pa.RecordBatch.from_arrays(columns, schema=schema)]).combine_chunks()
-    order = sorted(range(len(pairs)), key=lambda at: pairs[at][1] is None)
-    keys = [pairs[at][0] for at in order]
-    return Changes(keys, both.to_batches()[0], [pairs[at][1] is None for at in order])
+    # Deleted ones are behind the others there: each back to its place.
+    places = np.argsort(np.argsort([row is None for _, row in writes], kind="stable"), kind="stable")
+    return both.to_batches()[0].take(pa.array(places))
 
 
 def encode_body(writes: Iterable[Write]) -> bytes:
@@ -74,5 +65,5 @@ def encode_body(writes: Iterable[Write]) -> bytes:
     return msgspec.msgpack.encode([(write.key, write.row) for write in writes])
 
 
-def decode_body(body: bytes) -> _Body:
+def decode_body(body: bytes) -> tuple[Pair, ...]:
     return _BODY.decode(body)
