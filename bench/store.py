@@ -6,6 +6,7 @@ Without Spark and without other members: this is what is below them. Processor a
 from __future__ import annotations
 
 import asyncio
+import functools
 import os
 import shutil
 import sqlite3
@@ -27,7 +28,7 @@ from skerry.tables.store import Store
 from skerry.tables.writes import writes_of
 
 MEMBER = "oslo"
-COMMITS = 100
+COMMITS = 128
 TOGETHER = 32
 ROWS = 1_000_000
 KINDS = {"k": "bigint", "a": "int", "b": "double", "c": "string", "d": "date", "e": "decimal(12,2)"}
@@ -85,14 +86,17 @@ class Disk:
             self.plain.execute("INSERT INTO ids VALUES (?, ?)", (f"{self.number:032x}", self.number))
             self.plain.execute("COMMIT")
 
-    def store_commits(self, at_once: int = 1) -> None:
-        """From a batch of one row to a row that can be read."""
-        for _ in range(0, COMMITS, at_once):
-            records = [self.record(np.array([10**9 + self.number])) for _ in range(at_once)]
-            waiting = [self.store.persist([record]) for record in records]
-            for call, record in zip(waiting, records, strict=True):
+    def store_commits(self, records: list[Committed], at_once: int = 1) -> None:
+        """From a row's bytes to a row that is durable and can be read."""
+        for first in range(0, len(records), at_once):
+            some = records[first : first + at_once]
+            waiting = [self.store.persist([record]) for record in some]
+            for call, record in zip(waiting, some, strict=True):
                 call.result()
                 self.apply(record)
+
+    def one_row_records(self) -> list[Committed]:
+        return [self.record(np.array([10**9 + self.number])) for _ in range(COMMITS)]
 
     def flush(self) -> None:
         asyncio.run(self.flusher.flush(self.shard, self.number))
@@ -120,14 +124,11 @@ def run(options: Options) -> Report:
     disk = Disk(folder)
     samples: dict[str, dict[str, list[float]]] = {"wall": {}, "processor": {}}
     try:
-        works: dict[str, tuple[Callable[[], None], int]] = {
-            SQLITE: (disk.sqlite_commits, COMMITS),
-            STORE: (disk.store_commits, COMMITS),
-            GATHERED: (lambda: disk.store_commits(TOGETHER), COMMITS),
-        }
         for _ in range(options.rounds):
-            for name, (work, times) in works.items():
-                _keep(samples, name, timed(work, times))
+            one, many = disk.one_row_records(), disk.one_row_records()
+            _keep(samples, SQLITE, timed(disk.sqlite_commits, COMMITS))
+            _keep(samples, STORE, timed(functools.partial(disk.store_commits, one), COMMITS))
+            _keep(samples, GATHERED, timed(functools.partial(disk.store_commits, many, TOGETHER), COMMITS))
         disk.load()
         rng = np.random.default_rng(1)
         for _ in range(max(2, options.rounds // 2)):

@@ -186,10 +186,12 @@ STORE_WAITING = 10_000
 STORE_WAITING_BYTES = 128 * MIB
 STORE_TOGETHER = 1000
 IDS_FORGOTTEN = 1000
-# Delta's log: commits between two checkpoints, commits kept before the last one, characters of a text in statistics
+# Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,
+# and rows of a file that are looked at to see whether values repeat
 DELTA_CHECKPOINT = 50
 DELTA_KEPT = 1000
 STATS_CHARS = 64
+STATS_SAMPLE_ROWS = 1000
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -23,7 +23,7 @@ from skerry.model.limits import DELTA_CHECKPOINT, DELTA_KEPT
 from skerry.model.points import reach
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import ColumnStats
-from skerry.tables.durable import make_folder, write_new
+from skerry.tables.durable import make_folder, sync_folder, write_new
 from skerry.tables.manifest import COUNTER_BITS, DataFile, Manifest, Named
 
 LOG = "_delta_log"
@@ -58,6 +58,7 @@ def publish(folder: str, table: OwnTable, member: str, manifest: Manifest) -> Pu
     path = os.path.join(log, f"{version:020d}.json")
     try:
         write_new(path, "".join(json.dumps(action) + "\n" for action in actions).encode(), may_replace=False)
+        sync_folder(log)
         reach("delta.committed")
         if version and version % DELTA_CHECKPOINT == 0:
             _write_checkpoint(log, version, table, member, manifest)
@@ -296,9 +297,11 @@ def _write_checkpoint(log: str, version: int, table: OwnTable, member: str, mani
     sink = pa.BufferOutputStream()
     pq.write_table(pa.Table.from_pylist(actions, _CHECKPOINT), sink, store_schema=False)
     write_new(os.path.join(log, f"{version:020d}.checkpoint.parquet"), memoryview(sink.getvalue()), may_replace=True)
+    sync_folder(log)  # before its pointer
     reach("delta.checkpoint")
     pointer = json.dumps({"version": version, "size": len(actions)}).encode()
     write_new(os.path.join(log, "_last_checkpoint"), pointer, may_replace=True)
+    sync_folder(log)
     for name in os.listdir(log):
         match = _OLD.fullmatch(name)
         if match and int(match[1]) < version - DELTA_KEPT:

@@ -41,7 +41,7 @@ def make_folder(path: str) -> None:
 
 
 def write_new(path: str, content: bytes | memoryview, *, may_replace: bool) -> None:
-    """All of it or nothing. FileExistsError if the name is taken and may not be."""
+    """All of it or nothing; its folder is still to be synced. FileExistsError if the name is taken and may not be."""
     aside = path + ASIDE
     file = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
@@ -55,7 +55,6 @@ def write_new(path: str, content: bytes | memoryview, *, may_replace: bool) -> N
         else:
             os.link(aside, path)  # fails if the name is taken, as no rename does
             os.unlink(aside)
-        sync_folder(os.path.dirname(path))
     except OSError:
         with suppress(OSError):
             os.unlink(aside)

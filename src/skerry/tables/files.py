@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import xxhash
 
 from skerry.model.errors import SiteError
-from skerry.model.limits import STATS_CHARS
+from skerry.model.limits import STATS_CHARS, STATS_SAMPLE_ROWS
 from skerry.model.table import Bound, ColumnStats
 from skerry.tables.durable import ASIDE, make_folder, sync_folder, write_new
 from skerry.tables.manifest import DataFile
@@ -28,11 +28,11 @@ def name_of(generation: int, first: int, upto: int) -> str:
 
 
 def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Table) -> DataFile:
-    """A new file; nothing knows of it until a manifest names it."""
+    """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it."""
     name = name_of(generation, first, upto)
     # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", store_schema=False)
+    pq.write_table(rows, sink, compression="zstd", use_dictionary=_repeating(rows), store_schema=False)
     content = memoryview(sink.getvalue())
     try:
         make_folder(folder)
@@ -44,6 +44,21 @@ def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Tab
         ) from error
     columns = tuple(stats_of(column_name, rows.column(column_name)) for column_name in rows.column_names)
     return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns)
+
+
+def sync_files(folder: str) -> None:
+    """The names of all files that were written there."""
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        raise SiteError(f"{folder} cannot be synced ({error.strerror}); the rows stay where they were") from error
+
+
+def _repeating(rows: pa.Table) -> list[str]:
+    """Columns whose values repeat: a dictionary of others makes a file larger, and takes five times as long."""
+    head = rows.slice(0, STATS_SAMPLE_ROWS)
+    plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    return [name for name in plain if 2 * pc.count_distinct(head.column(name)).as_py() < head.num_rows]
 
 
 def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:

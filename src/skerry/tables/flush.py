@@ -14,7 +14,7 @@ from skerry.model.points import reach
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import Hashes, buckets_of, hashes_of
 from skerry.tables.columns import arrow_schema, spread_by
-from skerry.tables.files import read_file, write_file
+from skerry.tables.files import read_file, sync_files, write_file
 from skerry.tables.keys import encode_keys
 from skerry.tables.manifest import DataFile, Flush
 from skerry.tables.overlay import Numbers, Seen
@@ -85,6 +85,8 @@ def carry_out(plan: FlushPlan) -> Flush:
             if part.num_rows:
                 added.append(write_file(plan.folder, plan.generation, first, upto, part))
                 reach("flush.file")
+    if added:
+        sync_files(plan.folder)
     removed = tuple(file.name for group in plan.groups for file in group.files)
     return Flush(plan.generation, plan.upto_ts, tuple(added), removed)
 
@@ -95,7 +97,7 @@ def merged(table: OwnTable, folder: str, group: Group, seen: Seen) -> pa.Table:
     is_here = group.has(seen.buckets)
     touched = seen.touched.filter(pa.array(is_here, pa.bool_()))
     keys = {key for key, here in zip(seen.keys, is_here.tolist(), strict=True) if here}
-    hashes = hashes_of([touched.column(name) for name in table.primary_key])
+    hashes = np.sort(hashes_of([touched.column(name) for name in table.primary_key]))
     parts = [without(table, read_file(folder, file, schema), keys, hashes) for file in group.files]
     spread = [seen.rows.column(name) for name in spread_by(table)]
     own = seen.rows.filter(pa.array(group.has(buckets_of(spread, table.buckets)), pa.bool_()))
@@ -103,9 +105,13 @@ def merged(table: OwnTable, folder: str, group: Group, seen: Seen) -> pa.Table:
 
 
 def without(table: OwnTable, rows: pa.Table, keys: set[bytes], hashes: Hashes) -> pa.Table:
-    """Rows whose key is not among `keys`. Hashes find the few that may be; their bytes decide."""
+    """Rows whose key is not among `keys`. Hashes of these, sorted, find the few that may be; bytes decide."""
+    if not len(hashes):
+        return rows
     columns = [rows.column(name).combine_chunks() for name in table.primary_key]
-    suspects = np.flatnonzero(np.isin(hashes_of(columns), hashes))
+    own = hashes_of(columns)
+    nearest = hashes[np.minimum(np.searchsorted(hashes, own), len(hashes) - 1)]
+    suspects = np.flatnonzero(nearest == own)
     if not len(suspects):
         return rows
     found = encode_keys(table.primary_key, [column.take(pa.array(suspects)) for column in columns])
