@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import NamedTuple
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
 
 from skerry.model.errors import SiteError
 from skerry.model.points import reach
@@ -17,6 +19,8 @@ from skerry.tables.flush import Range, carry_out
 from skerry.tables.manifest import Flush, Manifest
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
+
+_T = TypeVar("_T")
 
 
 class Opened(NamedTuple):
@@ -69,6 +73,18 @@ def _folder(store: Store, table: int) -> str:
     return os.path.join(store.folder, str(table))
 
 
+async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
+    """To its end, even if whoever waits for it is cancelled: no thread can be stopped, and no other may write beside it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+        raise
+
+
 class Flusher:
     """One flush or trim of a table at a time."""
 
@@ -84,17 +100,20 @@ class Flusher:
         then all rows are where they were, or in files; the next call goes on from there.
         """
         async with self._turn(shard):
-            plan = shard.plan_flush(upto_ts)
-            flush = None
-            if plan is not None:
-                flush = await asyncio.to_thread(carry_out, plan)
-                reach("flush.written")
-                await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
-                reach("flush.named")
-                shard.flushed(flush)
-            if shard.manifest.published < shard.manifest.generation:
-                await self._publish(shard)
-            return flush
+            return await _whole(self._flush(shard, upto_ts))
+
+    async def _flush(self, shard: Shard, upto_ts: int) -> Flush | None:
+        plan = shard.plan_flush(upto_ts)
+        flush = None
+        if plan is not None:
+            flush = await asyncio.to_thread(carry_out, plan)
+            reach("flush.written")
+            await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
+            reach("flush.named")
+            shard.flushed(flush)
+        if shard.manifest.published < shard.manifest.generation:
+            await self._publish(shard)
+        return flush
 
     async def _publish(self, shard: Shard) -> None:
         done = await asyncio.to_thread(delta.publish, shard.folder, shard.table, self._member, shard.manifest)
@@ -105,12 +124,15 @@ class Flusher:
     async def trim(self, shard: Shard, horizon_ts: int) -> None:
         """Removes what only reads before `horizon_ts` need, and no pinned one."""
         async with self._turn(shard):
-            trimmed = shard.trim(horizon_ts)
-            if trimmed is not None:
-                kept_ts, names = trimmed
-                await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
-                reach("trim.forgotten")
-                await asyncio.to_thread(files.remove_files, shard.folder, names)
+            await _whole(self._trim(shard, horizon_ts))
+
+    async def _trim(self, shard: Shard, horizon_ts: int) -> None:
+        trimmed = shard.trim(horizon_ts)
+        if trimmed is not None:
+            kept_ts, names = trimmed
+            await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
+            reach("trim.forgotten")
+            await asyncio.to_thread(files.remove_files, shard.folder, names)
 
     def _turn(self, shard: Shard) -> asyncio.Lock:
         return self._turns.setdefault(shard.table.id, asyncio.Lock())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from skerry.model import points
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS
 from skerry.model.sharded import BucketMap
@@ -125,6 +127,35 @@ def test_a_disk_without_room_for_files_leaves_all_rows(member: Member) -> None:
     member.flush(ts)
     assert member.keys() == [1, 2]
     assert len(member.names) == 1
+
+
+def test_a_flush_that_is_cancelled_ends_before_the_next_one_begins(member: Member) -> None:
+    """Its thread goes on: beside another one of the same number it would write over what that has named."""
+    ts = member.write(1, 2)
+    began, may_end = threading.Event(), threading.Event()
+
+    def hold(point: str) -> None:
+        if point == "flush.file":
+            began.set()
+            assert may_end.wait(60)
+
+    async def cancel_and_flush() -> None:
+        first = asyncio.create_task(member.flusher.flush(member.shard, ts))
+        await asyncio.to_thread(began.wait, 60)
+        first.cancel()
+        second = asyncio.create_task(member.flusher.flush(member.shard, member.write(3)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (first.done(), second.done()) == (False, False)
+        may_end.set()
+        await second
+        assert first.cancelled()
+
+    with mock.patch.object(points, "watch", hold):
+        asyncio.run(cancel_and_flush())
+    assert member.shard.manifest.generation == 2
+    member.reopen()
+    assert member.keys() == [1, 2, 3]
 
 
 def test_old_files_stay_while_a_read_needs_them(member: Member) -> None:
@@ -242,9 +273,13 @@ def test_a_foreign_commit_is_refused_and_the_table_goes_on(member: Member) -> No
     assert "remove that commit" in caught.value.suggestion
     member.reopen()
     assert member.keys() == [1, 2]
+    member.trim(2 * SECOND)  # Delta's readers still need what is replaced
+    assert replayed(member.shard.folder)[0].column("k").to_pylist() == [1]
     os.unlink(foreign)
     member.flush(member.write(3))
     assert sorted(replayed(member.shard.folder)[0].column("k").to_pylist()) == [1, 2, 3]
+    member.trim(2 * SECOND)
+    assert len(member.names) == 1
 
 
 def test_a_log_that_is_gone_and_a_store_that_is_older_are_noticed(member: Member) -> None:
