@@ -74,7 +74,7 @@ def _folder(store: Store, table: int) -> str:
 
 
 async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
-    """To its end, even if whoever waits for it is cancelled: no thread can be stopped, and no other may write beside it."""
+    """To its end, even if whoever waits is cancelled: no thread can be stopped, and no other may write beside it."""
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from skerry.model.errors import SiteError
 from skerry.tables import flush
 from skerry.tables.flushing import Flusher, open_shards
-from skerry.tables.lookup import Lookup
+from skerry.tables.lookup import FileKeys, ask
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
 from tests.unit.tables.table_samples import MEMBER, SECOND, TYPES, all_types, batch_of, committed, in_memory, shown
@@ -52,7 +52,7 @@ class Shards(RuleBasedStateMachine):
         self.shards = opened.shards
         self.flusher = Flusher(self.store, MEMBER)
         if self.shards:
-            self.lookup = Lookup(self.shards[1])
+            self.files = FileKeys(TABLE, self.shards[1].folder)
 
     def row(self, key: tuple[str, float, str], values: dict[str, Any]) -> dict[str, Any]:
         return {"a": key[0], "b": key[1], "c": Decimal(key[2]), **values}
@@ -115,7 +115,7 @@ class Shards(RuleBasedStateMachine):
         """By key, whether there or not."""
         keys = [*POOL, ("", 1.5, "0")]
         encoded = deletes_of(TABLE, batch_of(TABLE, [self.row(key, {}) for key in keys]).select(["a", "b", "c"]))
-        found = self.lookup.find([write.key for write in encoded], moment)
+        found = self.files.find(ask(self.shards[1], [write.key for write in encoded], moment))
         for key, each in zip(keys, found, strict=True):
             row = self.moments[moment].get(same(key))
             assert (each.row is None) == (row is None)

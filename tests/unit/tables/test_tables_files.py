@@ -27,6 +27,7 @@ from skerry.tables.bucket import buckets_of
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.lookup import FileKeys, ask
 from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
@@ -219,6 +220,29 @@ def test_groups_are_cut_where_rows_are() -> None:
     apart = [DataFile("a", 0, 4, 1, 1, "", ()), DataFile("b", 3, 8, 1, 1, "", ())]
     with pytest.raises(InternalError, match="overlap"):
         groups_of(apart, [(0, 8)])
+
+
+def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Member) -> None:
+    first = member.write(1, 2, value="old")
+    member.flush(first)
+    second = member.write(2, value="new")
+    gone = deletes_of(TABLE, batch_of(TABLE, [{"k": 1}]))
+    member.shard.apply(second + 1, [(write.key, write.row) for write in gone])
+    keys = [write.key for write in writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))]
+    files = FileKeys(TABLE, member.shard.folder)
+
+    def found(ts: int) -> list[tuple[int, str | None]]:
+        each = files.find(ask(member.shard, keys, ts))
+        return [(one.commit_ts, one.row and one.row.column("v")[0].as_py()) for one in each]
+
+    assert found(first) == [(first, "old"), (first, "old"), (0, None)]
+    assert found(second) == [(first, "old"), (second, "new"), (0, None)]
+    assert found(second + 1) == [(second + 1, None), (second, "new"), (0, None)]
+    member.flush(second)
+    assert found(second) == [(first, "old"), (second, "new"), (0, None)]
+    member.trim(second)
+    assert found(second) == [(second, "old"), (second, "new"), (0, None)]
+    assert found(second + 1) == [(second + 1, None), (second, "new"), (0, None)]
 
 
 # --- Delta ------------------------------------------------------------------------------------------------------------
