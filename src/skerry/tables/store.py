@@ -262,6 +262,8 @@ class Store:
             return self._site_error(f"{self.path}: no room on the disk; nothing of the statement is written", _ROOM)
         if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
             return self._site_error(f"{self.path} cannot be written ({error})", _ROOM)
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return self._site_error(f"{self.path} is open in another program ({error})", "close that program")
         if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
             return self._site_error(f"{self.path} is damaged, or no SQLite file ({error})", _COPY)
         if name.startswith("SQLITE_IOERR") or isinstance(error, OSError):
