@@ -20,9 +20,11 @@ import pytest
 
 from skerry.model import points
 from skerry.model.errors import InternalError, SiteError
-from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS
+from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
 from skerry.model.sharded import BucketMap
 from skerry.tables import delta, flush
+from skerry.tables import overlay as overlay_module
+from skerry.tables import shard as shard_module
 from skerry.tables.bucket import buckets_of
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
@@ -185,6 +187,21 @@ def test_a_flush_is_due_by_rows_bytes_or_age(member: Member) -> None:
     assert flush.is_due(FLUSH_ROWS, 0, 0.0)
     assert flush.is_due(1, FLUSH_BYTES, 0.0)
     assert not flush.is_due(FLUSH_ROWS - 1, FLUSH_BYTES - 1, 59.9)
+
+
+def test_history_is_bounded_by_time_and_by_room(member: Member) -> None:
+    ts = member.write(1, 2, 3)
+    member.flush(ts)
+    now_us = (ts >> COUNTER_BITS) + 10**9
+    late = (now_us - int(HISTORY_S * 1e6)) << COUNTER_BITS
+    assert member.shard.horizon(now_us) == late
+    assert member.shard.overlay.has_room(1, 1)
+    with mock.patch.object(shard_module, "OVERLAY_ROWS_MAX", 4):
+        assert member.shard.horizon(now_us) == ts
+        member.shard.pin(ts - 1)
+        assert member.shard.horizon(now_us) == ts - 1
+    with mock.patch.object(overlay_module, "OVERLAY_ROWS_MAX", 3):
+        assert not member.shard.overlay.has_room(1, 1)
 
 
 def test_untouched_files_are_read_plain_and_groups_follow_the_bucket_map(member: Member) -> None:
