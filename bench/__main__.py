@@ -22,6 +22,7 @@ NAMES = (
     "wan",
     "star",
     "planning",
+    "store",
 )
 SCALE = 1.0
 

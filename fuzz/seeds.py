@@ -12,7 +12,7 @@ import msgspec
 import pyarrow as pa
 
 from fuzz.target import FRAME, MISS, MISS_REPLY, PACKET, REQUEST, ROWS, SCHEMA, SCHEMAS, STREAM, TUPLE, TYPES
-from skerry.model.policy import Policy
+from skerry.model.commits import Policy
 from skerry.model.results import Value
 from skerry.wire.codec import encode_batch, encode_schema
 from skerry.wire.execution import (

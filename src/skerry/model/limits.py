@@ -188,6 +188,29 @@ VALUE_DEPTH = 20
 OWN_COLUMNS = 256
 OWN_NAME_CHARS = 128
 OWN_BUCKETS = 65_536
+# A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
+# history included; what a row takes there beside its values
+FLUSH_ROWS = 20_000
+FLUSH_BYTES = 16 * MIB
+FLUSH_S = 60.0
+OVERLAY_ROWS_MAX = 200_000
+OVERLAY_BYTES_MAX = 256 * MIB
+OVERLAY_ROW_BYTES = 200
+# A group of files is split above so many rows. Who reads at an earlier moment finds it for so long.
+GROUP_ROWS = 65_536
+HISTORY_S = 600.0
+INDEXED_ROWS = 20_000_000  # whose keys' hashes are in memory, of one table
+# Calls that wait for the disk, by number and bytes, and those of one commit; ids that are forgotten at once
+STORE_WAITING = 10_000
+STORE_WAITING_BYTES = 128 * MIB
+STORE_TOGETHER = 1000
+IDS_FORGOTTEN = 1000
+# Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,
+# and rows of a file that are looked at to see whether values repeat
+DELTA_CHECKPOINT = 50
+DELTA_KEPT = 1000
+STATS_CHARS = 64
+STATS_SAMPLE_ROWS = 1000
 
 
 class CommitLimits(msgspec.Struct, frozen=True):

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from skerry.model.commits import Policy
 from skerry.model.names import Catalog, TableRef
-from skerry.model.policy import Policy
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import Column
 from skerry.sql.statement import Query

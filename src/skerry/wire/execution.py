@@ -12,6 +12,7 @@ import msgspec
 import xxhash
 from msgspec import UNSET, Meta, UnsetType
 
+from skerry.model.commits import Policy
 from skerry.model.limits import (
     OWN_COLUMNS,
     REQUEST_COLUMNS,
@@ -20,7 +21,6 @@ from skerry.model.limits import (
     REQUEST_TABLES,
     WRITE_TUPLES,
 )
-from skerry.model.policy import Policy
 
 FINGERPRINT_BYTES = 16
 

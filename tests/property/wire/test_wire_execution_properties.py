@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skerry.model.commits import Policy
 from skerry.model.errors import PeerError
-from skerry.model.policy import Policy
 from skerry.model.table import Column
 from skerry.wire import execution as packets
 from skerry.wire.execution_codec import (

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from skerry.model.commits import Policy
 from skerry.model.errors import Overloaded, PeerError
-from skerry.model.policy import Policy
 from skerry.wire.execution import (
     Body,
     CacheMiss,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from skerry.model.policy import Policy
+from skerry.model.commits import Policy
 from skerry.sql.grammar.cursor import placed
 from skerry.sql.grammar.pipes import PipeGrammar
 from skerry.sql.nodes import SparkType

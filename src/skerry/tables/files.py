@@ -1,0 +1,151 @@
+"""A group's Parquet files: each is written once, synced with its folder, and never changed. Pure but for the files."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import xxhash
+
+from skerry.model.errors import SiteError
+from skerry.model.limits import STATS_CHARS, STATS_SAMPLE_ROWS
+from skerry.model.table import Bound, ColumnStats
+from skerry.tables.durable import ASIDE, make_folder, sync_folder, write_new
+from skerry.tables.manifest import DataFile
+
+_OURS = re.compile(r"\d{10}-\d{5,}-\d{5,}\.parquet")  # what a sweep may remove
+
+
+def name_of(generation: int, first: int, upto: int) -> str:
+    return f"{generation:010d}-{first:05d}-{upto:05d}.parquet"
+
+
+def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Table) -> DataFile:
+    """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it."""
+    name = name_of(generation, first, upto)
+    # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd", use_dictionary=_repeating(rows), store_schema=False)
+    content = memoryview(sink.getvalue())
+    try:
+        make_folder(folder)
+        write_new(os.path.join(folder, name), content, may_replace=True)  # a flush that failed may have left one
+    except OSError as error:
+        raise SiteError(
+            f"{os.path.join(folder, name)} cannot be written ({error.strerror}); the rows stay where they were",
+            suggestion="make room on that disk, or let the member's user write there",
+        ) from error
+    columns = tuple(stats_of(column_name, rows.column(column_name)) for column_name in rows.column_names)
+    return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns)
+
+
+def sync_files(folder: str) -> None:
+    """The names of all files that were written there."""
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        raise SiteError(f"{folder} cannot be synced ({error.strerror}); the rows stay where they were") from error
+
+
+def _repeating(rows: pa.Table) -> list[str]:
+    """Columns whose values repeat: a dictionary of others makes a file larger, and takes five times as long."""
+    head = rows.slice(0, STATS_SAMPLE_ROWS)
+    plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    return [name for name in plain if 2 * pc.count_distinct(head.column(name)).as_py() < head.num_rows]
+
+
+def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:
+    """All rows; SiteError if the file is not what was written."""
+    path = os.path.join(folder, file.name)
+    try:
+        with open(path, "rb") as opened:
+            content = opened.read()
+    except OSError as error:
+        raise _damaged(path, error.strerror or "it cannot be read") from error
+    if len(content) != file.size_bytes:
+        raise _damaged(path, f"it has {len(content)} bytes instead of {file.size_bytes}")
+    if xxhash.xxh3_128_hexdigest(content) != file.checksum:
+        raise _damaged(path, "its bytes have changed")
+    rows = pq.ParquetFile(pa.BufferReader(content)).read()
+    return rows if rows.schema == schema else rows.cast(schema)
+
+
+def fault_of(folder: str, file: DataFile) -> SiteError | None:
+    """What a look at the file's size shows, which is quick."""
+    path = os.path.join(folder, file.name)
+    try:
+        size = os.stat(path).st_size
+    except OSError as error:
+        return _damaged(path, error.strerror or "it cannot be found")
+    return None if size == file.size_bytes else _damaged(path, f"it has {size} bytes instead of {file.size_bytes}")
+
+
+def _damaged(path: str, why: str) -> SiteError:
+    return SiteError(
+        f"{path} is damaged: {why}",
+        suggestion="restore this file from a copy; its table cannot be read whole without it, all others can",
+    )
+
+
+def remove_files(folder: str, names: Collection[str]) -> None:
+    """Of files that no manifest names. One that stays is swept at the next start."""
+    for name in names:
+        with suppress(OSError):
+            os.unlink(os.path.join(folder, name))
+    if names:
+        with suppress(OSError):
+            sync_folder(folder)
+
+
+def sweep(folder: str, named: Collection[str]) -> list[str]:
+    """Removes what a killed member left: files of ours that no manifest names."""
+    if not os.path.isdir(folder):
+        return []
+    known = set(named)
+    left = [name for name in os.listdir(folder) if name not in known and _OURS.fullmatch(name.removesuffix(ASIDE))]
+    remove_files(folder, left)
+    return left
+
+
+def remove_folder(folder: str) -> None:
+    """Of a table that was dropped."""
+    shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        sync_folder(os.path.dirname(folder))
+
+
+# --- least and greatest values ----------------------------------------------------------------------------------------
+def stats_of(name: str, values: pa.ChunkedArray) -> ColumnStats:
+    low, high = _bounds(values)
+    is_exact = low is not None and not pa.types.is_floating(values.type)
+    return ColumnStats(name, low, high, nulls=values.null_count, is_exact=is_exact)
+
+
+def _bounds(values: pa.ChunkedArray) -> tuple[Bound, Bound]:
+    kind = values.type
+    if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_binary(kind):
+        return None, None
+    if pa.types.is_date(kind):
+        values = values.cast(pa.int32())
+    elif pa.types.is_timestamp(kind):
+        values = values.cast(pa.int64())
+    elif pa.types.is_floating(kind) and pc.any(pc.is_nan(values)).as_py():
+        return None, None
+    found = pc.min_max(values).as_py()
+    low, high = found["min"], found["max"]
+    if low is None:
+        return None, None
+    if pa.types.is_decimal(kind):
+        return format(low, "f"), format(high, "f")
+    if isinstance(low, str):
+        return (low, high) if max(len(low), len(high)) <= STATS_CHARS else (None, None)
+    if isinstance(low, float) and not (math.isfinite(low) and math.isfinite(high)):
+        return None, None
+    return (low, high)

@@ -1,0 +1,138 @@
+"""Shell of flushes: files are written in a thread, the store names them, Delta's log tells of them.
+
+A crash anywhere leaves what `open_shards` puts right: files without a name are removed, a flush that is not published
+yet is published by the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+from skerry.model.errors import SiteError
+from skerry.model.points import reach
+from skerry.tables import delta, files
+from skerry.tables.flush import Range, carry_out
+from skerry.tables.manifest import Flush, Manifest
+from skerry.tables.shard import Shard
+from skerry.tables.store import Store
+
+_T = TypeVar("_T")
+
+
+class Opened(NamedTuple):
+    """`faults`: tables that cannot be read, and why; the others can."""
+
+    shards: dict[int, Shard]
+    faults: dict[int, SiteError]
+
+
+def open_shards(store: Store, member: str) -> Opened:
+    """Everything that the store loaded, as it is on the disk; blocks on files."""
+    loaded = store.loaded
+    for table_id in loaded.dropped:
+        files.remove_folder(_folder(store, table_id))
+        store.folder_gone(table_id).result()
+    maps = {buckets.table: buckets for buckets in loaded.maps}
+    shards: dict[int, Shard] = {}
+    faults: dict[int, SiteError] = {}
+    for table in loaded.tables:
+        ranges: list[Range] | None = None
+        if table.id in maps and table.distributed_by:
+            ranges = [(first, upto) for first, upto, name in maps[table.id].groups if name == member]
+        manifest, folder = loaded.manifests[table.id], _folder(store, table.id)
+        shard = Shard(table, folder, manifest, ranges)
+        try:
+            _look(folder, member, manifest)
+            for commit in loaded.commits:
+                if commit.table == table.id:
+                    shard.overlay.add(commit.commit_ts, commit.writes)
+            shard.overlay.at(0, 0)  # reads all: rows that cannot be are found now
+            shards[table.id] = shard
+        except SiteError as error:
+            faults[table.id] = error
+    return Opened(shards, faults)
+
+
+def _look(folder: str, member: str, manifest: Manifest) -> None:
+    """Nothing is removed before it is clear that this manifest is the last one."""
+    newest = delta.newest_of(folder)
+    if newest is not None and newest > manifest.generation:
+        raise delta.ahead(folder, member, newest, manifest.generation)
+    for each in manifest.named:
+        fault = files.fault_of(folder, each.file)
+        if fault is not None:
+            raise fault
+    files.sweep(folder, [each.file.name for each in manifest.named])
+
+
+def _folder(store: Store, table: int) -> str:
+    return os.path.join(store.folder, str(table))
+
+
+async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
+    """To its end, even if whoever waits is cancelled: no thread can be stopped, and no other may write beside it."""
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        while not task.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({task})
+        raise
+
+
+class Flusher:
+    """One flush or trim of a table at a time."""
+
+    def __init__(self, store: Store, member: str) -> None:
+        self._store = store
+        self._member = member
+        self._turns: dict[int, asyncio.Lock] = {}
+
+    async def flush(self, shard: Shard, upto_ts: int) -> Flush | None:
+        """Commits up to `upto_ts` are in files when it returns, and readers of Delta see them.
+
+        No commit at or before `upto_ts` may come later. SiteError if files cannot be written, or cannot be published:
+        then all rows are where they were, or in files; the next call goes on from there.
+        """
+        async with self._turn(shard):
+            return await _whole(self._flush(shard, upto_ts))
+
+    async def _flush(self, shard: Shard, upto_ts: int) -> Flush | None:
+        plan = shard.plan_flush(upto_ts)
+        flush = None
+        if plan is not None:
+            flush = await asyncio.to_thread(carry_out, plan)
+            reach("flush.written")
+            await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
+            reach("flush.named")
+            shard.flushed(flush)
+        if shard.manifest.published < shard.manifest.generation:
+            await self._publish(shard)
+        return flush
+
+    async def _publish(self, shard: Shard) -> None:
+        done = await asyncio.to_thread(delta.publish, shard.folder, shard.table, self._member, shard.manifest)
+        reach("flush.published")
+        shard.published(done.generation, done.upto_ts, done.version)
+        await asyncio.wrap_future(self._store.published(shard.table.id, done.generation, done.upto_ts, done.version))
+
+    async def trim(self, shard: Shard, horizon_ts: int) -> None:
+        """Removes what only reads before `horizon_ts` need, and no pinned one."""
+        async with self._turn(shard):
+            await _whole(self._trim(shard, horizon_ts))
+
+    async def _trim(self, shard: Shard, horizon_ts: int) -> None:
+        trimmed = shard.trim(horizon_ts)
+        if trimmed is not None:
+            kept_ts, names = trimmed
+            await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
+            reach("trim.forgotten")
+            await asyncio.to_thread(files.remove_files, shard.folder, names)
+
+    def _turn(self, shard: Shard) -> asyncio.Lock:
+        return self._turns.setdefault(shard.table.id, asyncio.Lock())

@@ -1,0 +1,155 @@
+"""Rows that no file holds yet: key → versions by commit time, each a row or a tombstone; read as Arrow. Pure.
+
+A flushed version stays until `forget`, for those who read at an earlier moment.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.model.errors import InternalError
+from skerry.model.limits import OVERLAY_BYTES_MAX, OVERLAY_ROW_BYTES, OVERLAY_ROWS_MAX
+from skerry.model.sharded import OwnTable
+from skerry.tables.bucket import buckets_of
+from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.writes import Pair, batch_of
+
+Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+class Seen(NamedTuple):
+    """The overlay at one moment. Keys of `touched` are decided here, whatever files say: `rows` are those that exist.
+
+    `touched` has all columns; of a deleted row only the key is set. `buckets` and `keys` go with `touched`.
+    """
+
+    touched: pa.RecordBatch
+    rows: pa.RecordBatch
+    keys: list[bytes]
+    buckets: Numbers
+
+
+class Version(NamedTuple):
+    commit_ts: int
+    row: pa.RecordBatch | None  # None: deleted
+
+
+class Overlay:
+    def __init__(self, table: OwnTable) -> None:
+        self.table = table
+        self.schema = arrow_schema(table)
+        self.last_ts = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._ids: dict[bytes, int] = {}
+        self._keys: list[bytes] = []
+        self._versions: list[list[int]] = []  # by number of the key: places of its versions, the newest last
+        # by place:
+        self._ts = array("q")
+        self._id = array("q")
+        self._deleted = bytearray()
+        self._sizes = array("q")
+        self._size_bytes = 0
+        # Rows become Arrow when they are read: many small commits at once, which is a hundred times as quick.
+        self._batch = pa.RecordBatch.from_pylist([], self.schema)
+        self._raw: list[Pair] = []  # behind those of the batch
+        self._seen: tuple[tuple[int, int], Seen] | None = None
+
+    def __len__(self) -> int:
+        return len(self._ts)
+
+    def add(self, commit_ts: int, writes: Sequence[Pair]) -> None:
+        """A commit; those of one key come in the order of their times, as locks have it."""
+        for key, _ in writes:
+            number = self._ids.get(key)
+            if number is not None and self._ts[self._versions[number][-1]] >= commit_ts:
+                raise InternalError(f"table {self.table.name}: a key was committed at {commit_ts}, and later before")
+        for key, row in writes:
+            self._put(key, commit_ts, row is None, len(key) + len(row or b"") + OVERLAY_ROW_BYTES)
+        self._raw += writes
+        self.last_ts = max(self.last_ts, commit_ts)
+
+    def _put(self, key: bytes, commit_ts: int, is_deleted: bool, size_bytes: int) -> None:
+        number = self._ids.setdefault(key, len(self._keys))
+        if number == len(self._keys):
+            self._keys.append(key)
+            self._versions.append([])
+        self._versions[number].append(len(self._ts))
+        self._ts.append(commit_ts)
+        self._id.append(number)
+        self._deleted.append(is_deleted)
+        self._sizes.append(size_bytes)
+        self._size_bytes += size_bytes
+
+    def unflushed(self, flushed_ts: int) -> tuple[int, int, int]:
+        """Versions later than the last flush: how many, their bytes, and the time of the oldest."""
+        ts = np.array(self._ts, dtype=np.int64)
+        places = np.flatnonzero(ts > flushed_ts)
+        if not len(places):
+            return 0, 0, flushed_ts
+        return len(places), int(np.array(self._sizes, dtype=np.int64)[places].sum()), int(ts[places].min())
+
+    def has_room(self, rows: int, size_bytes: int) -> bool:
+        """Whether so much more may be prepared; what has been voted for is always taken."""
+        return len(self._ts) + rows <= OVERLAY_ROWS_MAX and self._size_bytes + size_bytes <= OVERLAY_BYTES_MAX
+
+    def find(self, key: bytes, read_ts: int, after_ts: int) -> Version | None:
+        """The version of a key that counts at `read_ts`; None if that is what files at `after_ts` say."""
+        number = self._ids.get(key)
+        for place in reversed(self._versions[number] if number is not None else ()):
+            if after_ts < self._ts[place] <= read_ts:
+                return Version(self._ts[place], None if self._deleted[place] else self._row(place))
+        return None
+
+    def at(self, read_ts: int, after_ts: int) -> Seen:
+        """The last version of each key with `after_ts` < commit time ≤ `read_ts`."""
+        # Nearly all read at the newest moment: it is put together once for each commit.
+        state = (len(self._ts), after_ts)
+        if self._seen is not None and self._seen[0] == state and read_ts >= self.last_ts:
+            return self._seen[1]
+        ts, numbers = np.array(self._ts, dtype=np.int64), np.array(self._id, dtype=np.int64)
+        places = np.flatnonzero((ts > after_ts) & (ts <= read_ts))
+        last = np.full(len(self._keys), -1, dtype=np.int64)
+        last[numbers[places]] = places  # of several, numpy takes the last
+        last = np.sort(last[last >= 0])
+        touched = self._rows().take(pa.array(last, pa.int64()))
+        is_there = ~np.frombuffer(bytes(self._deleted), dtype=np.bool_)[last]
+        seen = Seen(
+            touched,
+            touched.filter(pa.array(is_there, pa.bool_())),
+            [self._keys[number] for number in numbers[last].tolist()],
+            buckets_of([touched.column(name) for name in spread_by(self.table)], self.table.buckets),
+        )
+        if read_ts >= self.last_ts:
+            self._seen = (state, seen)
+        return seen
+
+    def forget(self, upto_ts: int) -> None:
+        """Versions committed at or before `upto_ts`: files have what they said."""
+        kept = np.flatnonzero(np.array(self._ts, dtype=np.int64) > upto_ts)
+        if len(kept) == len(self._ts):
+            return
+        rows = self._rows().take(pa.array(kept, pa.int64()))
+        ids, ts, deleted, sizes, keys = self._id, self._ts, self._deleted, self._sizes, self._keys
+        self._clear()
+        self._batch = rows
+        for place in kept.tolist():
+            self._put(keys[ids[place]], ts[place], bool(deleted[place]), sizes[place])
+
+    def _rows(self) -> pa.RecordBatch:
+        """All versions as one batch, by place."""
+        if self._raw:
+            later = batch_of(self.table, self._raw)
+            whole = pa.Table.from_batches([self._batch, later], self.schema).combine_chunks()
+            self._batch, self._raw = whole.to_batches()[0], []
+        return self._batch
+
+    def _row(self, place: int) -> pa.RecordBatch:
+        later = place - self._batch.num_rows
+        return self._batch.slice(place, 1) if later < 0 else batch_of(self.table, [self._raw[later]])

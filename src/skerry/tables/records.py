@@ -1,0 +1,379 @@
+"""What a member's SQLite file holds, and each way to change it. Every change may be said twice. Pure but for the file.
+
+Records of commits (`model/commits.py`) are kept as what they come to: a Committed changes its Prepared, an Aborted
+removes it. A flush moves `flushed_ts` on and names files in one transaction; writes up to it are no overlay from then
+on. They are deleted when history no longer needs them (`trim`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from itertools import groupby
+from operator import attrgetter
+from typing import assert_never
+
+import msgspec
+import xxhash
+
+from skerry.model.commits import (
+    Aborted,
+    ClockMark,
+    Committed,
+    Decision,
+    Expired,
+    Fence,
+    Finished,
+    Prepared,
+    Record,
+    TransactionId,
+    Write,
+)
+from skerry.model.errors import InternalError, SiteError
+from skerry.model.ids import QueryId
+from skerry.model.limits import IDS_FORGOTTEN
+from skerry.model.sharded import BucketMap, OwnTable
+from skerry.tables.manifest import DataFile, Flush, Manifest, Named
+from skerry.tables.writes import decode_body, encode_body
+
+APPLICATION = 1397441874  # "SKER": SQLite's place for whose file it is
+SCHEMA_VERSION = 1
+SCHEMA = """
+BEGIN;
+CREATE TABLE clock (one INTEGER PRIMARY KEY CHECK (one = 1), upto INTEGER NOT NULL, expired INTEGER NOT NULL);
+INSERT INTO clock VALUES (1, 0, 0);
+CREATE TABLE tables (id INTEGER PRIMARY KEY, body BLOB NOT NULL, flushed_ts INTEGER NOT NULL DEFAULT 0,
+  kept_ts INTEGER NOT NULL DEFAULT 0, generation INTEGER NOT NULL DEFAULT 0, published INTEGER NOT NULL DEFAULT 0,
+  published_ts INTEGER NOT NULL DEFAULT 0, delta_version INTEGER NOT NULL DEFAULT -1);
+CREATE TABLE dropped (id INTEGER PRIMARY KEY);
+CREATE TABLE maps (table_id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+CREATE TABLE transactions (number INTEGER PRIMARY KEY, initiator TEXT NOT NULL, local TEXT NOT NULL,
+  attempt INTEGER NOT NULL, first_start INTEGER NOT NULL, decider TEXT NOT NULL, prepare_ts INTEGER NOT NULL,
+  commit_ts INTEGER NOT NULL, rows INTEGER NOT NULL, UNIQUE (local, initiator, attempt));
+CREATE TABLE writes (number INTEGER NOT NULL, table_id INTEGER NOT NULL, body BLOB NOT NULL, checksum TEXT NOT NULL,
+  PRIMARY KEY (number, table_id));
+CREATE TABLE decisions (number INTEGER PRIMARY KEY, initiator TEXT NOT NULL, local TEXT NOT NULL,
+  attempt INTEGER NOT NULL, first_start INTEGER NOT NULL, commit_ts INTEGER NOT NULL, rows INTEGER NOT NULL,
+  participants BLOB NOT NULL, is_finished INTEGER NOT NULL, UNIQUE (local, initiator, attempt));
+CREATE TABLE fences (initiator TEXT NOT NULL, local TEXT NOT NULL, first_start INTEGER NOT NULL,
+  PRIMARY KEY (local, initiator)) WITHOUT ROWID;
+CREATE TABLE files (table_id INTEGER NOT NULL, name TEXT NOT NULL, since_ts INTEGER NOT NULL, upto_ts INTEGER,
+  body BLOB NOT NULL, PRIMARY KEY (table_id, name)) WITHOUT ROWID;
+CREATE TABLE flushes (table_id INTEGER NOT NULL, generation INTEGER NOT NULL, upto_ts INTEGER NOT NULL,
+  PRIMARY KEY (table_id, generation)) WITHOUT ROWID;
+PRAGMA application_id = 1397441874;
+PRAGMA user_version = 1;
+COMMIT;
+"""
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """Keys and rows that a transaction wrote to one table; a row of None is deleted."""
+
+    table: int
+    commit_ts: int
+    writes: tuple[tuple[bytes, bytes | None], ...]
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """All that a member knows when it starts.
+
+    `records`: for the cores of commits. Committed ones are without their writes: `commits` has those that history
+    needs, in the order of their times.
+    """
+
+    tables: tuple[OwnTable, ...]
+    dropped: tuple[int, ...]
+    maps: tuple[BucketMap, ...]
+    records: tuple[Record, ...]
+    commits: tuple[Commit, ...]
+    manifests: dict[int, Manifest]
+
+
+_pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.decode
+
+
+def load(file: sqlite3.Connection, place: str) -> Loaded:
+    """SiteError if what was kept is damaged."""
+    commits = []
+    prepared: dict[int, list[Write]] = {}
+    rows = file.execute(
+        "SELECT number, commit_ts, table_id, body, checksum FROM writes JOIN transactions USING (number)"
+        " ORDER BY commit_ts, number, table_id"
+    )
+    for number, commit_ts, table, body, checksum in rows:
+        if _checksum(body) != checksum:
+            raise SiteError(
+                f"{place}: the rows of transaction {number} in table {table} are damaged",
+                suggestion="restore the folder from a copy; the disk has changed bytes that were written",
+            )
+        if commit_ts:
+            commits.append(Commit(table, commit_ts, decode_body(body)))
+        else:
+            prepared.setdefault(number, []).extend(Write(table, key, row) for key, row in decode_body(body))
+    return Loaded(
+        tables=tuple(_unpack(body, type=OwnTable) for (body,) in file.execute("SELECT body FROM tables ORDER BY id")),
+        dropped=tuple(number for (number,) in file.execute("SELECT id FROM dropped")),
+        maps=tuple(_unpack(body, type=BucketMap) for (body,) in file.execute("SELECT body FROM maps")),
+        records=tuple(_records(file, prepared)),
+        commits=tuple(commits),
+        manifests=_manifests(file),
+    )
+
+
+def _records(file: sqlite3.Connection, prepared: dict[int, list[Write]]) -> Iterable[Record]:
+    upto, expired = file.execute("SELECT upto, expired FROM clock").fetchone()
+    yield ClockMark(upto)
+    for number, initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows in file.execute(
+        "SELECT number, initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows"
+        " FROM transactions ORDER BY number"
+    ):
+        txn = TransactionId(QueryId(initiator, local), attempt)
+        if commit_ts:
+            yield Committed(txn, first_start, commit_ts, rows)
+        else:
+            yield Prepared(txn, first_start, decider, prepare_ts, rows, tuple(prepared.get(number, ())), ())
+    for initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished in file.execute(
+        "SELECT initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished"
+        " FROM decisions ORDER BY number"
+    ):
+        txn = TransactionId(QueryId(initiator, local), attempt)
+        yield Decision(txn, first_start, commit_ts, rows, _unpack(participants, type=tuple[str, ...]))
+        if is_finished:
+            yield Finished(txn)
+    for initiator, local, first_start in file.execute("SELECT initiator, local, first_start FROM fences"):
+        yield Fence(QueryId(initiator, local), first_start)
+    if expired:
+        yield Expired(expired)
+
+
+def _manifests(file: sqlite3.Connection) -> dict[int, Manifest]:
+    manifests = {}
+    tables = "SELECT id, flushed_ts, kept_ts, generation, published, published_ts, delta_version FROM tables"
+    for table, flushed_ts, kept_ts, generation, published, published_ts, version in file.execute(tables).fetchall():
+        files = file.execute(
+            "SELECT body, since_ts, upto_ts FROM files WHERE table_id = ? ORDER BY since_ts, name", (table,)
+        )
+        flushes = file.execute("SELECT upto_ts FROM flushes WHERE table_id = ? ORDER BY generation", (table,))
+        named = tuple(Named(_unpack(body, type=DataFile), since, upto) for body, since, upto in files)
+        moments = tuple(upto for (upto,) in flushes)
+        manifests[table] = Manifest(flushed_ts, kept_ts, generation, published, published_ts, version, named, moments)
+    return manifests
+
+
+# --- tables and the clock ---------------------------------------------------------------------------------------------
+def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
+    """A table, or its next version. Its columns and key stay while it has rows: files and overlay have them so."""
+    found = file.execute("SELECT body FROM tables WHERE id = ?", (table.id,)).fetchone()
+    if found is not None:
+        before = _unpack(found[0], type=OwnTable)
+        is_used = file.execute(
+            "SELECT EXISTS (SELECT * FROM files WHERE table_id = ?1)"
+            " OR EXISTS (SELECT * FROM writes WHERE table_id = ?1)",
+            (table.id,),
+        ).fetchone()[0]
+        if is_used and _layout(before) != _layout(table):
+            raise InternalError(f"table {table.name} has rows: its columns, key and buckets cannot change")
+    body = _pack(table)
+    file.execute("INSERT INTO tables (id, body) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET body = ?2", (table.id, body))
+
+
+def _layout(table: OwnTable) -> tuple[object, ...]:
+    types = tuple((column.name, column.type) for column in table.columns)
+    return types, table.primary_key, table.distributed_by, table.buckets
+
+
+def drop_table(file: sqlite3.Connection, table: int) -> None:
+    """All of it but the folder; `dropped` says that this is to be removed."""
+    file.execute("DELETE FROM tables WHERE id = ?", (table,))
+    for name in ("maps", "writes", "files", "flushes"):
+        file.execute(_DROP[name], (table,))
+    file.execute("INSERT OR IGNORE INTO dropped VALUES (?)", (table,))
+
+
+_DROP = {
+    "maps": "DELETE FROM maps WHERE table_id = ?",
+    "writes": "DELETE FROM writes WHERE table_id = ?",
+    "files": "DELETE FROM files WHERE table_id = ?",
+    "flushes": "DELETE FROM flushes WHERE table_id = ?",
+}
+
+
+def folder_gone(file: sqlite3.Connection, table: int) -> None:
+    file.execute("DELETE FROM dropped WHERE id = ?", (table,))
+
+
+def put_map(file: sqlite3.Connection, buckets: BucketMap) -> None:
+    """An older version never replaces a newer one."""
+    found = file.execute("SELECT body FROM maps WHERE table_id = ?", (buckets.table,)).fetchone()
+    if found is None or _unpack(found[0], type=BucketMap).version <= buckets.version:
+        file.execute("INSERT OR REPLACE INTO maps VALUES (?, ?)", (buckets.table, _pack(buckets)))
+
+
+# --- records of commits -----------------------------------------------------------------------------------------------
+_IS_TXN = " WHERE local = ? AND initiator = ? AND attempt = ?"
+
+
+def persist(file: sqlite3.Connection, records: Iterable[Record]) -> None:
+    """All of them, or none."""
+    for record in records:
+        match record:
+            case ClockMark():
+                file.execute("UPDATE clock SET upto = max(upto, ?)", (record.upto,))
+            case Prepared():
+                _prepare(file, record)
+            case Committed():
+                _commit(file, record)
+            case Aborted():
+                _abort(file, record)
+            case Decision():
+                _decide(file, record)
+            case Finished():
+                file.execute("UPDATE decisions SET is_finished = 1" + _IS_TXN, _txn(record.txn))
+            case Fence():
+                query = record.query
+                file.execute(
+                    "INSERT OR IGNORE INTO fences VALUES (?, ?, ?)", (query.initiator, query.local, record.first_start)
+                )
+            case Expired():
+                file.execute("UPDATE clock SET expired = max(expired, ?)", (record.before,))
+            case _:
+                assert_never(record)
+
+
+def _prepare(file: sqlite3.Connection, record: Prepared) -> None:
+    if _known(file, record.txn) is None:
+        if record.staged:
+            raise InternalError(f"transaction {record.txn}: staged files are not kept yet")
+        values = (record.first_start, record.decider, record.prepare_ts, 0, record.rows)
+        _put(file, record.txn, values, record.writes)
+
+
+def _commit(file: sqlite3.Connection, record: Committed) -> None:
+    known = _known(file, record.txn)
+    if known is None:
+        if record.staged:
+            raise InternalError(f"transaction {record.txn}: staged files are not kept yet")
+        _put(file, record.txn, (record.first_start, "", 0, record.commit_ts, record.rows), record.writes)
+    elif known[1] == 0:
+        file.execute("UPDATE transactions SET commit_ts = ? WHERE number = ?", (record.commit_ts, known[0]))
+    elif known[1] != record.commit_ts:
+        raise InternalError(f"transaction {record.txn} is committed at {known[1]}, not at {record.commit_ts}")
+
+
+def _abort(file: sqlite3.Connection, record: Aborted) -> None:
+    known = _known(file, record.txn)
+    if known is not None:
+        if known[1]:
+            raise InternalError(f"transaction {record.txn} cannot be aborted: it is committed at {known[1]}")
+        file.execute("DELETE FROM writes WHERE number = ?", (known[0],))
+        file.execute("DELETE FROM transactions WHERE number = ?", (known[0],))
+
+
+def _decide(file: sqlite3.Connection, record: Decision) -> None:
+    found = file.execute("SELECT commit_ts FROM decisions" + _IS_TXN, _txn(record.txn)).fetchone()
+    if found is not None:
+        if found[0] != record.commit_ts:
+            raise InternalError(f"transaction {record.txn} was decided otherwise before")
+        return
+    local, initiator, attempt = _txn(record.txn)
+    file.execute(
+        "INSERT INTO decisions (initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, 0)",
+        (initiator, local, attempt, record.first_start, record.commit_ts, record.rows, _pack(record.participants)),
+    )
+
+
+def _put(
+    file: sqlite3.Connection, txn: TransactionId, values: tuple[int, str, int, int, int], writes: tuple[Write, ...]
+) -> None:
+    local, initiator, attempt = _txn(txn)
+    number = file.execute(
+        "INSERT INTO transactions (initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (initiator, local, attempt, *values),
+    ).lastrowid
+    by_table = attrgetter("table")
+    for table, group in groupby(sorted(writes, key=by_table), by_table):
+        if file.execute("SELECT 1 FROM tables WHERE id = ?", (table,)).fetchone() is None:
+            raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
+        body = encode_body(group)
+        file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
+
+
+def _txn(txn: TransactionId) -> tuple[str, str, int]:
+    return txn.query.local, txn.query.initiator, txn.attempt
+
+
+def _known(file: sqlite3.Connection, txn: TransactionId) -> tuple[int, int] | None:
+    """Its number, and its commit's time, 0 if it is prepared."""
+    row: tuple[int, int] | None = file.execute(
+        "SELECT number, commit_ts FROM transactions" + _IS_TXN, _txn(txn)
+    ).fetchone()
+    return row
+
+
+def forget(file: sqlite3.Connection) -> bool:
+    """Some of the ids that have expired; True if there may be more. Nothing that a row or another member needs."""
+    (before,) = file.execute("SELECT expired FROM clock").fetchone()
+    gone = file.execute(
+        "DELETE FROM transactions WHERE number IN (SELECT number FROM transactions ORDER BY number LIMIT ?)"
+        " AND first_start < ? AND commit_ts > 0"
+        " AND NOT EXISTS (SELECT * FROM writes WHERE writes.number = transactions.number)",
+        (IDS_FORGOTTEN, before),
+    ).rowcount
+    decided = file.execute(
+        "DELETE FROM decisions WHERE number IN (SELECT number FROM decisions ORDER BY number LIMIT ?)"
+        " AND first_start < ? AND (is_finished OR commit_ts = 0)",
+        (IDS_FORGOTTEN, before),
+    ).rowcount
+    fenced = file.execute("DELETE FROM fences WHERE first_start < ?", (before,)).rowcount
+    return max(gone, decided, fenced) > 0
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+def flushed(file: sqlite3.Connection, table: int, flush: Flush) -> None:
+    """Names the new files, ends the old ones, and with them the overlay up to the flush."""
+    row = file.execute("SELECT generation FROM tables WHERE id = ?", (table,)).fetchone()
+    if row is None:
+        raise InternalError(f"a flush of table {table}, which this member does not have")
+    if row[0] == flush.generation:
+        return
+    if row[0] != flush.generation - 1:
+        raise InternalError(f"table {table}: flush {flush.generation} after {row[0]}")
+    file.executemany(
+        "UPDATE files SET upto_ts = ? WHERE table_id = ? AND name = ?",
+        [(flush.upto_ts, table, name) for name in flush.removed],
+    )
+    file.executemany(
+        "INSERT INTO files VALUES (?, ?, ?, NULL, ?)",
+        [(table, each.name, flush.upto_ts, _pack(each)) for each in flush.added],
+    )
+    file.execute("INSERT INTO flushes VALUES (?, ?, ?)", (table, flush.generation, flush.upto_ts))
+    file.execute(
+        "UPDATE tables SET flushed_ts = ?, generation = ? WHERE id = ?", (flush.upto_ts, flush.generation, table)
+    )
+
+
+def published(file: sqlite3.Connection, table: int, generation: int, upto_ts: int, delta_version: int) -> None:
+    file.execute(
+        "UPDATE tables SET published = ?, published_ts = ?, delta_version = ? WHERE id = ?",
+        (generation, upto_ts, delta_version, table),
+    )
+
+
+def trim(file: sqlite3.Connection, table: int, kept_ts: int, names: Iterable[str]) -> None:
+    """Forgets what only reads before `kept_ts`, the moment of a flush, would need. The files are removed afterwards."""
+    file.execute("UPDATE tables SET kept_ts = ? WHERE id = ?", (kept_ts, table))
+    file.executemany("DELETE FROM files WHERE table_id = ? AND name = ?", [(table, name) for name in names])
+    file.execute("DELETE FROM flushes WHERE table_id = ? AND upto_ts < ?", (table, kept_ts))
+    file.execute(
+        "DELETE FROM writes WHERE table_id = ? AND number IN"
+        " (SELECT number FROM transactions JOIN writes USING (number)"
+        " WHERE table_id = ? AND commit_ts BETWEEN 1 AND ?)",
+        (table, table, kept_ts),
+    )
+
+
+def _checksum(body: bytes) -> str:
+    return xxhash.xxh3_128_hexdigest(body)

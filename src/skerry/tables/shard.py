@@ -1,0 +1,130 @@
+"""What one member holds of one table: files and overlay, and how it reads at any moment that is kept. Pure.
+
+It belongs to the member's loop. What it hands out never changes: threads may work with that.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import pyarrow as pa
+
+from skerry.model.errors import InternalError
+from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX
+from skerry.model.sharded import OwnTable
+from skerry.tables.clock import COUNTER_BITS
+from skerry.tables.columns import arrow_schema
+from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
+from skerry.tables.manifest import DataFile, Flush, Manifest
+from skerry.tables.overlay import Overlay, Seen
+from skerry.tables.writes import Pair
+
+
+class Snapshot(NamedTuple):
+    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`."""
+
+    read_ts: int
+    plain: tuple[DataFile, ...]
+    touched: tuple[DataFile, ...]
+    keys: pa.RecordBatch
+    rows: pa.RecordBatch
+
+
+class Shard:
+    """`ranges`: the member's buckets. `folder`: of this table alone."""
+
+    def __init__(
+        self, table: OwnTable, folder: str, manifest: Manifest | None = None, ranges: Sequence[Range] | None = None
+    ) -> None:
+        self.table = table
+        self.folder = folder
+        self.manifest = manifest or Manifest()
+        self.ranges: tuple[Range, ...] = tuple(ranges) if ranges is not None else ((0, table.buckets),)
+        self.overlay = Overlay(table)
+        self._pins: Counter[int] = Counter()
+
+    def apply(self, commit_ts: int, writes: Sequence[Pair]) -> None:
+        """A commit, which the store has or will have."""
+        if commit_ts <= self.manifest.flushed_ts:
+            raise InternalError(f"table {self.table.name}: a commit at {commit_ts}, after a flush of later ones")
+        self.overlay.add(commit_ts, writes)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+    def snapshot(self, read_ts: int) -> Snapshot:
+        """SiteError if that moment is no longer kept. Whoever reads files pins the moment for as long."""
+        groups, seen = self._at(read_ts)
+        touched = {file.name for group in touched_groups(groups, seen.buckets) for file in group.files}
+        files = [file for group in groups for file in group.files]
+        return Snapshot(
+            read_ts,
+            tuple(file for file in files if file.name not in touched),
+            tuple(file for file in files if file.name in touched),
+            seen.touched.select(list(self.table.primary_key)),
+            seen.rows,
+        )
+
+    def read(self, read_ts: int) -> pa.Table:
+        """All rows, without Spark; blocks on files."""
+        groups, seen = self._at(read_ts)
+        parts = [merged(self.table, self.folder, group, seen) for group in groups]
+        return pa.concat_tables([*parts, arrow_schema(self.table).empty_table()])
+
+    def _at(self, read_ts: int) -> tuple[tuple[Group, ...], Seen]:
+        base_ts = self.manifest.base_of(read_ts, self.table.name)
+        return groups_of(self.manifest.files_at(base_ts), self.ranges), self.overlay.at(read_ts, base_ts)
+
+    def pin(self, read_ts: int) -> None:
+        """Nothing that a read at this moment needs is removed until `unpin`."""
+        self.manifest.base_of(read_ts, self.table.name)
+        self._pins[read_ts] += 1
+
+    def unpin(self, read_ts: int) -> None:
+        self._pins[read_ts] -= 1
+        if self._pins[read_ts] <= 0:
+            del self._pins[read_ts]
+
+    # --- flushing -----------------------------------------------------------------------------------------------------
+    def is_due(self, now_us: int) -> bool:
+        rows, size_bytes, oldest_ts = self.overlay.unflushed(self.manifest.flushed_ts)
+        return is_due(rows, size_bytes, (now_us - (oldest_ts >> COUNTER_BITS)) / 1e6)
+
+    def plan_flush(self, upto_ts: int) -> FlushPlan | None:
+        """`upto_ts`: no commit at or before it can still come. None if there is nothing to flush."""
+        if upto_ts <= self.manifest.flushed_ts:
+            return None
+        groups, seen = self._at(upto_ts)
+        if not seen.keys:
+            return None
+        touched = touched_groups(groups, seen.buckets)
+        return FlushPlan(self.table, self.folder, self.manifest.generation + 1, upto_ts, touched, seen)
+
+    def flushed(self, flush: Flush) -> None:
+        """The store has it."""
+        self.manifest = self.manifest.after(flush)
+
+    def published(self, generation: int, upto_ts: int, delta_version: int) -> None:
+        self.manifest = msgspec.structs.replace(
+            self.manifest, published=generation, published_ts=upto_ts, delta_version=delta_version
+        )
+
+    def horizon(self, now_us: int) -> int:
+        """Reads before it are not asked for any more: they are too old, or there is no room for them in memory."""
+        oldest_ts = (now_us - int(HISTORY_S * 1e6)) << COUNTER_BITS
+        if len(self.overlay) > OVERLAY_ROWS_MAX // 2:
+            oldest_ts = self.manifest.flushed_ts
+        return min([oldest_ts, *self._pins])
+
+    def trim(self, horizon_ts: int) -> tuple[int, tuple[str, ...]] | None:
+        """From now on reads begin at the first; the store is to be told, then the files of these names go.
+
+        None if all is needed. Should the store fail, it still has all, and it is trimmed after the next start.
+        """
+        manifest, gone = self.manifest.trimmed(min([horizon_ts, *self._pins]))
+        if manifest == self.manifest:
+            return None
+        self.manifest = manifest
+        self.overlay.forget(manifest.kept_ts)
+        return manifest.kept_ts, gone

@@ -1,0 +1,182 @@
+"""A short story of one member's table, which can be cut off anywhere and told to its end, and members that are.
+
+`python -m tests.unit.tables.crash_story FOLDER` lets members end badly, each in a process of its own, and prints what
+they said, a line each: `how|line`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.model import points
+from skerry.model.errors import SiteError
+from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.shard import Shard
+from skerry.tables.store import Store
+from skerry.tables.writes import deletes_of, writes_of
+from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed
+
+TABLE = a_table()
+# Points at which a member is killed, and at which time that it is there.
+KILLED = {"store.committing": 4, "store.committed": 5, "flush.written": 2, "delta.committed": 1}
+DISK_BYTES = 300_000  # of a file on a disk that fails beyond
+
+
+class Member:
+    """Opens what is there, and goes on. `acked` and `asked`: rows by key, as far as it knows."""
+
+    def __init__(self, folder: str) -> None:
+        self.store = Store(folder, MEMBER)
+        try:
+            if not self.store.loaded.tables:
+                self.store.put_table(TABLE).result()
+                self.store.close()
+                self.store = Store(folder, MEMBER)
+            opened = open_shards(self.store, MEMBER)
+        except BaseException:
+            self.store.close()
+            raise
+        assert opened.faults == {}
+        self.shard: Shard = opened.shards[1]
+        self.flusher = Flusher(self.store, MEMBER)
+
+    def commit(self, number: int) -> None:
+        """Key `number` is new, the one before it changes, the one before that is gone."""
+        ts = SECOND + number
+        batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
+        writes = writes_of(TABLE, batch) + deletes_of(TABLE, pa.RecordBatch.from_pydict({"k": [number - 2]}))
+        self.store.persist([committed(number, ts, writes)]).result()
+        self.shard.apply(ts, [(write.key, write.row) for write in writes])
+
+    def rows(self) -> dict[int, str]:
+        return {row["k"]: row["v"] for row in self.shard.read(SECOND * 2).to_pylist()}
+
+    def flush(self, number: int) -> None:
+        asyncio.run(self.flusher.flush(self.shard, SECOND + number))
+
+    def trim(self, number: int) -> None:
+        asyncio.run(self.flusher.trim(self.shard, SECOND + number))
+
+
+def after(number: int) -> dict[int, str]:
+    """What a dict holds after so many commits."""
+    rows: dict[int, str] = {}
+    for each in range(1, number + 1):
+        rows.update({each: f"new {each}", each - 1: f"changed {each}"})
+        rows.pop(each - 2, None)
+    return rows
+
+
+def story(folder: str, said: list[str]) -> None:
+    """Four commits, a flush after every second, a trim at the end. `said`: what was acknowledged."""
+    member = Member(folder)
+    try:
+        for number in range(1, 5):
+            said.append(f"begin {number}")
+            member.commit(number)
+            said.append(f"done {number}")
+            if number % 2 == 0:
+                member.flush(number)
+        member.trim(4)
+    finally:
+        member.store.close()
+
+
+def check(folder: str, said: list[str]) -> None:
+    """Starts again, reads, goes on where it ended, and reads again; no file is left that nobody names."""
+    acked = max([0, *(int(line.split()[1]) for line in said if line.startswith("done"))])
+    begun = max([0, *(int(line.split()[1]) for line in said if line.startswith("begin"))])
+    member = Member(folder)
+    try:
+        found = member.rows()
+        assert found in (after(acked), after(begun))
+        number = next(number for number in (begun, acked) if after(number) == found)
+        last = number + 2
+        for more in range(number + 1, last + 1):
+            member.commit(more)
+        assert member.rows() == after(last)
+        member.flush(last)
+        member.trim(last)
+        assert member.rows() == after(last)
+        named = {each.file.name for each in member.shard.manifest.named}
+        assert {name for name in os.listdir(member.shard.folder) if name != "_delta_log"} == named
+        log = os.listdir(os.path.join(member.shard.folder, "_delta_log"))
+        assert sorted(log) == [f"{version:020d}.json" for version in range(member.shard.manifest.delta_version + 1)]
+        assert member.shard.manifest.published == member.shard.manifest.generation
+    finally:
+        member.store.close()
+
+
+# --- members that end badly -------------------------------------------------------------------------------------------
+class Said(list[str]):
+    """Told at once: who says it may be gone in a moment."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how = how
+
+    def append(self, line: str) -> None:
+        os.write(1, f"{self.how}|{line}\n".encode())
+
+
+def be_killed(folder: str, point: str, count: int) -> None:
+    left = count
+
+    def kill(reached: str) -> None:
+        nonlocal left
+        left -= reached == point
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    points.watch = kill
+    story(folder, Said(point))
+
+
+def meet_a_bad_disk(folder: str) -> None:
+    """Commits until the disk fails; then says why, and what the next one is told."""
+    said = Said("disk")
+    member = Member(folder)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (DISK_BYTES, DISK_BYTES))
+    try:
+        for number in range(1, 1000):
+            said.append(f"begin {number}")
+            member.commit(number)
+            said.append(f"done {number}")
+    except SiteError as error:
+        said.append(error.message)
+    assert member.store.trouble is not None
+    try:
+        member.commit(1000)
+    except SiteError as error:
+        said.append(error.suggestion)
+    member.store.close()
+
+
+def main(folder: str) -> None:
+    """One process reads the modules; each member is a copy of it."""
+    pa.array([1]).to_numpy()  # reads pandas too
+    pa.array(np.zeros(1))
+    children = {}
+    for point, count in KILLED.items():
+        if not (child := os.fork()):
+            be_killed(os.path.join(folder, point), point, count)
+            os._exit(0)
+        children[child] = point
+    if not (child := os.fork()):
+        meet_a_bad_disk(os.path.join(folder, "disk"))
+        os._exit(0)
+    children[child] = "disk"
+    for child, how in children.items():
+        _, status = os.waitpid(child, 0)
+        Said(how).append(f"ended {os.waitstatus_to_exitcode(status)}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,420 @@
+"""Files, flushes and Delta's log: damage and strangers are noticed, readers of Delta see the last flush."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from unittest import mock
+
+import deltalake
+import duckdb
+import duckdb_extension_delta
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from skerry.model import points
+from skerry.model.errors import InternalError, SiteError
+from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
+from skerry.model.sharded import BucketMap
+from skerry.tables import delta, flush
+from skerry.tables import overlay as overlay_module
+from skerry.tables import shard as shard_module
+from skerry.tables.bucket import buckets_of
+from skerry.tables.files import read_file
+from skerry.tables.flush import cuts, groups_of
+from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.lookup import FileKeys, ask
+from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
+from skerry.tables.shard import Shard
+from skerry.tables.store import Store
+from skerry.tables.writes import deletes_of, writes_of
+from tests.unit.tables.table_samples import (
+    MEMBER,
+    SECOND,
+    TYPES,
+    a_table,
+    all_types,
+    batch_of,
+    committed,
+    in_memory,
+    shown,
+)
+
+TABLE = a_table()
+NOW = 1_700_000_000 * SECOND
+
+
+class Member:
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.count = 0
+        self.store = Store(folder, MEMBER)
+        self.store.put_table(TABLE).result()
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = Store(self.folder, MEMBER)
+        self.opened = open_shards(self.store, MEMBER)
+        self.flusher = Flusher(self.store, MEMBER)
+
+    @property
+    def shard(self) -> Shard:
+        return self.opened.shards[1]
+
+    def write(self, *keys: int, ts: int = 0, value: str = "x") -> int:
+        self.count += 1
+        ts = ts or SECOND + self.count
+        writes = writes_of(TABLE, batch_of(TABLE, [{"k": key, "v": value} for key in keys]))
+        self.store.persist([committed(self.count, ts, writes)]).result()
+        self.shard.apply(ts, [(write.key, write.row) for write in writes])
+        return ts
+
+    def flush(self, upto_ts: int) -> None:
+        asyncio.run(self.flusher.flush(self.shard, upto_ts))
+
+    def trim(self, horizon_ts: int) -> None:
+        asyncio.run(self.flusher.trim(self.shard, horizon_ts))
+
+    def keys(self, ts: int = 2 * SECOND) -> list[int]:
+        return sorted(self.shard.read(ts).column("k").to_pylist())
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(name for name in os.listdir(self.shard.folder) if name.endswith(".parquet"))
+
+
+@pytest.fixture
+def member() -> Iterator[Member]:
+    with in_memory() as folder:
+        made = Member(folder)
+        yield made
+        made.store.close()
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("damage", ["gone", "shorter", "changed"])
+def test_a_damaged_file_is_noticed_and_nothing_is_written_over_it(member: Member, damage: str) -> None:
+    member.flush(member.write(1, 2))
+    path = os.path.join(member.shard.folder, member.names[0])
+    whole = Path(path).read_bytes()
+    if damage == "gone":
+        os.unlink(path)
+    else:
+        changed = whole[:40] + bytes([whole[40] ^ 1]) + whole[41:]
+        Path(path).write_bytes(whole[:-1] if damage == "shorter" else changed)
+    later = member.write(3)
+    with pytest.raises(SiteError, match=rf"{path} is damaged") as caught:
+        member.flush(later)
+    assert "restore this file" in caught.value.suggestion
+    if damage != "changed":  # a change inside is found when the file is read whole
+        member.reopen()
+        assert list(member.opened.faults) == [1]
+    Path(path).write_bytes(whole)
+    member.reopen()
+    assert member.keys() == [1, 2, 3]
+
+
+def test_a_disk_without_room_for_files_leaves_all_rows(member: Member) -> None:
+    ts = member.write(1, 2)
+    full = mock.patch("skerry.tables.durable.sync", side_effect=OSError(28, "No space left on device"))
+    with full, pytest.raises(SiteError, match=r"cannot be written \(No space left on device\); the rows stay"):
+        member.flush(ts)
+    assert os.listdir(member.shard.folder) == []
+    member.flush(ts)
+    assert member.keys() == [1, 2]
+    assert len(member.names) == 1
+
+
+def test_a_flush_that_is_cancelled_ends_before_the_next_one_begins(member: Member) -> None:
+    """Its thread goes on: beside another one of the same number it would write over what that has named."""
+    ts = member.write(1, 2)
+    began, may_end = threading.Event(), threading.Event()
+
+    def hold(point: str) -> None:
+        if point == "flush.file":
+            began.set()
+            assert may_end.wait(60)
+
+    async def cancel_and_flush() -> None:
+        first = asyncio.create_task(member.flusher.flush(member.shard, ts))
+        await asyncio.to_thread(began.wait, 60)
+        first.cancel()
+        second = asyncio.create_task(member.flusher.flush(member.shard, member.write(3)))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (first.done(), second.done()) == (False, False)
+        may_end.set()
+        await second
+        assert first.cancelled()
+
+    with mock.patch.object(points, "watch", hold):
+        asyncio.run(cancel_and_flush())
+    assert member.shard.manifest.generation == 2
+    member.reopen()
+    assert member.keys() == [1, 2, 3]
+
+
+def test_old_files_stay_while_a_read_needs_them(member: Member) -> None:
+    first = member.write(1)
+    member.flush(first)
+    second = member.write(2)
+    member.flush(second)
+    member.shard.pin(first)
+    member.trim(second)
+    assert (member.keys(first), len(member.names)) == ([1], 2)
+    member.reopen()  # whoever pinned it is gone
+    assert (member.keys(first), len(member.names)) == ([1], 2)
+    member.trim(second)
+    assert (member.keys(), len(member.names)) == ([1, 2], 1)
+    with pytest.raises(SiteError, match="history begins"):
+        member.shard.pin(first)
+
+
+def test_a_flush_is_due_by_rows_bytes_or_age(member: Member) -> None:
+    ts = member.write(1)
+    now_us = ts >> COUNTER_BITS
+    assert not member.shard.is_due(now_us + 59_000_000)
+    assert member.shard.is_due(now_us + 60_000_000)
+    member.flush(2 * SECOND)
+    assert not member.shard.is_due(now_us + 3600_000_000)
+    assert flush.is_due(FLUSH_ROWS, 0, 0.0)
+    assert flush.is_due(1, FLUSH_BYTES, 0.0)
+    assert not flush.is_due(FLUSH_ROWS - 1, FLUSH_BYTES - 1, 59.9)
+
+
+def test_history_is_bounded_by_time_and_by_room(member: Member) -> None:
+    ts = member.write(1, 2, 3)
+    member.flush(ts)
+    now_us = (ts >> COUNTER_BITS) + 10**9
+    late = (now_us - int(HISTORY_S * 1e6)) << COUNTER_BITS
+    assert member.shard.horizon(now_us) == late
+    assert member.shard.overlay.has_room(1, 1)
+    with mock.patch.object(shard_module, "OVERLAY_ROWS_MAX", 4):
+        assert member.shard.horizon(now_us) == ts
+        member.shard.pin(ts - 1)
+        assert member.shard.horizon(now_us) == ts - 1
+    with mock.patch.object(overlay_module, "OVERLAY_ROWS_MAX", 3):
+        assert not member.shard.overlay.has_room(1, 1)
+
+
+def test_untouched_files_are_read_plain_and_groups_follow_the_bucket_map(member: Member) -> None:
+    member.store.put_map(BucketMap(1, 1, ((0, 8192, MEMBER), (8192, 12000, "bergen"), (12000, 16384, MEMBER)))).result()
+    member.reopen()
+    here = [key for key in range(400) if _is_here(key)]
+    with mock.patch.object(flush, "GROUP_ROWS", 50):
+        member.flush(member.write(*here))
+    ranges = [(each.first, each.upto) for each in member.shard.manifest.live]
+    assert len(ranges) > 4
+    assert not any(first < 12000 and upto > 8192 for first, upto in ranges)
+    snapshot = member.shard.snapshot(member.write(here[0]))
+    assert len(snapshot.touched) == 1
+    assert len(snapshot.plain) == len(ranges) - 1
+    assert snapshot.keys.to_pylist() == [{"k": here[0]}]
+    with pytest.raises(InternalError, match="none of this member's"):
+        member.shard.snapshot(member.write(next(key for key in range(400) if key not in here)))
+
+
+def _is_here(key: int) -> bool:
+    return not 8192 <= int(buckets_of([pa.array([key])], 16384)[0]) < 12000
+
+
+def test_groups_are_cut_where_rows_are() -> None:
+    rng = np.random.default_rng(3)
+    ordered = np.sort(rng.integers(0, 16384, 300_000))
+    found = cuts(ordered, 0, 16384)
+    assert [found[0][0], *(upto for _, upto in found)] == [*(first for first, _ in found), 16384]
+    assert max(int(((ordered >= first) & (ordered < upto)).sum()) for first, upto in found) <= GROUP_ROWS
+    assert cuts(np.full(100_000, 7), 7, 8) == [(7, 8)]
+    skewed = cuts(np.full(100_000, 7), 0, 16384)
+    assert all(first < upto for first, upto in skewed)
+    apart = [DataFile("a", 0, 4, 1, 1, "", ()), DataFile("b", 3, 8, 1, 1, "", ())]
+    with pytest.raises(InternalError, match="overlap"):
+        groups_of(apart, [(0, 8)])
+
+
+def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Member) -> None:
+    first = member.write(1, 2, value="old")
+    member.flush(first)
+    second = member.write(2, value="new")
+    gone = deletes_of(TABLE, batch_of(TABLE, [{"k": 1}]))
+    member.shard.apply(second + 1, [(write.key, write.row) for write in gone])
+    keys = [write.key for write in writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))]
+    files = FileKeys(TABLE, member.shard.folder)
+
+    def found(ts: int) -> list[tuple[int, str | None]]:
+        each = files.find(ask(member.shard, keys, ts))
+        return [(one.commit_ts, one.row and one.row.column("v")[0].as_py()) for one in each]
+
+    assert found(first) == [(first, "old"), (first, "old"), (0, None)]
+    assert found(second) == [(first, "old"), (second, "new"), (0, None)]
+    assert found(second + 1) == [(second + 1, None), (second, "new"), (0, None)]
+    member.flush(second)
+    assert found(second) == [(first, "old"), (second, "new"), (0, None)]
+    member.trim(second)
+    assert found(second) == [(second, "old"), (second, "new"), (0, None)]
+    assert found(second + 1) == [(second + 1, None), (second, "new"), (0, None)]
+
+
+# --- Delta ------------------------------------------------------------------------------------------------------------
+def log_of(member: Member) -> str:
+    return os.path.join(member.shard.folder, delta.LOG)
+
+
+def replayed(folder: str) -> tuple[pa.Table, int]:
+    """What a reader of Delta sees, by the book: the last checkpoint, then commits; and how far the app was."""
+    log = os.path.join(folder, delta.LOG)
+    live: set[str] = set()
+    app = -1
+    actions: list[dict[str, dict[str, object]]] = []
+    first = -1
+    if os.path.exists(os.path.join(log, "_last_checkpoint")):
+        first = json.loads(Path(log, "_last_checkpoint").read_text())["version"]
+        actions += pq.read_table(os.path.join(log, f"{first:020d}.checkpoint.parquet")).to_pylist()
+    for name in sorted(name for name in os.listdir(log) if name.endswith(".json") and int(name[:20]) > first):
+        actions += map(json.loads, Path(log, name).read_text().splitlines())
+    for action in actions:
+        if action.get("add"):
+            live.add(str(action["add"]["path"]))
+        if action.get("remove"):
+            live.discard(str(action["remove"]["path"]))
+        if action.get("txn"):
+            app = int(str(action["txn"]["version"]))
+    parts = [pq.read_table(os.path.join(folder, name)) for name in sorted(live)]
+    return (pa.concat_tables(parts) if parts else pa.table({"k": []})), app
+
+
+def test_delta_shows_the_last_flush_over_checkpoints(member: Member) -> None:
+    with mock.patch.object(delta, "DELTA_CHECKPOINT", 3), mock.patch.object(delta, "DELTA_KEPT", 2):
+        for number in range(8):
+            member.flush(member.write(number, number + 1))
+            found, app = replayed(member.shard.folder)
+            assert sorted(found.column("k").to_pylist()) == list(range(number + 2))
+            assert app == number + 1
+            member.trim(2 * SECOND)
+    names = sorted(os.listdir(log_of(member)))
+    assert f"{6:020d}.checkpoint.parquet" in names
+    assert f"{3:020d}.json" not in names
+    member.write(100)
+    assert 100 not in replayed(member.shard.folder)[0].column("k").to_pylist()
+
+
+def test_a_foreign_commit_is_refused_and_the_table_goes_on(member: Member) -> None:
+    member.flush(member.write(1))
+    foreign = os.path.join(log_of(member), f"{1:020d}.json")
+    Path(foreign).write_text('{"commitInfo": {"operation": "WRITE"}}\n')
+    with pytest.raises(SiteError, match=f"{foreign} was not written by this member") as caught:
+        member.flush(member.write(2))
+    assert "remove that commit" in caught.value.suggestion
+    member.reopen()
+    assert member.keys() == [1, 2]
+    member.trim(2 * SECOND)  # Delta's readers still need what is replaced
+    assert replayed(member.shard.folder)[0].column("k").to_pylist() == [1]
+    os.unlink(foreign)
+    member.flush(member.write(3))
+    assert sorted(replayed(member.shard.folder)[0].column("k").to_pylist()) == [1, 2, 3]
+    member.trim(2 * SECOND)
+    assert len(member.names) == 1
+
+
+def test_a_log_that_is_gone_and_a_store_that_is_older_are_noticed(member: Member) -> None:
+    member.flush(member.write(1))
+    older = Path(member.store.path)
+    member.store.close()
+    copy = older.read_bytes()
+    member.reopen()
+    member.flush(member.write(2))
+    files = member.names
+    member.store.close()
+    newer = older.read_bytes()
+    older.write_bytes(copy)
+    member.reopen()
+    assert "this member knows 1 alone" in member.opened.faults[1].message
+    member.store.close()
+    older.write_bytes(newer)
+    member.reopen()
+    assert member.names == files  # nothing was swept meanwhile
+    os.unlink(os.path.join(log_of(member), f"{1:020d}.json"))
+    with pytest.raises(SiteError, match="commit 1, which was made here, is gone"):
+        member.flush(member.write(3))
+    assert member.keys() == [1, 2, 3]
+
+
+def test_a_file_of_all_types_is_read_back_as_it_was(tmp_path: Path) -> None:
+    table = all_types()
+    rows = [{"a": "x", "b": 1.0, "c": 1} | {f"v{at}": values[0] for at, values in enumerate(TYPES.values())}]
+    rows.append({"a": "y", "b": -0.0, "c": 2})
+    shard = Shard(table, str(tmp_path / "1"))
+    writes = writes_of(table, batch_of(table, rows))
+    shard.apply(SECOND, [(write.key, write.row) for write in writes])
+    plan = shard.plan_flush(SECOND)
+    assert plan is not None
+    done = flush.carry_out(plan)
+    assert shown(read_file(shard.folder, done.added[0], batch_of(table, []).schema)) == shown(batch_of(table, rows))
+    low = {column.name: column.low for column in done.added[0].columns}
+    assert (low["v1"], low["v5"], low["v9"], low["a"]) == (-128, None, -719162, "x")
+    shard.flushed(done)
+    actions = delta.commit_of(table, MEMBER, shard.manifest, 0, is_first=True)
+    assert [next(iter(action)) for action in actions] == ["commitInfo", "protocol", "metaData", "txn", "add"]
+    assert Manifest().live == ()
+
+
+def test_deleting_the_last_row_leaves_no_file(member: Member) -> None:
+    member.flush(member.write(1))
+    writes = deletes_of(TABLE, batch_of(TABLE, [{"k": 1}]))
+    member.store.persist([committed(9, SECOND + 9, writes)]).result()
+    member.shard.apply(SECOND + 9, [(write.key, write.row) for write in writes])
+    member.flush(SECOND + 9)
+    assert (member.keys(), member.shard.manifest.live) == ([], ())
+    assert replayed(member.shard.folder)[0].num_rows == 0
+    member.flush(member.write(2, ts=SECOND + 10))
+    assert member.keys() == [2]
+
+
+@pytest.fixture(scope="module")
+def readers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """delta-rs, which is also Polars' reader, and DuckDB's: both keep threads and sockets when they have read once."""
+    table = a_table()
+    shard = Shard(table, str(tmp_path_factory.mktemp("delta") / "1"))
+    delta.publish(shard.folder, table, MEMBER, shard.manifest.after(Flush(1, NOW, (), ())))
+    assert deltalake.DeltaTable(shard.folder).to_pyarrow_table().num_rows == 0
+    extension = Path(duckdb_extension_delta.__file__).parent / "extensions" / "v1.5.5" / "delta.duckdb_extension"
+    with duckdb.connect() as database:
+        database.load_extension(str(extension))
+        assert database.execute("SELECT * FROM delta_scan(?)", [shard.folder]).fetchall() == []
+        yield database
+
+
+def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPyConnection) -> None:
+    """Over a checkpoint, flushes that replace files, and a deletion."""
+    table = all_types()
+    shard = Shard(table, str(tmp_path / "1"))
+    with mock.patch.object(delta, "DELTA_CHECKPOINT", 2):
+        for number in range(4):
+            values = [[*some, None] for some in TYPES.values()]
+            rows = [
+                {"a": f"{at + number}", "b": 1.0, "c": 2}
+                | {f"v{place}": some[(at + number) % len(some)] for place, some in enumerate(values)}
+                for at in range(9)
+            ]
+            batch = batch_of(table, rows)
+            writes = writes_of(table, batch) if number < 3 else deletes_of(table, batch.select(["a", "b", "c"]))
+            shard.apply(NOW + number, [(write.key, write.row) for write in writes])
+            plan = shard.plan_flush(NOW + number)
+            assert plan is not None
+            shard.flushed(flush.carry_out(plan))
+            done = delta.publish(shard.folder, table, MEMBER, shard.manifest)
+            shard.published(*done)
+    wanted = shard.read(NOW + 3)
+    assert wanted.num_rows == 3
+    found = deltalake.DeltaTable(shard.folder)
+    assert (found.version(), found.transaction_version(delta.APP)) == (3, 4)
+    scanned = readers.execute("SELECT * FROM delta_scan(?)", [shard.folder]).to_arrow_table()
+    for rows_found in (found.to_pyarrow_table(), scanned):
+        assert shown(rows_found.select(wanted.column_names).cast(wanted.schema)) == shown(wanted)
