@@ -58,6 +58,8 @@ test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" $(filter-out $(QUERIES)/,$(wildcard tests/integration/*/)) $(APART)
 test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
 test-slow: MARKS := -n auto -m "slow and not spark and not sail and not e2e" tests/integration tests/plans tests/property/exchange tests/sim tests/unit/member
+# Their Sparks live for seconds: half of what each costs is the JVM's second compiler.
+test-processes: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test-sail test-sites test-processes test-slow:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

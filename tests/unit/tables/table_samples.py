@@ -14,8 +14,8 @@ import pyarrow as pa
 from skerry.model.commits import Committed, Prepared, TransactionId, Write
 from skerry.model.ids import QueryId
 from skerry.model.sharded import OwnColumn, OwnTable
+from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
-from skerry.tables.manifest import COUNTER_BITS
 
 MEMBER = "oslo"
 SECOND = 1_000_000 << COUNTER_BITS  # of commits' times

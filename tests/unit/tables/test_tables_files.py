@@ -26,11 +26,12 @@ from skerry.tables import delta, flush
 from skerry.tables import overlay as overlay_module
 from skerry.tables import shard as shard_module
 from skerry.tables.bucket import buckets_of
+from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.lookup import FileKeys, ask
-from skerry.tables.manifest import COUNTER_BITS, DataFile, Flush, Manifest
+from skerry.tables.manifest import DataFile, Flush, Manifest
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
