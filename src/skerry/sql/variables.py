@@ -23,6 +23,8 @@ PREFIX = "skerry_variable_"
 # Words before a variable's name: session.x, system.session.x
 _SESSION = ("system", "session")
 _PLAIN = re.compile(r"(?!\d+$)\w+", re.ASCII)
+# A column that is a variable has another name in Spark if IDENTIFIER said it.
+_CLAUSE = re.compile(r"IDENTIFIER\s*\(", re.IGNORECASE)
 _VALUES_COLUMN = re.compile(r"col\d+")
 _NUMBERS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _EPOCH = datetime.date(1970, 1, 1)
@@ -44,6 +46,8 @@ def uses_of(
     for column in find_all(tree, exp.Column):
         name = found.get(id(column))
         if name is not None:
+            if _CLAUSE.match(text, int(column.this.meta.get("start", column.meta.get("start", 0)))):
+                raise error_at(f"write the variable's name as it is: session.{name}", text, column)
             made = _made(column, name, variables[name], markers[name], text)
             uses[id(column)] = Use(made, _shown(name, variables[name]))
     return uses, {marker: variables[name].value for name, marker in markers.items()}
@@ -74,8 +78,8 @@ def _mentions(tree: exp.Expr, variables: Mapping[str, Variable], tables: dict[in
         name, scope = word.name.lower(), scope_of.get(id(word))
         if name in given or name in ALWAYS:
             continue
-        if scope is None:  # in VALUES, or an argument of a table function
-            is_value = isinstance(word.find_ancestor(exp.Values, exp.Table, exp.Select), exp.Values | exp.Table)
+        if scope is None:
+            is_value = isinstance(word.find_ancestor(exp.Values, exp.Select), exp.Values)
             is_free = name not in everything and all(_hides_nothing(each, name) for each in scopes.all)
             is_sure = is_value and is_free
         else:
