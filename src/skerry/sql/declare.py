@@ -153,7 +153,7 @@ def _select(values: Sequence[tuple[list[Token], list[Token]]], text: str) -> lis
     """`SELECT CAST(expression AS type) AS name, …`; brackets keep each expression to itself."""
     made: list[Token] = []
     for index, (value, kind) in enumerate(values):
-        _check_closed(value, text)
+        _check_closed(value, kind, text)
         place = value[0]
         made += _said("," if index else "SELECT", place)
         # Aliases are names that no statement of a client has.
@@ -178,13 +178,15 @@ def _split(tokens: list[Token], text: str) -> list[list[Token]]:
     return parts
 
 
-def _check_closed(value: list[Token], text: str) -> None:
-    """No bracket of an expression closes one of ours, and no comma outside of its brackets makes two of it."""
-    depth = 0
-    for token in value:
-        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
-        if depth < 0 or (depth == 0 and token.token_type == TokenType.COMMA):
-            raise sql_error("the expression should end here", text, token.start, token.end)
+def _check_closed(value: list[Token], kind: list[Token], text: str) -> None:
+    """No bracket of an expression or type closes one of ours, and no comma outside of brackets makes two of it."""
+    for tokens, what in ((value, "expression"), (kind, "type")):
+        depth = 0
+        for token in tokens:
+            depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+            is_next = token.token_type == TokenType.COMMA and depth == 0 and tokens is value
+            if depth < 0 or is_next:
+                raise sql_error(f"the {what} should end here", text, token.start, token.end)
     if value[0].token_type in _QUERIES:
         raise sql_error("a query that is a value stands in brackets", text, value[0].start, value[0].end)
 

@@ -156,6 +156,7 @@ def test_drop() -> None:
         ("DECLARE y INT =", "with a type, a DEFAULT or both"),
         ("DECLARE y = 1, 2", "the expression should end here"),
         ("DECLARE y = 1) AS a, (2", "the expression should end here"),
+        ("DECLARE y STRING), (1 = 2", "the type should end here"),
         ("DECLARE y = (SELECT 1)", "[INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION]"),
         ("DECLARE y = java_method('java.lang.System', 'exit', 1)", "function java_method is not admitted"),
         ("DECLARE y = ?", "the statement has 1 parameter"),
@@ -204,3 +205,10 @@ def test_a_forged_default_meets_the_gate() -> None:
         forged = {"x": Variable("int", Value("int", 1), default)}
         with pytest.raises(SqlError):
             analyse("SET VAR x = DEFAULT", None, CATALOG, Limits(), forged)
+
+
+def test_a_name_that_a_variable_says_is_a_table_of_the_catalog() -> None:
+    for name in ("text.`/etc/passwd`", "nobody", "orders WHERE 1 = 1"):
+        said = {"x": Variable("string", Value("string", name))}
+        with pytest.raises(SqlError):
+            analyse("SELECT * FROM IDENTIFIER(x)", None, CATALOG, Limits(), said)
