@@ -55,12 +55,9 @@ def read_assignment(
 def _declare(tokens: list[Token], text: str, variables: Mapping[str, Variable]) -> Assignment:
     at = 3 if words_of(tokens[1:3]) == ["OR", "REPLACE"] else 1
     replaces = at == 3
-    if (
-        words_of(tokens[at : at + 1])[:1] in (["VARIABLE"], ["VAR"])
-        and len(tokens) > at + 1
-        and _is_name(tokens[at + 1])
-    ):
-        at += words_of(tokens[at + 1 : at + 2]) != ["DEFAULT"]
+    word, following = words_of(tokens[at : at + 1]), tokens[at + 1 : at + 2]
+    if word in (["VARIABLE"], ["VAR"]) and following and _is_name(following[0]) and words_of(following) != ["DEFAULT"]:
+        at += 1
     names: list[str] = []
     while True:
         first = at
@@ -126,6 +123,7 @@ def _set_row(tokens: list[Token], text: str, variables: Mapping[str, Variable]) 
     if kinds != [TokenType.R_PAREN, TokenType.EQ, TokenType.L_PAREN] or tokens[-1].token_type != TokenType.R_PAREN:
         raise sql_error(f"write {_SET}", text, tokens[0].start, tokens[-1].end)
     place, query = tokens[0], tokens[at + 2 :]
+    _check_query(query, text)
     columns = [f"{RESERVED}column_{index}" for index in range(len(names))]
     made = _said("SELECT", place)
     for index, (name, column) in enumerate(zip(names, columns, strict=True)):
@@ -189,6 +187,18 @@ def _check_closed(value: list[Token], kind: list[Token], text: str) -> None:
                 raise sql_error(f"the {what} should end here", text, token.start, token.end)
     if value[0].token_type in _QUERIES:
         raise sql_error("a query that is a value stands in brackets", text, value[0].start, value[0].end)
+
+
+def _check_query(tokens: list[Token], text: str) -> None:
+    """It is one query in brackets: no relation, and no row of them."""
+    depth = 0
+    for token in tokens[:-1]:
+        depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
+        if depth == 0:
+            raise sql_error("the query in brackets should end the statement", text, token.start, token.end)
+    first = next((token for token in tokens if token.token_type != TokenType.L_PAREN), tokens[0])
+    if first.token_type not in _QUERIES:
+        raise sql_error(f"write {_SET}", text, first.start, first.end)
 
 
 def _known(name: str | None, tokens: list[Token], text: str, variables: Mapping[str, Variable]) -> str:

@@ -41,6 +41,8 @@ def uses_of(
 ) -> tuple[dict[int, Use], dict[str, Value]]:
     """What stands for each column that means a variable, by its identity; and the values of the markers in them."""
     found = _mentions(tree, variables, tables)
+    if not found:
+        return {}, {}
     markers = {name: f"{PREFIX}{place}" for place, name in enumerate(dict.fromkeys(found.values()))}
     uses = {}
     for column in find_all(tree, exp.Column):
