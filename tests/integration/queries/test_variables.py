@@ -57,6 +57,12 @@ DECLARE OR REPLACE builtin.v INT => UNRESOLVED_VARIABLE
 DECLARE n INT = 4
 SELECT n_name FROM nation ORDER BY n_name LIMIT n
 SELECT n_name FROM nation ORDER BY n_name LIMIT 2 OFFSET n
+SELECT n_name, n_nationkey FROM nation WHERE n_nationkey < 5 ORDER BY n, n_nationkey DESC
+SELECT count(*) AS c, n AS m FROM nation GROUP BY n
+SELECT n, count(*) FROM lineitem
+SELECT r_name, count(*) AS c FROM nation JOIN region ON r_regionkey = n_regionkey AND r_regionkey < n GROUP BY r_name HAVING n = 4
+SELECT DISTINCT n, n_regionkey FROM nation UNION ALL SELECT 0, n
+SELECT * FROM (SELECT n_name, row_number() OVER (ORDER BY n_name) AS r FROM nation) AS q WHERE r <= n
 DECLARE OR REPLACE n_name = 'hidden by the column'
 SELECT n_name, session.n_name AS said FROM nation WHERE n_nationkey = 1
 SELECT n_nationkey FROM nation WHERE EXISTS (SELECT 1 FROM region WHERE n_name = 'KENYA')
