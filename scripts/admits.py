@@ -3,7 +3,8 @@
 The folder is sql/core/src/test/resources/sql-tests/results of Spark's source: each file has statements and what Spark
 answered. Counted are the different texts of plain queries outside of udf/. A function that the tests define is taken
 for one that exists, as every table is; its columns are all names of the statement, or all but those that it gives by
-AS: `|> EXTEND 1 AS z |> SET z = 2` is right only where the table has no column z.
+AS: `|> EXTEND 1 AS z |> SET z = 2` is right only where the table has no column z. A session variable is known where an
+earlier statement of the same file DECLAREs it, until one DROPs it; each is taken for the INT 1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from pathlib import Path
 from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.names import TableRef
+from skerry.model.results import Value
 from skerry.model.table import Column
+from skerry.model.variables import Variable
 from skerry.sql.statement import analyse
 
 _PARTS = re.compile(r"^-- !query(?: (schema|output|analysis|other))?\n", re.M)
@@ -26,6 +29,12 @@ _BEFORE = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*(?!\+).*?\*/)*", re.S)
 _INSERTS = re.compile(r"\bINSERT\s+(INTO|OVERWRITE)\b", re.I)
 _ERROR = re.compile(r"(org\.apache\.spark|java)\.")
 _OWN = re.compile(r"unknown (table )?function|TABLE arguments")
+
+
+_NAME = r"(?:(?:system\.)?session\.)?(\w+)"
+_DECLARES = re.compile(rf"DECLARE\s+(?:OR\s+REPLACE\s+)?(?:VAR(?:IABLE)?\s+)?{_NAME}((?:\s*,\s*\w+)*)\s", re.I)
+_DROPS = re.compile(rf"DROP\s+TEMP(?:ORARY)?\s+VAR(?:IABLE)?\s+(?:IF\s+EXISTS\s+)?{_NAME}$", re.I)
+_ONE = Variable("int", Value("int", 1))
 
 
 class _Anything:
@@ -44,20 +53,31 @@ class _Anything:
         return []
 
 
-def queries(folder: Path) -> Iterator[tuple[str, str]]:
-    """Each plain query and what Spark answered, once."""
+def queries(folder: Path) -> Iterator[tuple[str, str, dict[str, Variable]]]:
+    """Each plain query, what Spark answered, and the variables that are declared before it; once."""
     seen: set[str] = set()
     for path in sorted(folder.rglob("*.sql.out")):
         if path.relative_to(folder).parts[0] == "udf":
             continue
         parts = _PARTS.split(path.read_text(encoding="utf-8"))
         sql = ""
+        variables: dict[str, Variable] = {}
         for kind, body in zip(parts[1::2], parts[2::2], strict=True):
             if kind is None:
                 sql = body.strip()
             elif kind == "output" and sql not in seen and _is_plain(sql):
                 seen.add(sql)
-                yield sql, body.strip()
+                yield sql, body.strip(), dict(variables)
+            elif kind == "output" and not _ERROR.match(body.strip()):
+                _keep(sql, variables)
+
+
+def _keep(sql: str, variables: dict[str, Variable]) -> None:
+    """What DECLARE and DROP make of the session's variables."""
+    if declared := _DECLARES.match(sql):
+        variables.update(dict.fromkeys(re.findall(r"\w+", f"{declared[1]} {declared[2]}".lower()), _ONE))
+    elif dropped := _DROPS.match(sql):
+        variables.pop(dropped[1].lower(), None)
 
 
 def _is_plain(sql: str) -> bool:
@@ -65,12 +85,12 @@ def _is_plain(sql: str) -> bool:
     return re.split(r"\W", start, maxsplit=1)[0].upper() in _STARTS and not _INSERTS.search(start)
 
 
-def refusal(sql: str) -> str:
+def refusal(sql: str, variables: dict[str, Variable]) -> str:
     """Why the statement is refused; empty if it is not."""
     why = ""
     for given in ("", r"\bAS\s+(\w+)"):
         try:
-            analyse(sql, None, _Anything(sql, given), Limits())
+            analyse(sql, None, _Anything(sql, given), Limits(), variables)
         except SqlError as error:
             why = why or error.message.split("\n")[0]
         else:
@@ -81,8 +101,8 @@ def refusal(sql: str) -> str:
 def main(folder: Path, most: int) -> None:
     count = Counter[str]()
     reasons = Counter[str]()
-    for sql, answer in queries(folder):
-        why = refusal(sql)
+    for sql, answer, variables in queries(folder):
+        why = refusal(sql, variables)
         first = answer.split("\n")[0]
         kind = "not parsed by Spark" if "ParseException" in first else "parsed"
         is_own = bool(_OWN.match(why))

@@ -256,7 +256,9 @@ SET CATALOG spark_catalog
 ### settings: a session variable
 SET VARIABLE x = 1
 ### settings: DECLARE
-DECLARE VARIABLE x STRING DEFAULT 'text.`/etc/passwd`'
+DECLARE VARIABLE x STRING DEFAULT reflect('java.lang.System', 'getenv', 'PATH')
+### settings: DECLARE, a type that is more than one
+DECLARE VARIABLE x STRING) FROM text.`/etc/passwd` --
 ### settings: EXECUTE IMMEDIATE
 EXECUTE IMMEDIATE 'SELECT reflect("a", "b")'
 ### settings: EXECUTE IMMEDIATE with values

@@ -60,6 +60,7 @@ class Runner:
             self._connection = connect(self.url, fault_policy=self._fault_policy, **self.login)
             if before is not None:
                 self._connection.schema_name = before.schema_name  # that of the last USE
+                self._connection.variables = before.variables
             return self._connection
         return before
 

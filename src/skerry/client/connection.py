@@ -25,6 +25,7 @@ from skerry.model.errors import Cancelled, InternalError, Overloaded, PeerError,
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.results import Page, Value
+from skerry.model.variables import Variable
 from skerry.wire.blocking import BlockingConnection
 from skerry.wire.client_messages import (
     ClientClose,
@@ -105,6 +106,7 @@ class MemberLink:
         schema_name: str,
         expected: str,
         options: dict[str, str],
+        variables: dict[str, Variable] | None = None,
     ) -> None:
         """Send the query and wait for its first page, count or error."""
         with self._changed:
@@ -117,6 +119,7 @@ class MemberLink:
                 schema_name=schema_name,
                 expected=expected,
                 options=options,
+                variables=variables,
                 now=clock.now(),
             )
             self._routes.follow(core)

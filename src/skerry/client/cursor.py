@@ -19,6 +19,7 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import REPEAT_S
 from skerry.model.results import Page, Schema, Value
 from skerry.model.transitions import Machine
+from skerry.model.variables import Variable
 from skerry.wire.client_messages import ClientAttach, ClientClose, ClientExecute, ClientFetch, ClientPage, ClientResult
 from skerry.wire.messages import Message
 from skerry.wire.values import error_of
@@ -107,6 +108,7 @@ class CursorCore:
         self.update_count = -1
         self.warnings: tuple[str, ...] = ()
         self.used_schema: str | None = None  # by USE
+        self.set_variables: dict[str, Variable | None] = {}  # by DECLARE, SET VAR and DROP
         self.rows_received = 0
         self.error: SkerryError | None = None
         self._numbers = numbers
@@ -156,6 +158,7 @@ class CursorCore:
         schema_name: str = "",
         expected: str = "any",
         options: dict[str, str] | None = None,
+        variables: dict[str, Variable] | None = None,
         now: float,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
@@ -173,6 +176,7 @@ class CursorCore:
             expected,
             size.size_bytes,
             options or {},
+            variables or {},
         )
         return self._executed
 
@@ -324,6 +328,7 @@ class CursorCore:
             number = asked.next_number
             raise PeerError(f"query {self.query}: page {number} was asked for, a whole result was answered")
         self.warnings, self.used_schema = answer.warnings, answer.schema_name
+        self.set_variables = answer.variables
         if answer.schema is not None:
             if self.schema is not None and self.schema != answer.schema:
                 raise PeerError(f"query {self.query}: its columns changed while it was read")

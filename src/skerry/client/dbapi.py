@@ -23,6 +23,7 @@ from skerry.model.config import FaultPolicy
 from skerry.model.errors import UserError
 from skerry.model.ids import QueryId
 from skerry.model.progress import MemberState, QueryInfo
+from skerry.model.variables import Variable
 from skerry.wire.client_messages import (
     ClientClose,
     ClientClosed,
@@ -105,6 +106,7 @@ class Connection:
         self._finalizer = weakref.finalize(self, links.close, wait=False)
         self._schema_at_first = settings.schema_name
         self.schema_name = settings.schema_name
+        self.variables: dict[str, Variable] = {}
         self.fault_policy = settings.fault_policy
         self.resume_s = settings.resume_s
         self.retry = settings.retry
@@ -140,8 +142,9 @@ class Connection:
         raise NotSupportedError("nothing can be rolled back: each statement commits by itself")
 
     def reset(self) -> None:
-        """For pools: the next user finds the schema that the URL names, whatever this one used."""
+        """For pools: the next user finds the schema that the URL names, and no variables, whatever this one used."""
         self.schema_name = self._schema_at_first
+        self.variables = {}
 
     def close(self) -> None:
         """Say goodbye to the member; its open queries end, detached ones run on."""
@@ -161,10 +164,13 @@ class Connection:
         """Have a statement checked, and its parameters told, without running it."""
         self._check()
         sql = statement_text(sql, (), self._links.home.limits.frame_bytes_from_client)
-        reply = self._links.home.ask(lambda number: ClientPrepare(number, sql, self.schema_name), ClientPrepared)
-        if reply.error is not None:
-            raise error_of(reply.error)
-        return PreparedStatement(self, sql, reply.parameters)
+        variables = dict(self.variables)
+        asked = self._links.home.ask(
+            lambda number: ClientPrepare(number, sql, self.schema_name, variables), ClientPrepared
+        )
+        if asked.error is not None:
+            raise error_of(asked.error)
+        return PreparedStatement(self, sql, asked.parameters)
 
     @edge
     def members(self) -> tuple[MemberState, ...]:

@@ -23,6 +23,7 @@ from skerry.model.amounts import counted
 from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.results import Value
+from skerry.model.variables import Variable
 from skerry.wire.codec import decode_schema
 
 
@@ -31,6 +32,7 @@ class Owner(Protocol):
 
     _links: Links
     schema_name: str
+    variables: dict[str, Variable]
     fault_policy: str | None
     resume_s: float
     retry: str
@@ -313,10 +315,16 @@ class Cursor:
             schema_name=connection.schema_name,
             expected=expected,
             options=options,
+            variables=dict(connection.variables),
         )
         self._describe(core)
         if core.used_schema is not None:  # only here: a USE that is attached to is another connection's
             connection.schema_name = core.used_schema
+        for name, variable in core.set_variables.items():
+            if variable is None:
+                connection.variables.pop(name, None)
+            else:
+                connection.variables[name] = variable
 
     def _describe(self, core: CursorCore) -> None:
         if core.schema is not None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from skerry.model.errors import SkerryError
 
 # What a statement that only reads begins with, and the words that none of them has outside quotes.
-# USE only tells this client what to send with its next statements.
-READS = frozenset({"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "("})
+# USE, DECLARE and SET VAR only tell this client what to send with its next statements.
+READS = frozenset(
+    {"SELECT", "WITH", "VALUES", "FROM", "TABLE", "SHOW", "DESCRIBE", "DESC", "EXPLAIN", "USE", "DECLARE", "SET", "("}
+)
 CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "ALTER", "TRUNCATE", "REPLACE"})
 
 

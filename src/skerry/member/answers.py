@@ -18,7 +18,16 @@ from skerry.model.results import Page, Schema
 from skerry.model.table import Column, TablePart
 from skerry.plan.explain import Actual, LinkUse, Ran, describe, explain
 from skerry.plan.reasons import with_reasons
-from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
+from skerry.sql.commands import (
+    AnalyzeTable,
+    Command,
+    DescribeTable,
+    DropVariable,
+    ShowColumns,
+    ShowSchemas,
+    ShowTables,
+    UseSchema,
+)
 from skerry.sql.patterns import Pattern
 from skerry.wire.codec import encode_batch, encode_schema
 
@@ -57,8 +66,8 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
             rows = [(column.name, column.type) for column in ref.columns]
             rows += describe_parts(planner.catalog.parts(ref), planner) if is_extended else []
             return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
-        case AnalyzeTable():
-            raise InternalError("ANALYZE TABLE is planned like a query")
+        case AnalyzeTable() | DropVariable():
+            raise InternalError(f"{type(statement).__name__} is answered elsewhere")
         case never:
             assert_never(never)
 

@@ -85,9 +85,10 @@ class Native:
                 return ClientMembersReply(request, service.members(caller))
             case ClientQueries(request):
                 return ClientQueriesReply(request, service.queries(caller))
-            case ClientPrepare(request, sql, schema_name):
+            case ClientPrepare(request, sql, schema_name, variables):
+                asked = PrepareStatement(sql, schema_name, variables=variables)
                 try:
-                    prepared = await service.prepare(caller, PrepareStatement(sql, schema_name))
+                    prepared = await service.prepare(caller, asked)
                 except SkerryError as error:
                     return ClientPrepared(request, error=self.failure(error))
                 return ClientPrepared(request, prepared)
@@ -122,8 +123,8 @@ class Native:
                 return ClientResult(request)
             case RowsAnswer(schema, page, schema_name, warnings):
                 return ClientResult(request, schema, page, schema_name=schema_name, warnings=warnings)
-            case CountAnswer(rows, warnings):
-                return ClientResult(request, update_count=rows, warnings=warnings)
+            case CountAnswer(rows, warnings, variables):
+                return ClientResult(request, update_count=rows, warnings=warnings, variables=dict(variables))
             case never:
                 assert_never(never)
 
@@ -154,6 +155,7 @@ def _statement(message: ClientExecute) -> RunStatement:
         expected=message.expected,
         options=message.options,
         size=_size(message),
+        variables=message.variables,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, assert_never
 
 import msgspec
@@ -24,15 +24,25 @@ from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.results import Parameter, Value
 from skerry.model.rights import Rights
 from skerry.model.table import TablePart
+from skerry.model.variables import Variable, check_variables
 from skerry.plan.analyze import analyze_plan
 from skerry.plan.explain import Actual
 from skerry.plan.lawful import plan_query
 from skerry.plan.site import Site
-from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
+from skerry.sql.commands import (
+    AnalyzeTable,
+    Command,
+    DescribeTable,
+    DropVariable,
+    ShowColumns,
+    ShowSchemas,
+    ShowTables,
+    UseSchema,
+)
 from skerry.sql.expected import BOUND
 from skerry.sql.fixed import fixed_values
 from skerry.sql.parameters import Unbound
-from skerry.sql.statement import Explain, Query, Statement, analyse
+from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
 from skerry.wire.values import from_value, to_value
 
 # A plan that leaves out parts is made again when their files have changed, so often.
@@ -99,8 +109,19 @@ class Tried(msgspec.Struct, frozen=True):
     is_json: bool
 
 
+class Assigned(msgspec.Struct, frozen=True):
+    """DECLARE or SET VAR: to be run, its one row are the values of `targets`; of one column, of all of them.
+
+    `default`: of what DECLARE makes; None for SET VAR, whose variables keep theirs.
+    """
+
+    planned: Planned
+    targets: tuple[str, ...]
+    default: str | None
+
+
 # A statement that is understood: to be run, or to be answered by the initiator itself.
-Understood = Planned | Tried | Explained | Command
+Understood = Planned | Tried | Assigned | Explained | Command
 
 
 class _SchemaCatalog:
@@ -138,7 +159,9 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
 
 def check_expected(understood: Understood, expected: str) -> None:
     """UserError for a client that said it takes rows only, or a count only, and would get the other."""
-    counts = isinstance(understood, Planned) and _counts(understood.plan)
+    counts = isinstance(understood, Assigned | DropVariable) or (
+        isinstance(understood, Planned) and _counts(understood.plan)
+    )
     if expected == "count" and not counts:
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
     if expected == "rows" and counts:
@@ -191,9 +214,11 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
     match planned:
         case Planned(plan) | Explained(plan):
             return plan.left_out
-        case Tried(tried):
+        case Tried(tried) | Assigned(tried):
             return tried.plan.left_out
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | AnalyzeTable():
+            return ()
+        case DropVariable():
             return ()
         case never:
             assert_never(never)
@@ -217,24 +242,37 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
     else:
         given = [from_value(value) for value in message.parameters]
     catalog = _SchemaCatalog(planner.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, planner.limits)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits, _variables(message))
     match statement:
         case Query():
-            found = plan_query(statement, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
-            if found.refused is not None:
-                raise found.refused
-            values = _values(statement, planner, message)
-            return Planned(found.plan, values, statement.warnings, _is_veiled(statement, planner))
+            return _planned(statement, planner, message, prunes)
+        case Assign(query, targets, default):
+            return Assigned(_planned(query, planner, message, prunes), targets, default)
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
             parts = planner.catalog.parts(ref)
             _check_whole(parts, message.rights)
             return Planned(analyze_plan(parts, columns, planner.site), {})
-        case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable():
+        case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | DropVariable():
             return statement
         case never:
             assert_never(never)
+
+
+def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
+    found = plan_query(query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    if found.refused is not None:
+        raise found.refused
+    return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
+
+
+def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
+    """What the client keeps is what it likes: read as any other value of it."""
+    check_variables(message.variables)
+    for variable in message.variables.values():
+        from_value(variable.value)
+    return message.variables
 
 
 def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
@@ -251,8 +289,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
     catalog = _SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, planner.limits)
-    if isinstance(statement, Explain):
+    statement = analyse(message.sql, Unbound(), catalog, planner.limits, _variables(message))
+    if isinstance(statement, Explain | Assign):
         statement = statement.query
     if not isinstance(statement, Query):
         return ()
@@ -285,4 +323,4 @@ def _values(query: Query, planner: Knowledge, message: RunStatement) -> dict[str
     if query.fixed:
         schema = planner.catalog.schema(message.schema_name or DEFAULT_SCHEMA) or DEFAULT_SCHEMA
         values |= fixed_values(query.fixed, datetime.datetime.now(datetime.UTC), message.rights.user, schema)
-    return {name: to_value(value, name) for name, value in values.items()}
+    return {name: to_value(value, name) for name, value in values.items()} | query.variables

@@ -13,6 +13,7 @@ from skerry.model.ids import QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, Memory
 from skerry.model.results import Page, Schema, Value
 from skerry.model.rights import EVERYTHING, Rights
+from skerry.model.variables import Variable
 
 
 class PageSize(msgspec.Struct, frozen=True):
@@ -39,6 +40,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     size: PageSize = PageSize()
     share: str = ""
     rights: Rights = EVERYTHING
+    variables: Mapping[str, Variable] = {}
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class PrepareStatement(msgspec.Struct, frozen=True):
     schema_name: str = ""
     share: str = ""
     rights: Rights = EVERYTHING
+    variables: Mapping[str, Variable] = {}
 
 
 class GivePage(msgspec.Struct, frozen=True):
@@ -84,10 +87,11 @@ class RowsAnswer(msgspec.Struct, frozen=True):
 
 
 class CountAnswer(msgspec.Struct, frozen=True):
-    """So many rows were changed; there is nothing to fetch."""
+    """So many rows were changed; there is nothing to fetch. `variables`: set, or with None dropped, for the caller."""
 
     rows: int
     warnings: tuple[str, ...] = ()
+    variables: Mapping[str, Variable | None] = {}
     is_last: ClassVar[bool] = True
 
 

@@ -8,11 +8,21 @@ from typing import TypeVar, assert_never
 
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
+from skerry.member.assigning import assigned_variables
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.places import Places
-from skerry.member.planning import Explained, Planned, Planner, Tried, Understood, check_expected, plan_statement
+from skerry.member.planning import (
+    Assigned,
+    Explained,
+    Planned,
+    Planner,
+    Tried,
+    Understood,
+    check_expected,
+    plan_statement,
+)
 from skerry.member.relay import relays_of
 from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, RunStatement
 from skerry.member.result import Counted, Result
@@ -24,12 +34,23 @@ from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
 from skerry.plan.explain import explain
-from skerry.sql.commands import AnalyzeTable, Command, DescribeTable, ShowColumns, ShowSchemas, ShowTables, UseSchema
+from skerry.sql.commands import (
+    AnalyzeTable,
+    Command,
+    DescribeTable,
+    DropVariable,
+    ShowColumns,
+    ShowSchemas,
+    ShowTables,
+    UseSchema,
+)
 from skerry.wire.messages import Message
 
 _ATTEMPTS = 3  # columns that change faster than this are somebody's loop
 
 T = TypeVar("T")
+# What sites run.
+Runnable = Planned | Tried | Assigned
 
 # How a member understands statements. Tests give their own, for what no statement says yet.
 PlanStatement = Callable[[Planner, RunStatement], Awaitable[Understood]]
@@ -69,15 +90,19 @@ class Runs:
         has_lost_engine = False
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
-            if isinstance(planned, Planned | Tried):
+            if isinstance(planned, Runnable):
                 planned = await self._placed(statement, cursor, planned, attempt)
-            if not isinstance(planned, Planned | Tried):
+            if not isinstance(planned, Runnable):
+                if isinstance(planned, DropVariable):
+                    return CountAnswer(0, variables={planned.name: None} if planned.name is not None else {})
                 if not isinstance(planned, Explained):
                     await self._planner.peer_tables.refresh()
                 return self._told(statement, cursor, planned)
             try:
                 if isinstance(planned, Tried):
                     return await self._try(statement, cursor, planned, attempt)
+                if isinstance(planned, Assigned):
+                    return await self._assign(statement, cursor, planned, attempt)
                 return await self._run(statement, cursor, planned, attempt)
             except (StaleSchema, EngineEnded) as error:
                 # Once: an engine that ends a second time may well end because of this very statement.
@@ -96,9 +121,7 @@ class Runs:
         check_expected(understood, statement.expected)
         return understood
 
-    async def _placed(
-        self, statement: RunStatement, cursor: ClientCursor, planned: Planned | Tried, attempt: int
-    ) -> Planned | Tried:
+    async def _placed(self, statement: RunStatement, cursor: ClientCursor, planned: Runnable, attempt: int) -> Runnable:
         """The plan, when there is room to run it: made again if it had to wait, for tables change meanwhile."""
         query = _attempted(statement.query, attempt)
         cursor.place = lambda: self._places.place(query)
@@ -106,7 +129,7 @@ class Runs:
             if await _while_wanted(cursor, statement.query, self._places.take(query, statement.share)):
                 cursor.place = lambda: 0
                 again = await self._understood(statement, cursor)
-                assert isinstance(again, Planned | Tried), "what a statement asks for does not change with its tables"
+                assert isinstance(again, Runnable), "what a statement asks for does not change with its tables"
                 planned = again
         except BaseException:
             self._places.leave(query)
@@ -145,6 +168,22 @@ class Runs:
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return self._told(statement, cursor, explained)
+
+    async def _assign(self, statement: RunStatement, cursor: ClientCursor, assigned: Assigned, attempt: int) -> Answer:
+        """DECLARE and SET VAR: the row that the query gives is the client's to keep."""
+        initiated = self._begin(statement, cursor, assigned.planned, attempt)
+        schema, limits = await initiated.schema(), self._planner.limits
+        batches: list[memoryview] = []
+        number, is_last = 0, False
+        while not is_last:
+            page = await initiated.page(number, limits.page_rows, limits.page_bytes)
+            number, is_last = number + 1, page.is_last
+            batches += page.batches
+            initiated.arrived(number)
+        variables = assigned_variables(assigned, schema, batches, statement.variables, limits.frame_bytes)
+        if not cursor.is_closed and cursor.options.lease.seconds > 0:
+            cursor.initiated = None  # whoever attaches gets this answer, not the row
+        return CountAnswer(0, assigned.planned.warnings, variables)
 
     def _told(self, statement: RunStatement, cursor: ClientCursor, understood: Explained | Command) -> Answer:
         """Rows that no query makes."""
@@ -229,20 +268,20 @@ def _attempted(query: QueryId, attempt: int) -> QueryId:
     return QueryId(query.initiator, f"{query.local}{AGAIN}{attempt}") if attempt else query
 
 
-def _may_run_again(planned: Planned | Tried) -> bool:
+def _may_run_again(planned: Runnable) -> bool:
     """Only reads may run again: a change may be half done at a site."""
-    plan = planned.planned.plan if isinstance(planned, Tried) else planned.plan
+    plan = planned.plan if isinstance(planned, Planned) else planned.planned.plan
     return isinstance(plan.ends_in, Rows)
 
 
 def tables_of(understood: Understood) -> tuple[str, ...]:
     """The parts that the statement is about, as `member.table`: all whose rows or statistics decide its answer."""
     match understood:
-        case Planned(plan) | Explained(plan) | Tried(Planned(plan)):
+        case Planned(plan) | Explained(plan) | Tried(Planned(plan)) | Assigned(Planned(plan)):
             return tuple(sorted({*plan.schema_info, *(f"{each.member}.{each.table}" for each in plan.left_out)}))
         case DescribeTable(ref) | ShowColumns(ref) | AnalyzeTable(ref):
             return (f"{ref.member}.{ref.name}" if ref.member is not None else ref.name,)
-        case ShowSchemas() | ShowTables() | UseSchema():
+        case ShowSchemas() | ShowTables() | UseSchema() | DropVariable():
             return ()
         case never:
             assert_never(never)

@@ -64,6 +64,10 @@ SPARE_S = 1.0
 KNOWN_PLANS = 200  # of statements asked lately, none longer
 KNOWN_PLAN_CHARS = 8 * KIB
 
+# Of one session, sent with each of its statements: variables, and bytes of all of them
+VARIABLES = 100
+VARIABLES_BYTES = 64 * KIB
+
 PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
 PLANNER_STOP_S = 5.0  # it may still read its modules
 

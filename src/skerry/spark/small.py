@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors.exceptions.captured import unwrap_spark_exception
+from py4j.protocol import Py4JJavaError
+from pyspark.errors.exceptions.captured import UnknownException, convert_exception
 from pyspark.sql import DataFrame, SparkSession
 
 from skerry.model.limits import ASKED_STATEMENTS, CALL_BYTES, KEPT_STATEMENT_CHARS, KEPT_STATEMENTS
@@ -113,7 +115,7 @@ class SmallJobs:
         """The rows; None if they are too large for the answer to a call. They come by a plain job: Spark would describe
         the plan of an SQL execution each time it runs."""
         try:
-            with unwrap_spark_exception():
+            with _converted():
                 found: Any = frame._jdf.toArrowBatchRdd().collect()
                 if self._size_of(found) > CALL_BYTES:
                     return None
@@ -128,7 +130,7 @@ class SmallJobs:
 
         No more than two batches are ever made, so the driver holds no more.
         """
-        with unwrap_spark_exception():
+        with _converted():
             rdd: Any = frame._jdf.toArrowBatchRdd()
             if job.order != "any" and rdd.getNumPartitions() > 1:
                 return None
@@ -147,6 +149,20 @@ class SmallJobs:
 
     def _read(self, table: TableFiles) -> DataFrame:
         return read_table(self.session, table, escape_glob).coalesce(1)
+
+
+@contextmanager
+def _converted() -> Iterator[None]:
+    """What a job failed of. PySpark's own unwrap_spark_exception falls over an error without a cause, such as that of a
+    subquery with two rows."""
+    try:
+        yield
+    except Py4JJavaError as error:
+        thrown: Any = error.java_exception
+        converted = convert_exception(thrown.getCause() or thrown)
+        if isinstance(converted, UnknownException):
+            raise
+        raise converted from None
 
 
 def _table(bodies: Sequence[bytes], schema: pa.Schema) -> pa.Table:

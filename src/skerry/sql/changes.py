@@ -43,7 +43,7 @@ from skerry.sql.owntables import (
 from skerry.sql.parameters import bind_parameters
 from skerry.sql.parse import parse_expression, parse_type
 from skerry.sql.position import error_at
-from skerry.sql.statement import Query, bound_query, check_said, statement_tokens
+from skerry.sql.statement import Given, Query, bound_query, check_said, statement_tokens
 
 Values = Sequence[Any] | Mapping[str, Any] | None
 
@@ -153,7 +153,7 @@ class _Reader:
             assert said.query is not None
             self._check_width(said.query, table, columns)
             check_said(said.query, said.tokens, self.text)
-            query = bound_query(said.query, said.tokens, self.text, self.values, self.known)
+            query = bound_query(said.query, said.tokens, Given(self.text, self.values, self.known))
             reason = "a query gives the rows"
             return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
         rows = tuple(self._row(row, table, columns, place) for place, row in enumerate(said.rows, 1))
@@ -167,7 +167,7 @@ class _Reader:
         for row in rows:
             values = [self._or_default(value, table, place) for value, place in zip(row, columns, strict=True)]
             made.append("expressions", exp.Tuple(expressions=values))
-        query = bound_query(made, said.tokens, self.text, self.values, self.known)
+        query = bound_query(made, said.tokens, Given(self.text, self.values, self.known))
         return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
 
     def _places(self, table: OwnTable, names: list[exp.Identifier] | None) -> tuple[int, ...]:
@@ -304,7 +304,7 @@ class _Reader:
                 select.set(key, others.args.get(key))
         if said.where is not None:
             select.set("where", exp.Where(this=said.where.tree))
-        return bound_query(select, self.grammar.tokens, self.text, self.values, self.known)
+        return bound_query(select, self.grammar.tokens, Given(self.text, self.values, self.known))
 
     def _bound(self, nodes: Sequence[exp.Expr]) -> dict[str, Any]:
         return bind_parameters(exp.Tuple(expressions=list(nodes)), self.values, self.text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from sqlglot import exp
 
@@ -16,16 +17,22 @@ from skerry.sql.walk import find_all, nodes_of
 
 # Calls whose first argument is a unit (a bare word), not a column.
 UNIT_CALLS = frozenset({"dateadd", "date_add", "datediff", "date_diff", "timestampadd", "timestampdiff", "timediff"})
-_ALWAYS = BARE_CALLS | {"grouping__id", "spark_grouping_id", "localtimestamp", "true", "false", "null"}
+# Words that Spark knows before it looks for anything of that name.
+ALWAYS = BARE_CALLS | {"grouping__id", "spark_grouping_id", "localtimestamp", "true", "false", "null"}
 # What Spark calls a column that has no name of its own is its text: `count(1)`, `(k + 1)`; no more than a word if it is
 # a literal or a field.
 _WORD = re.compile(r"\w+")
 
 
-def defined_names(tree: exp.Expr, tables: dict[int, TableRef]) -> set[str]:
-    """Every name that some column of a table, or anything that names a thing in the statement, has."""
+def defined_names(tree: exp.Expr, tables: dict[int, TableRef], without: Container[int] = ()) -> set[str]:
+    """Every name that some column of a table, or anything that names a thing in the statement, has.
+
+    `without`: columns, by their identity, that are none.
+    """
     names = {column.name.lower() for table in tables.values() for column in table.columns}
     for node in nodes_of(tree):
+        if id(node) in without:
+            continue
         if isinstance(node, exp.Alias):
             names.add(node.alias.lower())
         elif isinstance(node, exp.Aliases | exp.Lambda):
@@ -48,7 +55,7 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
     defined = defined_names(tree, tables)
     values = _value_names(tree)
     relations = {source.alias for scope in scopes.all for source in scope.sources}
-    foggy = any(_hides_names(node, relations) for node in nodes_of(tree))
+    foggy = any(hides_names(node, relations) for node in nodes_of(tree))
     for scope in scopes.all:
         for column in scope.columns:
             if isinstance(column.this, exp.Star) or is_unit(column):
@@ -56,7 +63,7 @@ def check_columns(tree: exp.Expr, scopes: Scopes, tables: dict[int, TableRef], t
             parts = column.parts
             if len(parts) == 1:
                 name = parts[0].name
-                known = name.lower() in defined or name.lower() in _ALWAYS
+                known = name.lower() in defined or name.lower() in ALWAYS
                 if not foggy and not known and _WORD.fullmatch(name):
                     raise error_at(f"unknown column {name}{did_you_mean(name, defined)}", text, column)
             elif len(parts) == 2:
@@ -104,7 +111,7 @@ def is_unit(column: exp.Column) -> bool:
     return column.index == 0 and len(column.parts) == 1 and len(call.expressions) > 2
 
 
-def _hides_names(node: exp.Expr, relations: set[str]) -> bool:
+def hides_names(node: exp.Expr, relations: set[str]) -> bool:
     """Relations, calls and structs that bring columns which the text does not name."""
     if isinstance(node, exp.Pivot | exp.Lateral | exp.Values):
         return True

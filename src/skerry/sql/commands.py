@@ -1,4 +1,4 @@
-"""Statements that are no queries: SHOW, DESCRIBE, USE, ANALYZE TABLE."""
+"""Statements that are no queries: SHOW, DESCRIBE, USE, ANALYZE TABLE; for DROP TEMPORARY VARIABLE see declare.py."""
 
 from __future__ import annotations
 
@@ -58,12 +58,19 @@ class AnalyzeTable:
     columns: tuple[str, ...]
 
 
-Command = ShowSchemas | ShowTables | ShowColumns | UseSchema | DescribeTable | AnalyzeTable
+@dataclass(frozen=True)
+class DropVariable:
+    """`name` None: there is none, and IF EXISTS says that this is right."""
+
+    name: str | None
+
+
+Command = ShowSchemas | ShowTables | ShowColumns | UseSchema | DescribeTable | AnalyzeTable | DropVariable
 
 
 def read_command(tokens: list[Token], text: str, catalog: Catalog) -> Command | None:
     """None when these tokens begin no command."""
-    match _words(tokens[:2]):
+    match words_of(tokens[:2]):
         case ["SHOW", kind] if kind in _SCHEMAS:
             return ShowSchemas(_pattern(tokens[2:], text, f"SHOW {kind}"))
         case ["SHOW", "TABLES"]:
@@ -85,7 +92,7 @@ def read_command(tokens: list[Token], text: str, catalog: Catalog) -> Command | 
     return None
 
 
-def _words(tokens: list[Token]) -> list[str]:
+def words_of(tokens: list[Token]) -> list[str]:
     """Upper-case; what is in quotes is no word."""
     quoted = (TokenType.STRING, TokenType.IDENTIFIER)
     return [token.text.upper() if token.token_type not in quoted else "" for token in tokens]
@@ -109,7 +116,7 @@ def _pattern(rest: list[Token], text: str, statement: str) -> str | None:
 
 def _show_tables(rest: list[Token], text: str) -> ShowTables:
     schema = None
-    if _words(rest[:1]) in (["IN"], ["FROM"]):
+    if words_of(rest[:1]) in (["IN"], ["FROM"]):
         schema, rest = _schema(rest[1:2], text, "SHOW TABLES IN"), rest[2:]
         return ShowTables(_pattern(rest, text, f"SHOW TABLES IN {schema}"), schema)
     return ShowTables(_pattern(rest, text, "SHOW TABLES [IN schema]"))
@@ -117,10 +124,10 @@ def _show_tables(rest: list[Token], text: str) -> ShowTables:
 
 def _show_columns(rest: list[Token], text: str, catalog: Catalog) -> ShowColumns:
     """`IN t`, `IN oslo.t`, or `IN t IN oslo` as Spark has it."""
-    if _words(rest[:1])[:1] not in (["IN"], ["FROM"]):
+    if words_of(rest[:1])[:1] not in (["IN"], ["FROM"]):
         raise sql_error("write SHOW COLUMNS IN table", text, rest[0].start if rest else len(text.rstrip()))
     rest = rest[1:]
-    if len(rest) > 2 and _words(rest[-2:-1])[0] in _IN:
+    if len(rest) > 2 and words_of(rest[-2:-1])[0] in _IN:
         schema = _schema(rest[-1:], text, "SHOW COLUMNS IN table IN")
         if len(rest) != 3:
             raise sql_error("the schema is named twice", text, rest[0].start, rest[-1].end)
@@ -138,7 +145,7 @@ def _describe(rest: list[Token], text: str, catalog: Catalog) -> DescribeTable:
     """A table may be called like a word of the statement: what a name must follow is a word only before one."""
     is_extended = False
     for words in (("TABLE",), ("EXTENDED", "FORMATTED")):
-        if len(rest) > 1 and rest[1].token_type != TokenType.DOT and _words(rest[:1])[0] in words:
+        if len(rest) > 1 and rest[1].token_type != TokenType.DOT and words_of(rest[:1])[0] in words:
             is_extended, rest = words != ("TABLE",), rest[1:]
     return DescribeTable(_table(rest, text, catalog, "DESCRIBE"), is_extended)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -52,22 +53,34 @@ _DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
 _TIMESTAMPS = {"TIMESTAMP": "TIMESTAMP", "TIMESTAMP_LTZ": "TIMESTAMP", "TIMESTAMP_NTZ": "TIMESTAMP_NTZ"}
 
 
-def fix_calls(tree: exp.Expr, defined: set[str], bare: set[int], text: str) -> frozenset[str]:
+@dataclass(frozen=True)
+class Use:
+    """`made` stands for a mention of a variable; `shown`: in a column's name, None where Spark's way is not proven."""
+
+    made: exp.Expr
+    shown: str | None
+
+
+def fix_calls(tree: exp.Expr, defined: set[str], bare: set[int], uses: Mapping[int, Use], text: str) -> frozenset[str]:
     """Replace every call in place; answers the markers that stand for them.
 
-    `defined` are the names that some column or alias has; `bare`: the words without brackets that call for who asks.
+    `defined` are the names that some column or alias has; `bare`: the words without brackets that call for who asks;
+    `uses`: what stands for the columns that mean variables of the session.
     """
     names_of = {id(node): name for node in nodes_of(tree) if (name := _call(node, defined, bare)) is not None}
-    calls = [node for node in nodes_of(tree) if id(node) in names_of or special_time(node) is not None]
+    calls = [
+        node for node in nodes_of(tree) if id(node) in names_of or id(node) in uses or special_time(node) is not None
+    ]
     names: dict[int, tuple[exp.Expr, str]] = {}
     for node in calls:
         item = _item_of(node)
         if item is None or id(item) in names or not _names_matter(item):
             continue
         # Spark names the column after the whole expression, with the call in it.
-        name = spark_name(item, lambda part: _CALLS.get(names_of.get(id(part), "")))
+        name = _name(item, names_of, uses)
         if name is None:
-            what = "who asks" if names_of.get(id(node)) in _OF_CALLER else "the time of the query"
+            is_told = names_of.get(id(node)) in _OF_CALLER
+            what = "a variable" if id(node) in uses else "who asks" if is_told else "the time of the query"
             raise error_at(f"give this column a name (AS …): its value depends on {what}", text, node)
         names[id(item)] = (item, name)
     for item, name in names.values():
@@ -76,11 +89,29 @@ def fix_calls(tree: exp.Expr, defined: set[str], bare: set[int], text: str) -> f
         alias.set("this", item)
     markers: set[str] = set()
     for node in calls:
+        if id(node) in uses:
+            node.replace(uses[id(node)].made)
+            continue
         word = special_time(node)
         made = _fixed(names_of[id(node)]) if word is None else _of_day(node.args["kind"].name, word)
         markers |= {marker.name for marker in find_all(made, exp.Placeholder)}
         node.replace(made)
     return frozenset(markers)
+
+
+def _name(item: exp.Expr, names_of: Mapping[int, str], uses: Mapping[int, Use]) -> str | None:
+    whole = item
+    while isinstance(whole, exp.Paren):
+        whole = whole.this
+    if id(whole) in uses:
+        return whole.name
+    if any(id(part) in uses and uses[id(part)].shown is None for part in nodes_of(item)):
+        return None
+
+    def known(part: exp.Expr) -> str | None:
+        return uses[id(part)].shown if id(part) in uses else _CALLS.get(names_of.get(id(part), ""))
+
+    return spark_name(item, known)
 
 
 def special_time(node: exp.Expr) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 
 from sqlglot.tokens import Token, TokenType
 
@@ -71,9 +72,17 @@ _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.END}
 
 
-def tokens_of(text: str, depth: int, most: int = sys.maxsize, *, has_hints: bool = False) -> list[Token]:
-    """All tokens of `text`: more than `most`, or nesting deeper than `depth`, the parser does not meet."""
-    return _checked(_with_names(_tokens(text, most, has_hints), text), text, depth)
+def tokens_of(
+    text: str, depth: int, most: int = sys.maxsize, *, has_hints: bool = False, said: Mapping[str, str] | None = None
+) -> list[Token]:
+    """All tokens of `text`: more than `most`, or nesting deeper than `depth`, the parser does not meet.
+
+    `said`: the strings that variables are, for IDENTIFIER(x).
+    """
+    tokens = _tokens(text, most, has_hints)
+    if said:
+        _say_names(tokens, said)
+    return _checked(_with_names(tokens, text), text, depth)
 
 
 def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
@@ -104,6 +113,17 @@ def _tokens(text: str, most: int, has_hints: bool) -> list[Token]:
         else:
             made.append(Token(_KINDS[kind], value, start=start, end=upto - 1))
     return made
+
+
+def _say_names(tokens: list[Token], said: Mapping[str, str]) -> None:
+    """`IDENTIFIER(x)` becomes `IDENTIFIER('orders')` where x is a variable: no column is seen there."""
+    for at in range(len(tokens) - 3):
+        word, opening, name, closing = tokens[at : at + 4]
+        kinds = [word.token_type, opening.token_type, closing.token_type]
+        is_clause = kinds == [TokenType.VAR, TokenType.L_PAREN, TokenType.R_PAREN] and word.text.upper() == _CLAUSE
+        is_name = name.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        if is_clause and is_name and name.text.lower() in said:
+            tokens[at + 2] = Token(TokenType.STRING, said[name.text.lower()], start=name.start, end=name.end)
 
 
 def _with_names(tokens: list[Token], text: str) -> list[Token]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -13,8 +14,11 @@ from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.names import Catalog, TableRef
 from skerry.model.position import sql_error
+from skerry.model.results import Value
+from skerry.model.variables import Variable
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
 from skerry.sql.commands import Command, read_command
+from skerry.sql.declare import Assignment, read_assignment
 from skerry.sql.dialect import render
 from skerry.sql.fixed import fix_calls
 from skerry.sql.having import qualify_in_having
@@ -27,9 +31,10 @@ from skerry.sql.push import pushed_filters
 from skerry.sql.quoted import quoted_columns
 from skerry.sql.roundtrip import check_roundtrip
 from skerry.sql.scope import Scopes
+from skerry.sql.variables import names_in, uses_of
 from skerry.sql.walk import find_all, nodes_of
 
-__all__ = ["Explain", "Query", "Scan", "Statement", "analyse", "render"]
+__all__ = ["Assign", "Explain", "Query", "Scan", "Statement", "analyse", "render"]
 
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
 
@@ -52,6 +57,7 @@ class Query:
     tables: tuple[Scan, ...]
     parameters: dict[str, Any] = field(default_factory=dict)
     fixed: frozenset[str] = frozenset()
+    variables: dict[str, Value] = field(default_factory=dict)  # of the session, by the markers that stand for them
     expected: dict[str, str] = field(default_factory=dict)  # types of markers, where they are known
     is_named: bool = False  # the markers are :name, not ?
     warnings: tuple[str, ...] = ()  # right by Spark's rules, but perhaps not what was meant
@@ -64,25 +70,51 @@ class Explain:
     is_json: bool = False
 
 
-Statement = Query | Explain | Command
+@dataclass(frozen=True)
+class Assign:
+    """DECLARE or SET VAR: see declare.Assignment."""
+
+    query: Query
+    targets: tuple[str, ...]
+    default: str | None
+
+
+Statement = Query | Explain | Assign | Command
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a statement comes with. `variables` of the session, by their names in lower case."""
+
+    text: str
+    values: Sequence[Any] | Mapping[str, Any] | None
+    catalog: Catalog
+    variables: Mapping[str, Variable] = field(default_factory=dict)
 
 
 def analyse(
-    text: str, parameters: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog, limits: Limits
+    text: str,
+    parameters: Sequence[Any] | Mapping[str, Any] | None,
+    catalog: Catalog,
+    limits: Limits,
+    variables: Mapping[str, Variable] = MappingProxyType({}),
 ) -> Statement:
     """The one statement of `text`, gated and bound; SqlError says what is wrong with it, and where."""
     try:
-        return _statement(statement_tokens(text, limits), text, parameters, catalog)
+        tokens = statement_tokens(text, limits, variables)
+        return _statement(tokens, Given(text, parameters, catalog, variables))
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
 
 
-def statement_tokens(text: str, limits: Limits) -> list[Token]:
+def statement_tokens(
+    text: str, limits: Limits, variables: Mapping[str, Variable] = MappingProxyType({})
+) -> list[Token]:
     """The tokens of the one statement that `text` is."""
     size = len(text.encode("utf-8", "surrogatepass"))
     if size > limits.sql_bytes:
         raise SqlError(f"the statement has {size} bytes; at most {limits.sql_bytes} are admitted (limits.sql_bytes)")
-    return _one(tokens_of(text, limits.sql_depth, limits.sql_tokens), text)
+    return _one(tokens_of(text, limits.sql_depth, limits.sql_tokens, said=names_in(variables)), text)
 
 
 def _one(tokens: list[Token], text: str) -> list[Token]:
@@ -96,21 +128,23 @@ def _one(tokens: list[Token], text: str) -> list[Token]:
     return tokens
 
 
-def _statement(
-    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
-) -> Statement:
+def _statement(tokens: list[Token], given: Given) -> Statement:
+    text = given.text
     words = [token.text.upper() if token.token_type != TokenType.STRING else "" for token in tokens[:2]] + [""]
     if tokens[0].token_type in _QUERY_STARTS:
-        return _query(tokens, text, values, catalog)
+        return _query(tokens, given)
     if words[0] == "EXPLAIN":
-        return _explain(tokens, text, values, catalog)
-    command = read_command(tokens, text, catalog)
+        return _explain(tokens, given)
+    assignment = read_assignment(tokens, text, given.variables)
+    if isinstance(assignment, Assignment):
+        return _assign(assignment, given)
+    command = assignment or read_command(tokens, text, given.catalog)
     if command is not None:
-        if values:
+        if given.values:
             raise SqlError(f"{words[0]} takes no parameters")
         return command
     start = tokens[0]
-    admitted = "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE and ANALYZE TABLE"
+    admitted = "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE and SET VAR"
     raise sql_error(
         f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
         text,
@@ -119,9 +153,18 @@ def _statement(
     )
 
 
-def _explain(
-    tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog
-) -> Explain:
+def _assign(assignment: Assignment, given: Given) -> Assign:
+    query = _query(assignment.tokens, given)
+    if assignment.default is not None:
+        if query.parameters:
+            raise SqlError("DECLARE takes no parameters: SET VAR … = DEFAULT computes its expression again")
+        if len(find_all(query.tree, exp.Query)) > 1:
+            message = "[INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION] the value of DECLARE holds no query; use SET VAR"
+            raise SqlError(message)
+    return Assign(query, assignment.targets, assignment.default)
+
+
+def _explain(tokens: list[Token], given: Given) -> Explain:
     rest = tokens[1:]
     analyze = bool(rest) and rest[0].text.upper() == "ANALYZE"
     rest = rest[1:] if analyze else rest
@@ -129,14 +172,14 @@ def _explain(
     rest = rest[2:] if is_json else rest
     if not rest or rest[0].token_type not in _QUERY_STARTS:
         message = "EXPLAIN [ANALYZE] [FORMAT JSON] takes a query"
-        raise sql_error(message, text, tokens[-1].start, tokens[-1].end)
-    return Explain(_query(rest, text, values, catalog), analyze, is_json)
+        raise sql_error(message, given.text, tokens[-1].start, tokens[-1].end)
+    return Explain(_query(rest, given), analyze, is_json)
 
 
-def _query(tokens: list[Token], text: str, values: Sequence[Any] | Mapping[str, Any] | None, catalog: Catalog) -> Query:
-    tree = parse_query(tokens, text)
-    check_said(tree, tokens, text)
-    return bound_query(tree, tokens, text, values, catalog)
+def _query(tokens: list[Token], given: Given) -> Query:
+    tree = parse_query(tokens, given.text)
+    check_said(tree, tokens, given.text)
+    return bound_query(tree, tokens, given)
 
 
 def check_said(tree: exp.Expr, tokens: list[Token], text: str) -> None:
@@ -145,14 +188,9 @@ def check_said(tree: exp.Expr, tokens: list[Token], text: str) -> None:
     check_roundtrip(tree, tokens, text)
 
 
-def bound_query(
-    tree: exp.Expr,
-    tokens: list[Token],
-    text: str,
-    values: Sequence[Any] | Mapping[str, Any] | None,
-    catalog: Catalog,
-) -> Query:
+def bound_query(tree: exp.Expr, tokens: list[Token], given: Given) -> Query:
     """A tree whose parts have passed `check_said`, bound. `tokens` are all of the statement's."""
+    text, values, catalog = given.text, given.values, given.catalog
     check_literals(tree, text)
     sizes.check_relations(tree, text)
     sizes.check_values(tree, text)
@@ -163,7 +201,8 @@ def bound_query(
     if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):
         bind.name_recursive(tree)
     defined = columns.defined_names(tree, tables)
-    fixed = fix_calls(tree, defined, gate.bare_calls(tree, tables, defined), text)
+    uses, variables = uses_of(tree, given.variables, tables, text)
+    fixed = fix_calls(tree, defined, gate.bare_calls(tree, tables, defined), uses, text)
     scopes = Scopes(tables)
     scopes.read(tree, {}, None)
     gate.check_bare_calls(tree, scopes, text)
@@ -172,7 +211,7 @@ def bound_query(
     columns.check_columns(tree, scopes, tables, text)
     places = expected.expected_places(tree, scopes)
     if not isinstance(values, parameters.Unbound):
-        expected.check_values(places, bound, text)
+        expected.check_values(places, bound | {name: each.value for name, each in variables.items()}, text)
     warnings = quoted_columns(tokens, text, tables.values())
     sources = bind.place_scans(tree, scopes, tables)
     bind.wrap_values(tree)
@@ -185,7 +224,7 @@ def bound_query(
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
     types = {name: known[0].type for name, known in places.items()}
-    return Query(tree, tuple(scans), bound, fixed, types, is_named, warnings)
+    return Query(tree, tuple(scans), bound, fixed, variables, types, is_named, warnings)
 
 
 def _forget_places(tree: exp.Expr) -> None:

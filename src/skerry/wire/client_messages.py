@@ -7,11 +7,12 @@ import msgspec
 from skerry.model.ids import QueryId
 from skerry.model.progress import FragmentProgress, LinkBytes, MemberState, Memory, QueryInfo
 from skerry.model.results import Page, Parameter, Schema, Value
+from skerry.model.variables import Variable
 from skerry.wire.messages import Failure, Message
 
 
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4."""
+    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4. variables: of this client's session."""
 
     request: int
     query: QueryId
@@ -23,13 +24,15 @@ class ClientExecute(Message, frozen=True):
     expected: str = "any"
     page_bytes: int = 0
     options: dict[str, str] = msgspec.field(default_factory=dict)
+    variables: dict[str, Variable] = msgspec.field(default_factory=dict)
 
 
 class ClientResult(Message, frozen=True):
     """Either schema and first page, or an update count, or an error.
 
     `warnings`: the statement is right, but perhaps not what was meant. `schema_name`: USE has set it, for what this
-    client asks from now on; None where it stays.
+    client asks from now on; None where it stays. `variables`: those that the statement has set; None for one that it
+    has dropped.
     """
 
     request: int
@@ -39,6 +42,7 @@ class ClientResult(Message, frozen=True):
     error: Failure | None = None
     warnings: tuple[str, ...] = ()
     schema_name: str | None = None
+    variables: dict[str, Variable | None] = msgspec.field(default_factory=dict)
 
 
 class ClientFetch(Message, frozen=True):
@@ -126,6 +130,7 @@ class ClientPrepare(Message, frozen=True):
     request: int
     sql: str
     schema_name: str = ""
+    variables: dict[str, Variable] = msgspec.field(default_factory=dict)
 
 
 class ClientPrepared(Message, frozen=True):

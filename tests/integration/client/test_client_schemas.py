@@ -1,4 +1,4 @@
-"""What a newcomer types first: SHOW, DESCRIBE and USE; and a warning where a name became a string."""
+"""What a newcomer types first: SHOW, DESCRIBE and USE; variables; and a warning where a name became a string."""
 
 from __future__ import annotations
 
@@ -66,6 +66,35 @@ def test_use_changes_what_a_name_means_on_this_connection_alone(cluster: LocalCl
         assert connection.schema_name == "bergen"
         assert cursor.execute("USE default").fetchall() == [("default",)]
         assert cursor.execute(count).fetchone() == whole
+
+
+def test_variables_are_of_one_connection(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, cluster.connect("kiosk", resume_s=30.0) as other:
+        cursor, beside = connection.cursor(), other.cursor()
+        few = "SELECT count(*) FROM few WHERE id < v"
+        cursor.execute("DECLARE v BIGINT DEFAULT 2")
+        beside.execute("DECLARE v STRING DEFAULT '1'")
+        for _ in range(2):  # the second time from a known plan
+            assert cursor.execute(few).fetchone() == cursor.execute("SELECT count(*) FROM few WHERE id < 2").fetchone()
+            assert beside.execute(few).fetchone() == cursor.execute("SELECT count(*) FROM few WHERE id < 1").fetchone()
+        cursor.execute("SET VAR v = (SELECT max(id) FROM few)")
+        assert (
+            connection.cursor().execute("SELECT v").fetchall() == cursor.execute("SELECT max(id) FROM few").fetchall()
+        )
+        assert beside.execute("SELECT v").fetchall() == [("1",)]
+        assert "few" in str(cursor.execute(f"EXPLAIN ANALYZE {few}").fetchall())
+        prepared = connection.prepare("SELECT id FROM few WHERE id = v AND id = ?")
+        assert [each.type for each in prepared.parameters] == ["bigint"]
+        with pytest.raises(skerry.ProgrammingError, match="is not kept in a variable"):
+            cursor.execute("DECLARE OR REPLACE v = map(1, 2)")
+        with pytest.raises(skerry.ProgrammingError, match="bytes together"):
+            cursor.execute("DECLARE OR REPLACE v = repeat('x', 100000)")
+        assert cursor.execute("SELECT typeof(v) AS t").fetchall() == [("bigint",)]
+        connection.reset()
+        with pytest.raises(skerry.ProgrammingError, match="unknown column v"):
+            cursor.execute("SELECT v")
+        beside.execute("DROP TEMPORARY VARIABLE v")
+        assert other.variables == {}
 
 
 def test_a_string_that_is_called_like_a_column_is_warned_of(cluster: LocalCluster) -> None:

@@ -342,6 +342,8 @@ def test_a_use_that_is_attached_to_changes_no_connection() -> None:
         ("WITH a AS (SELECT 1) SELECT * FROM a", True),
         ("SHOW TABLES", True),
         ("USE oslo", True),
+        ("SET VAR x = (SELECT 1)", True),
+        ("DROP TEMPORARY VARIABLE x", False),
         ("WITH a AS (SELECT 1) INSERT INTO b SELECT * FROM a", False),
         ("FROM a INSERT INTO b SELECT *", False),
         ("DELETE FROM a", False),

@@ -14,11 +14,12 @@ from skerry.config import Config, parse
 from skerry.member.planning import Explained, Planned, Tried, Understood, plan_statement
 from skerry.member.requests import RunStatement
 from skerry.member.server import Member
-from skerry.model.errors import SiteError, SqlError
+from skerry.model.errors import PeerError, SiteError, SqlError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.results import Value
 from skerry.model.rights import everything
 from skerry.model.table import Column, TablePart
+from skerry.model.variables import Variable
 from skerry.plan.observed import Size
 
 NUMBERS = itertools.count()
@@ -150,5 +151,35 @@ def test_who_asks_is_of_each_query(more: dict[str, Any], user: str, schema: str)
             "skerry_schema": schema,
             "skerry_path": f"system.builtin,system.session,spark_catalog.{schema}",
         }
+
+    while_asked(story)
+
+
+def test_sessions_share_no_value_of_a_variable() -> None:
+    sql = "SELECT id FROM t WHERE id > x"
+    kinds = {"one": ("int", 1), "two": ("int", 2), "text": ("string", "1")}
+    sessions = {name: {"x": Variable(kind, Value(kind, value))} for name, (kind, value) in kinds.items()}
+
+    async def story(asked: Asked) -> None:
+        plans: dict[str, Planned] = {}
+        for name, variables in [*sessions.items(), *sessions.items()]:
+            found = await asked.plan(sql, variables=variables)
+            assert isinstance(found, Planned)
+            assert plans.setdefault(name, found) is found
+        bound = {name: list(each.parameters.values()) for name, each in plans.items()}
+        assert bound == {name: [each["x"].value] for name, each in sessions.items()}
+        # The text of a plan holds the type, and no value.
+        assert plans["one"].plan.plan_id == plans["two"].plan.plan_id != plans["text"].plan.plan_id
+
+    while_asked(story)
+
+
+def test_what_a_client_says_of_its_variables_is_checked() -> None:
+    async def story(asked: Asked) -> None:
+        for variable in (Variable("int", Value("int", "1")), Variable("int", Value("map<int,int>", {1: 1}))):
+            with pytest.raises(PeerError):
+                await asked.plan("SELECT 1", variables={"x": variable})
+        with pytest.raises(UserError, match="is not kept in a variable"):
+            await asked.plan("SELECT 1", variables={"x": Variable("variant", Value("void"))})
 
     while_asked(story)

@@ -107,8 +107,8 @@ CACHE TABLE t;
 REFRESH TABLE t;
 -- load
 LOAD DATA INPATH '/tmp/x' INTO TABLE t;
--- declare
-DECLARE VARIABLE x INT;
+-- declare, by a query
+DECLARE VARIABLE x INT DEFAULT (SELECT 1);
 -- execute immediate
 EXECUTE IMMEDIATE 'SELECT 1';
 -- call
