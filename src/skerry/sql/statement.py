@@ -21,6 +21,7 @@ from skerry.sql.commands import Command, read_command
 from skerry.sql.declare import Assignment, read_assignment
 from skerry.sql.dialect import render
 from skerry.sql.fixed import fix_calls
+from skerry.sql.functions import is_generator
 from skerry.sql.having import qualify_in_having
 from skerry.sql.impossible import check_literals
 from skerry.sql.lexer import tokens_of
@@ -161,6 +162,12 @@ def _assign(assignment: Assignment, given: Given) -> Assign:
         if len(find_all(query.tree, exp.Query)) > 1:
             message = "[INVALID_DEFAULT_VALUE.SUBQUERY_EXPRESSION] the value of DECLARE holds no query; use SET VAR"
             raise SqlError(message)
+    given_from = query.tree.args.get("from_")
+    row = given_from.this.this if given_from is not None else None
+    if isinstance(row, exp.Select) and not any(item.is_star for item in row.expressions):
+        wanted, found = len(assignment.targets), len(row.expressions)
+        if wanted != found and not any(is_generator(node) for item in row.expressions for node in nodes_of(item)):
+            raise SqlError(f"[ASSIGNMENT_ARITY_MISMATCH] {wanted} variables are set to a row of {found} values")
     return Assign(query, assignment.targets, assignment.default)
 
 

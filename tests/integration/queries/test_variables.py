@@ -41,6 +41,7 @@ SELECT v, w
 SET VAR v = (SELECT max(r_regionkey) FROM region WHERE r_regionkey < session.v)
 SELECT v
 SET VAR (v, w) = (SELECT n_nationkey, n_regionkey FROM nation) => ROW_SUBQUERY_TOO_MANY_ROWS
+SET VAR (v, w) = (SELECT 1) => ASSIGNMENT_ARITY_MISMATCH
 SET VAR v = (SELECT n_nationkey FROM nation) => SCALAR_SUBQUERY_TOO_MANY_ROWS
 SET VAR (v, w) = (SELECT n_nationkey, n_regionkey FROM nation WHERE n_nationkey < 0)
 SELECT v, w

@@ -168,6 +168,10 @@ def test_drop() -> None:
         ("SET VAR (x) = (orders)", "write SET VAR"),
         ("SET VAR (x) = (SELECT 1), (SELECT 2)", "the query in brackets should end the statement"),
         ("SET VAR (x) = (SELECT 1) UNION (SELECT 2)", "the query in brackets should end the statement"),
+        (
+            "SET VAR (x, s) = (SELECT 1 FROM orders)",
+            "[ASSIGNMENT_ARITY_MISMATCH] 2 variables are set to a row of 1 values",
+        ),
         ("SET VAR () = (SELECT 1)", "write SET VAR"),
         ("SET x = 5", "SET is not admitted"),
         ("SET VAR = 5", "write SET VAR"),
