@@ -44,6 +44,7 @@ def test_two_jobs_at_once(engine: Engine) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.spark
 def test_a_broadcast_of_few_rows_takes_little_of_the_heap(spark_engine: Any) -> None:
     """Spark 4.2 would take 64 MiB for each (ADR 42)."""
     frame = spark_engine.session.sql(
