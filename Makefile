@@ -38,7 +38,7 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
-	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(ARGS)
+	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(filter-out tests/integration/ tests/e2e/,$(wildcard tests/*/)) $(ARGS)
 	@$(MAKE) --no-print-directory --jobs=3 --keep-going test-queries test-sail test-sites test-processes lint test-slow
 
 # Three of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on
@@ -58,8 +58,6 @@ test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" $(filter-out $(QUERIES)/,$(wildcard tests/integration/*/)) $(APART)
 test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
 test-slow: MARKS := -n auto -m "slow and not spark and not sail and not e2e" tests/integration tests/plans tests/property/exchange tests/sim tests/unit/member
-# Their Sparks live for seconds: half of what each costs is the JVM's second compiler.
-test-processes: export SPARK_SUBMIT_OPTS := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test-sail test-sites test-processes test-slow:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

@@ -51,6 +51,9 @@ HOMES = {
     "slow": ("integration", "e2e", "plans", "property/exchange", "sim", "unit/member"),
 }
 
+# Nowhere here it looks for others: to collect these folders takes seconds.
+ENGINES = ("integration", "e2e")
+
 # These hold sockets, threads and files on purpose (Spark's gateway, processes): they check their own leaks.
 UNCHECKED = ("spark", "sail", "e2e")
 # A thread or a socket that is on its way out may need a moment, on a busy machine a long one; a leak stays.
@@ -107,6 +110,8 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     for mark, homes in HOMES.items():
         if item.get_closest_marker(mark) and not any(item.path.is_relative_to(TESTS / home) for home in homes):
             raise pytest.UsageError(f"{item.nodeid}: `make test` does not look here for tests marked {mark} (HOMES)")
+    if not any(map(item.get_closest_marker, HOMES)) and any(item.path.is_relative_to(TESTS / home) for home in ENGINES):
+        raise pytest.UsageError(f"{item.nodeid}: `make test` looks here for tests that have one of {[*HOMES]} alone")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

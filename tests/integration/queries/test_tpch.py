@@ -25,6 +25,7 @@ def answers() -> dict[int, pa.Table]:
     return tpch_answers(0.01)
 
 
+@pytest.mark.spark
 def test_queries_are_the_ones_the_answers_are_for():
     assert {number: text.strip() for number, text in QUERIES.items()} == tpch_queries()
 

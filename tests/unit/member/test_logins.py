@@ -31,6 +31,7 @@ from skerry.wire.client_messages import ClientQueries
 from skerry.wire.frames import encode_message
 from skerry.wire.messages import PROTOCOL_VERSIONS, Hello
 from skerry.wire.tls import user_of
+from tests.integration.member.member_sites import wait_until
 from tests.unit.access.access_worlds import jwk, keys_file, token, users_file
 from tests.unit.member.table_world import Spark
 from tests.unit.wire.certificates import authority, files_of, needs_openssl
@@ -199,7 +200,7 @@ def test_one_sees_and_ends_one_s_own_queries(cluster: LocalCluster) -> None:
         told.append(caught.value.message.replace(str(each), "ID"))
     assert told[0] == told[1]
     bob.cancel(query)  # as for any id that nobody began: nothing happens
-    assert anna.status(query).state == "done"
+    wait_until(lambda: anna.status(query).state == "done", "it goes on to its end")
     again = cluster.connect(user="anna", password="p@ss/:wörd")  # the same user by another proof
     assert ("oslo",) in again.attach(query).fetchall()
     again.cancel(query)
