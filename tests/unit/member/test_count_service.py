@@ -181,7 +181,7 @@ def test_a_query_that_cannot_be_planned_again_is_told_of(monkeypatch: pytest.Mon
         assert told.index("QueryReplanned") < told.index("QueryRefused")
         assert world.service.status(BOB, QUERY).state == "failed"
 
-    with_member(test)
+    with_member(test, Limits(login_s=0.1))
 
 
 LONG = QueryId("oslo", "x" * 65)
