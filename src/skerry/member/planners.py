@@ -23,6 +23,7 @@ from skerry.member.shares import Shares
 from skerry.model import trace
 from skerry.model.errors import Overloaded
 from skerry.model.limits import LARGE_SQL_CHARS, PLANNER_START_S, PLANNER_STOP_S, Limits
+from skerry.model.variables import variables_bytes
 
 T = TypeVar("T")
 
@@ -90,7 +91,7 @@ class Planners:
     async def run(self, work: Callable[[Any, Any], T], planner: Planner, message: Any) -> T:
         """What `work` makes of the statement. Whoever is cancelled ends the process that works for it."""
         turn = object()
-        is_large = len(message.sql) > LARGE_SQL_CHARS
+        is_large = len(message.sql) + variables_bytes(message.variables) > LARGE_SQL_CHARS
         kinds = (self._large, self._places) if is_large else (self._places,)
         try:
             for places in kinds:

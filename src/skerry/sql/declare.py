@@ -178,6 +178,8 @@ def _split(tokens: list[Token], text: str) -> list[list[Token]]:
 
 def _check_closed(value: list[Token], kind: list[Token], text: str) -> None:
     """No bracket of an expression or type closes one of ours, and no comma outside of brackets makes two of it."""
+    if not value:
+        raise SqlError("the value of a variable has no expression")
     for tokens, what in ((value, "expression"), (kind, "type")):
         depth = 0
         for token in tokens:

@@ -28,6 +28,11 @@ _CLAUSE = re.compile(r"IDENTIFIER\s*\(", re.IGNORECASE)
 _VALUES_COLUMN = re.compile(r"col\d+")
 _NUMBERS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _EPOCH = datetime.date(1970, 1, 1)
+_FIRST_DAY = (datetime.date.min - _EPOCH).days
+_DAYS = (datetime.date.max - datetime.date.min).days
+# Each mention says its value again: longer ones ask for the column's name, and are none of a table.
+_SHOWN_CHARS = 100
+_NAME_CHARS = 500
 
 
 def name_of(parts: list[str]) -> str | None:
@@ -64,7 +69,8 @@ def _mentions(tree: exp.Expr, variables: Mapping[str, Variable], tables: dict[in
     if not variables:
         return {}
     columns = [each for each in find_all(tree, exp.Column) if not each.is_star and not is_unit(each)]
-    found = {id(each): name for each in columns if (name := _qualified(each)) in variables}
+    qualified = {id(each): name for each in columns if (name := _qualified(each)) is not None}
+    found = {place: name for place, name in qualified.items() if name in variables}
     words = [each for each in columns if len(each.parts) == 1 and each.name.lower() in variables]
     if not found and not words:
         return {}
@@ -111,8 +117,8 @@ def _shown(name: str, variable: Variable) -> str | None:
     return None if value is None else f"variablereference(system.session.{quoted}={value})"
 
 
-def _qualified(column: exp.Column) -> str:
-    return (name_of([part.name for part in column.parts]) or "") if len(column.parts) > 1 else ""
+def _qualified(column: exp.Column) -> str | None:
+    return name_of([part.name for part in column.parts]) if len(column.parts) > 1 else None
 
 
 def _hides_nothing(scope: Scope, name: str) -> bool:
@@ -134,10 +140,10 @@ def _value(variable: Variable) -> str | None:
         return f"{value}{_NUMBERS[kind]}"
     if kind == "boolean":
         return "true" if value else "false"
-    if kind == "string":
+    if kind == "string" and len(str(value)) <= _SHOWN_CHARS:
         escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
-    if kind == "date" and isinstance(value, int):
+    if kind == "date" and isinstance(value, int) and 0 <= value - _FIRST_DAY <= _DAYS:
         return f"DATE '{_EPOCH + datetime.timedelta(days=value)}'"
     return None
 
@@ -145,4 +151,4 @@ def _value(variable: Variable) -> str | None:
 def names_in(variables: Mapping[str, Variable]) -> dict[str, str]:
     """What IDENTIFIER(x) says, of each x that is a string."""
     texts = {name: each.value.value for name, each in variables.items() if each.type == "string"}
-    return {name: text for name, text in texts.items() if isinstance(text, str)}
+    return {name: text for name, text in texts.items() if isinstance(text, str) and len(text) <= _NAME_CHARS}

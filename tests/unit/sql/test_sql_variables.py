@@ -219,3 +219,34 @@ def test_a_name_that_a_variable_says_is_a_table_of_the_catalog() -> None:
         said = {"x": Variable("string", Value("string", name))}
         with pytest.raises(SqlError):
             analyse("SELECT * FROM IDENTIFIER(x)", None, CATALOG, Limits(), said)
+
+
+@pytest.mark.parametrize("kind", ["decimal(99,1)", "decimal(0,0)", "decimal(5,10)", "array<decimal(39,0)>"])
+def test_no_type_has_more_digits_than_spark_has(kind: str) -> None:
+    with pytest.raises(SkerryError, match="is not kept in a variable"):
+        check_variables({"x": Variable(kind, Value("string", "1"))})
+
+
+def test_an_empty_name_is_no_variable_s() -> None:
+    """It would be the name of every column that no relation is said of."""
+    nameless = {"": Variable("int", Value("int", 7))}
+    with pytest.raises(SkerryError, match="has a name"):
+        check_variables(nameless)
+    query = analyse("SELECT o_id FROM orders", None, CATALOG, Limits(), nameless)
+    assert isinstance(query, Query)
+    assert not query.variables
+
+
+@pytest.mark.parametrize(
+    ("variable", "sql", "message"),
+    [
+        (Variable("date", Value("int", 3_000_000)), "SELECT x = x", "give this column a name"),
+        (Variable("string", Value("string", "v" * 101)), "SELECT x = x", "give this column a name"),
+        (Variable("string", Value("string", "a." * 300 + "a")), "SELECT IDENTIFIER(x) AS y FROM orders", "whole name"),
+        (Variable("int", Value("int", 1), " --"), "SET VAR x = DEFAULT", "has no expression"),
+    ],
+    ids=["a day of no year", "a long value", "a long name", "a default of nothing"],
+)
+def test_a_forged_variable_is_refused_in_words(variable: Variable, sql: str, message: str) -> None:
+    with pytest.raises(SqlError, match=message):
+        analyse(sql, None, CATALOG, Limits(), {"x": variable})
