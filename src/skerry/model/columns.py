@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from skerry.model.limits import DECIMAL_DIGITS
 from skerry.model.table import Column
 
 NAMES = {
@@ -89,7 +90,7 @@ class _Reader:
             self.take(",")
             scale = self.digits()
         self.take(")")
-        if not 1 <= precision <= 38 or scale > precision:
+        if not 1 <= precision <= DECIMAL_DIGITS or scale > precision:
             raise BadType(self.text)
         return f"decimal({precision},{scale})"
 

@@ -67,6 +67,12 @@ KNOWN_PLAN_CHARS = 8 * KIB
 # Of one session, sent with each of its statements: variables, and bytes of all of them
 VARIABLES = 100
 VARIABLES_BYTES = 64 * KIB
+# A mention of a variable says its value again, in the name of a column without one and in IDENTIFIER(x): of longer ones
+# a short statement would have a long plan
+VARIABLE_SHOWN_CHARS = 100
+VARIABLE_NAME_CHARS = 500
+
+DECIMAL_DIGITS = 38  # Spark's and Arrow's
 
 PLANNER_START_S = 60.0  # the first reads all modules, on a host that may be busy with the start of Spark
 PLANNER_STOP_S = 5.0  # it may still read its modules

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from skerry.model.errors import UserError
-from skerry.model.limits import VARIABLES, VARIABLES_BYTES
+from skerry.model.limits import DECIMAL_DIGITS, VARIABLES, VARIABLES_BYTES
 from skerry.model.results import Value
 
 # What a value may be (wire/values.py); of an array, what its elements may be.
@@ -16,7 +16,6 @@ _KEPT = re.compile(
     r"(array<)*(void|boolean|tinyint|smallint|int|bigint|float|double|string|binary|date|timestamp|timestamp_ntz"
     r"|decimal\(([0-9]{1,2}),([0-9]{1,2})\))>*"
 )
-_DIGITS_MAX = 38
 
 
 class Variable(msgspec.Struct, frozen=True, array_like=True):
@@ -51,7 +50,7 @@ def variables_bytes(variables: Mapping[str, Variable]) -> int:
 def check_kept(name: str, kind: str) -> None:
     kept = _KEPT.fullmatch(kind)
     digits, behind = (int(kept[3]), int(kept[4])) if kept is not None and kept[3] else (1, 0)
-    if kept is None or not max(1, behind) <= digits <= _DIGITS_MAX or kind.count("<") != kind.count(">"):
+    if kept is None or not max(1, behind) <= digits <= DECIMAL_DIGITS or kind.count("<") != kind.count(">"):
         raise UserError(
             f"variable {name[:100]}: a value of type {kind[:100]} is not kept in a variable",
             suggestion="use numbers, strings, dates, timestamps, binaries, booleans or arrays of these",

@@ -10,6 +10,7 @@ import re
 from sqlglot import exp
 
 from skerry.model.columns import DEPTH_MAX, NAMES
+from skerry.model.limits import DECIMAL_DIGITS
 from skerry.sql.nodes import SparkType
 from skerry.sql.position import error_at
 
@@ -72,6 +73,6 @@ def _nested(node: SparkType, word: str, text: str, depth: int) -> str:
 
 def _decimal(node: exp.Expr, sizes: list[str], text: str) -> str:
     precision, scale = (*map(int, sizes), *((10, 0)[len(sizes) :]))[:2]
-    if len(sizes) > 2 or not 1 <= precision <= 38 or scale > precision:
+    if len(sizes) > 2 or not 1 <= precision <= DECIMAL_DIGITS or scale > precision:
         raise error_at("DECIMAL(p, s) has 1 to 38 digits, s of them behind the point", text, node)
     return f"decimal({precision},{scale})"

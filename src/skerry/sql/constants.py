@@ -16,6 +16,7 @@ from typing import Any
 from sqlglot import exp
 
 from skerry.model.columns import decimal_digits
+from skerry.model.limits import DECIMAL_DIGITS
 from skerry.sql.nodes import TypedLiteral, UnaryPlus
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
@@ -25,7 +26,6 @@ _EXACT = re.compile(r"([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[Bb]))([Bb][Dd])?")
 _DOUBLE = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[Ee][+-]?[0-9]+)?[Dd]?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _MOMENT = re.compile(rf"{_DATE.pattern}[ T][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}(?:\.[0-9]{{1,6}})?")
-_DIGITS_MAX = 38
 _FLOAT_WHOLE = 2**53  # larger whole numbers would be rounded twice on their way to a float
 _CONTEXT = Context(prec=100)  # more than two decimals have together: nothing here is rounded but to a column's scale
 
@@ -94,8 +94,8 @@ def _number(text: str, sign: str) -> int | float | Decimal:
 
 def _decimal(text: str) -> Decimal:
     value = Decimal(text)
-    if sum(_shape(value)) > _DIGITS_MAX:
-        raise Unsure(f"a number of more than {_DIGITS_MAX} digits is read by Spark")
+    if sum(_shape(value)) > DECIMAL_DIGITS:
+        raise Unsure(f"a number of more than {DECIMAL_DIGITS} digits is read by Spark")
     return value
 
 
@@ -155,8 +155,8 @@ def _family(value: Any) -> str:
 
 def _check_digits(shapes: Sequence[tuple[int, int]]) -> None:
     """A type that holds all of them has the most digits before the point and the most behind it."""
-    if max(before for before, _ in shapes) + max(scale for _, scale in shapes) > _DIGITS_MAX:
-        raise Unsure(f"numbers that need more than {_DIGITS_MAX} digits together are rounded by Spark")
+    if max(before for before, _ in shapes) + max(scale for _, scale in shapes) > DECIMAL_DIGITS:
+        raise Unsure(f"numbers that need more than {DECIMAL_DIGITS} digits together are rounded by Spark")
 
 
 # --- in a column ----------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ def _single(value: float) -> float:
 def _rounded(value: Decimal, kind: str) -> Decimal:
     _shape(value)
     before, scale = decimal_digits(kind)
-    if value.adjusted() > 2 * _DIGITS_MAX:
+    if value.adjusted() > 2 * DECIMAL_DIGITS:
         raise Misfit(f"{_said(value)} does not fit {kind}")
     rounded = value.quantize(Decimal((0, (1,), -scale)), ROUND_HALF_UP, _CONTEXT)
     if rounded and rounded.adjusted() >= before:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from sqlglot import exp
 
 from skerry.model.columns import NAMES
+from skerry.model.limits import DECIMAL_DIGITS
 from skerry.sql.functions import call_name
 from skerry.sql.nodes import (
     Arguments,
@@ -28,7 +29,7 @@ _INTEGRALS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
 _RANK = ("tinyint", "smallint", "int", "bigint")
 _WORDS = {word: name for word, name in NAMES.items() if not name.startswith("decimal")}  # a decimal has sizes
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(\d+)\)")
-_DECIMAL_MAX, _SCALE_MIN = 38, 6
+_SCALE_MIN = 6
 _BOOLEANS = (
     exp.And | exp.Or | exp.Not | exp.EQ | exp.NEQ | exp.LT | exp.LTE | exp.GT | exp.GTE | exp.NullSafeEQ | exp.Between
 )
@@ -128,7 +129,7 @@ def _number(text: str) -> str | None:
         return "bigint" if re.fullmatch(r"\d{1,18}[lL]", text) else None
     scale = len(found[2])
     digits = len((found[1] + found[2]).lstrip("0")) or 1
-    return f"decimal({max(digits, scale)},{scale})" if max(digits, scale) <= _DECIMAL_MAX else None
+    return f"decimal({max(digits, scale)},{scale})" if max(digits, scale) <= DECIMAL_DIGITS else None
 
 
 def _signed(node: exp.Expr, resolve: Resolve) -> str | None:
@@ -167,7 +168,7 @@ def _wider(one: str | None, other: str | None) -> str | None:
     if left is not None and right is not None:
         scale = max(left[1], right[1])
         precision = max(left[0] - left[1], right[0] - right[1]) + scale
-        return f"decimal({precision},{scale})" if precision <= _DECIMAL_MAX else None
+        return f"decimal({precision},{scale})" if precision <= DECIMAL_DIGITS else None
     return "double" if "double" in (one, other) and _is_numeric(one) and _is_numeric(other) else None
 
 
@@ -226,10 +227,10 @@ def _decimal_result(node: exp.Expr, one: tuple[int, int], other: tuple[int, int]
 
 
 def _adjusted(precision: int, scale: int) -> str:
-    if precision <= _DECIMAL_MAX:
+    if precision <= DECIMAL_DIGITS:
         return f"decimal({precision},{scale})"
-    kept = max(_DECIMAL_MAX - (precision - scale), min(scale, _SCALE_MIN))
-    return f"decimal({_DECIMAL_MAX},{kept})"
+    kept = max(DECIMAL_DIGITS - (precision - scale), min(scale, _SCALE_MIN))
+    return f"decimal({DECIMAL_DIGITS},{kept})"
 
 
 def _date_arithmetic(node: exp.Expr) -> str | None:
@@ -280,7 +281,7 @@ def _call(node: exp.Expr, resolve: Resolve) -> str | None:
 def _sum(type_: str | None) -> str | None:
     decimal = decimal_of(type_)
     if decimal is not None:
-        return f"decimal({min(_DECIMAL_MAX, decimal[0] + 10)},{decimal[1]})"
+        return f"decimal({min(DECIMAL_DIGITS, decimal[0] + 10)},{decimal[1]})"
     if type_ in _INTEGRALS:
         return "bigint"
     return "double" if type_ in ("float", "double") else None
@@ -289,5 +290,5 @@ def _sum(type_: str | None) -> str | None:
 def _avg(type_: str | None) -> str | None:
     decimal = decimal_of(type_)
     if decimal is not None:
-        return f"decimal({decimal[0] + 4},{decimal[1] + 4})" if decimal[0] + 4 <= _DECIMAL_MAX else None
+        return f"decimal({decimal[0] + 4},{decimal[1] + 4})" if decimal[0] + 4 <= DECIMAL_DIGITS else None
     return "double" if type_ in _INTEGRALS or type_ in ("float", "double") else None

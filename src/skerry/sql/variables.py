@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from skerry.model.limits import VARIABLE_NAME_CHARS, VARIABLE_SHOWN_CHARS
 from skerry.model.names import TableRef
 from skerry.model.results import Value
 from skerry.model.variables import Variable
@@ -30,9 +31,6 @@ _NUMBERS = {"tinyint": "Y", "smallint": "S", "int": "", "bigint": "L"}
 _EPOCH = datetime.date(1970, 1, 1)
 _FIRST_DAY = (datetime.date.min - _EPOCH).days
 _DAYS = (datetime.date.max - datetime.date.min).days
-# Each mention says its value again: longer ones ask for the column's name, and are none of a table.
-_SHOWN_CHARS = 100
-_NAME_CHARS = 500
 
 
 def name_of(parts: list[str]) -> str | None:
@@ -140,7 +138,7 @@ def _value(variable: Variable) -> str | None:
         return f"{value}{_NUMBERS[kind]}"
     if kind == "boolean":
         return "true" if value else "false"
-    if kind == "string" and len(str(value)) <= _SHOWN_CHARS:
+    if kind == "string" and len(str(value)) <= VARIABLE_SHOWN_CHARS:
         escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
     if kind == "date" and isinstance(value, int) and 0 <= value - _FIRST_DAY <= _DAYS:
@@ -151,4 +149,4 @@ def _value(variable: Variable) -> str | None:
 def names_in(variables: Mapping[str, Variable]) -> dict[str, str]:
     """What IDENTIFIER(x) says, of each x that is a string."""
     texts = {name: each.value.value for name, each in variables.items() if each.type == "string"}
-    return {name: text for name, text in texts.items() if isinstance(text, str) and len(text) <= _NAME_CHARS}
+    return {name: text for name, text in texts.items() if isinstance(text, str) and len(text) <= VARIABLE_NAME_CHARS}

@@ -201,3 +201,7 @@ SELECT * FROM tt;
 SELECT /*+ BROADCAST('*/') */ a FROM t;
 -- string alias
 SELECT a AS 'b' FROM t;
+-- a decimal of too many digits
+SELECT CAST(a AS DECIMAL(39, 0)) FROM t;
+-- a decimal with more digits behind its point than it has
+SELECT CAST(a AS ARRAY<DECIMAL(5, 10)>) FROM t;

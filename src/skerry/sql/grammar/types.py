@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 from sqlglot.tokens import TokenType
 
+from skerry.model.limits import DECIMAL_DIGITS
 from skerry.sql.grammar.cursor import Cursor, placed
 from skerry.sql.nodes import SparkType, StructField
 
@@ -15,6 +16,7 @@ _SIMPLE = frozenset(
     " TIMESTAMP_LTZ STRING CHAR CHARACTER VARCHAR BINARY DECIMAL DEC NUMERIC VOID VARIANT GEOMETRY GEOGRAPHY".split()
 )
 _PLAIN = re.compile(r"\w+", re.ASCII)
+_DECIMALS = frozenset({"DECIMAL", "DEC", "NUMERIC"})
 _UNITS = frozenset("YEAR MONTH DAY HOUR MINUTE SECOND".split())
 
 
@@ -46,6 +48,10 @@ class TypeGrammar(Cursor):
             # Part of the word: no rule takes it for a plain string.
             return placed(SparkType(this=f"{word} COLLATE {self._collation()}"), token)
         made = placed(SparkType(this=word, expressions=self._sizes()), token)
+        if word in _DECIMALS and made.expressions:
+            digits, behind = [*(int(each.name) for each in made.expressions), 0][:2]
+            if not max(1, behind) <= digits <= DECIMAL_DIGITS:
+                self.refuse(f"{word}(p, s) has 1 to {DECIMAL_DIGITS} digits, s of them behind the point", token)
         if word in {"TIME", "TIMESTAMP"} and self.take_words("WITHOUT", "TIME", "ZONE"):
             made.set("zone", "WITHOUT TIME ZONE")
         elif word == "TIMESTAMP" and self.take_words("WITH", "LOCAL", "TIME", "ZONE"):
