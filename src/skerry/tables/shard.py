@@ -24,9 +24,13 @@ from skerry.tables.writes import Pair
 
 
 class Snapshot(NamedTuple):
-    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`."""
+    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`.
+
+    `last_ts`: of the last commit that counts. Snapshots with the same files and the same `last_ts` are alike.
+    """
 
     read_ts: int
+    last_ts: int
     plain: tuple[DataFile, ...]
     touched: tuple[DataFile, ...]
     keys: pa.RecordBatch
@@ -60,6 +64,7 @@ class Shard:
         files = [file for group in groups for file in group.files]
         return Snapshot(
             read_ts,
+            seen.last_ts,
             tuple(file for file in files if file.name not in touched),
             tuple(file for file in files if file.name in touched),
             seen.touched.select(list(self.table.primary_key)),
