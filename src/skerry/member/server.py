@@ -30,6 +30,7 @@ from skerry.member.knownplans import KnownPlans
 from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
+from skerry.member.own import OwnTables
 from skerry.member.peertables import PeerTables
 from skerry.member.planners import Planners
 from skerry.member.planning import Planner, Worker, plan_statement
@@ -193,6 +194,7 @@ class Member:
             random=self.random,
             tls=self.tls,
         )
+        self.own_tables = OwnTables(self.name, self.config.tables_path(self.name), self.send, self.own, self.workers)
         self.peer_tables = PeerTables(self.name, self.config, self.catalog, self.tables, self.peers, self.send)
 
     def _prepare_service(self, plan: PlanStatement, workers: Worker) -> None:
@@ -231,6 +233,7 @@ class Member:
         await self.access.load()
         self._audit.start()
         await self._keeping.load()
+        await self.own_tables.start()
         handlers = {
             "control": self.peers.serve,
             "data": data_handler(self.inputs.lookup, self.limits, self._data_ports(), self._sender_of),
@@ -283,6 +286,7 @@ class Member:
         await self._keeping.close()
         await self.rounds.stop()
         await self._background.stop()
+        await self.own_tables.stop()
         self.workers.stop()
         self.jobs.stop()
         self._directory.remove()

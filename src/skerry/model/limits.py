@@ -215,6 +215,11 @@ STORE_WAITING = 10_000
 STORE_WAITING_BYTES = 128 * MIB
 STORE_TOGETHER = 1000
 IDS_FORGOTTEN = 1000
+# Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
+COMMIT_TICK_S = 0.1
+COMMIT_LAZY_S = 0.2
+# Between looks at what is to be flushed or forgotten
+UPKEEP_S = 1.0
 # Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,
 # and rows of a file that are looked at to see whether values repeat
 DELTA_CHECKPOINT = 50

@@ -39,3 +39,10 @@ class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     table: int
     version: int
     groups: tuple[tuple[int, int, str], ...]
+
+
+class Definition(msgspec.Struct, frozen=True, array_like=True):
+    """A table and where its buckets are; both are told together."""
+
+    table: OwnTable
+    buckets: BucketMap

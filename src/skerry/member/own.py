@@ -1,0 +1,251 @@
+"""Tables of our own at one member: what is known of all of them, and what of them is here, to be read and written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+
+from skerry.member.committing import Committing
+from skerry.member.resources import Workers
+from skerry.model import trace
+from skerry.model.commits import Part, Staged, Write
+from skerry.model.errors import SiteError, SkerryError, StaleSchema
+from skerry.model.limits import UPKEEP_S, CommitLimits
+from skerry.model.sharded import Definition
+from skerry.tables.checks import check_writes, found_of
+from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.instructions import Found, Looked
+from skerry.tables.lookup import FileKeys, FoundRow, ask
+from skerry.tables.shard import Shard, Snapshot
+from skerry.tables.store import Store
+from skerry.wire.commit_messages import CommitMessage
+
+_STOP_S = 2.0  # for commits under way, when the member stops
+_LATEST = (1 << 63) - 1  # a moment after all commits
+
+
+class OwnTables:
+    """Belongs to the member's loop. `folder` is "" for a member that keeps nothing: it only asks."""
+
+    def __init__(
+        self,
+        member: str,
+        folder: str,
+        send: Callable[[str, CommitMessage], None],
+        own: Callable[[Coroutine[Any, Any, None], str], None],
+        workers: Workers,
+        limits: CommitLimits | None = None,
+    ) -> None:
+        self.version = 0
+        self._member = member
+        self._folder = folder
+        self._send = send
+        self._own = own
+        self._workers = workers
+        self._limits = limits or CommitLimits()
+        self._definitions: dict[str, Definition] = {}
+        self._by_id: dict[int, Definition] = {}
+        self._shards: dict[int, Shard] = {}
+        self._faults: dict[int, SiteError] = {}
+        self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self._store: Store | None = None
+        self._flusher: Flusher | None = None
+        self._committing: Committing | None = None
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+    async def start(self) -> None:
+        """Reads what is on disk; SiteError if that cannot be."""
+        records: tuple[Any, ...] = ()
+        if self._folder:
+            self._store = store = await self._workers.run(Store, self._folder, self._member)
+            opened = await self._workers.run(open_shards, store, self._member)
+            self._shards, self._faults = opened.shards, opened.faults
+            maps = {buckets.table: buckets for buckets in store.loaded.maps}
+            for table in store.loaded.tables:
+                self._learn(Definition(table, maps[table.id]))
+            self._flusher = Flusher(store, self._member)
+            records = store.loaded.records
+        self._committing = Committing(
+            self._member,
+            self._limits,
+            records,
+            self._store.persist if self._store is not None else None,
+            self._look,
+            self._apply,
+            self._send,
+            self._own,
+        )
+        if self._store is not None:
+            self._own(self._keep_up(), "upkeep of tables")
+
+    async def stop(self) -> None:
+        if self._committing is not None:
+            await self._committing.settle(_STOP_S)
+            self._committing.stop()
+        if self._store is not None:
+            await self._workers.run(self._store.close)
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+    @property
+    def definitions(self) -> Mapping[str, Definition]:
+        """By name in lower case."""
+        return self._definitions
+
+    def folder_of(self, table_id: int) -> str:
+        """Names of a snapshot's files are relative to it."""
+        return os.path.join(self._folder, str(table_id))
+
+    def _learn(self, definition: Definition) -> None:
+        self._definitions[definition.table.name.lower()] = definition
+        self._by_id[definition.table.id] = definition
+
+    async def put(self, definition: Definition) -> None:
+        """A table, at this member alone."""
+        table, buckets = definition.table, definition.buckets
+        assert self._store is not None
+        await asyncio.wrap_future(self._store.put_table(table))
+        await asyncio.wrap_future(self._store.put_map(buckets))
+        ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
+        is_whole = not table.distributed_by
+        self._shards[table.id] = Shard(table, self.folder_of(table.id), None, None if is_whole else ranges)
+        self._learn(definition)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+    def now(self, at_least: int = 0) -> int:
+        """A moment to read at: all commits that anybody was told of here are before it."""
+        return self._core.now(at_least)
+
+    async def open(self, table_id: int, version: int, read_ts: int) -> Snapshot:
+        """The member's rows of a table as of `read_ts`; nothing of it goes away before `close`.
+
+        StaleSchema if the table is not of this version here; TimedOut if a commit stays in doubt.
+        """
+        shard = self._shard(table_id, version)
+        await self._core.read(read_ts, frozenset({table_id}))
+        if self._shards.get(table_id) is not shard:
+            raise self._stale(table_id)
+        shard.pin(read_ts)
+        try:
+            return shard.snapshot(read_ts)
+        except BaseException:
+            shard.unpin(read_ts)
+            raise
+
+    def close(self, table_id: int, read_ts: int) -> None:
+        shard = self._shards.get(table_id)
+        if shard is not None:
+            shard.unpin(read_ts)
+
+    @property
+    def _core(self) -> Committing:
+        if self._committing is None:
+            raise SiteError(f"site {self._member} has not started", member=self._member)
+        return self._committing
+
+    def _shard(self, table_id: int, version: int) -> Shard:
+        definition = self._by_id.get(table_id)
+        if definition is None or definition.table.version != version:
+            raise self._stale(table_id)
+        if (fault := self._faults.get(table_id)) is not None:
+            raise fault
+        shard = self._shards.get(table_id)
+        if shard is None:
+            raise self._stale(table_id)
+        return shard
+
+    def _stale(self, table_id: int) -> StaleSchema:
+        known = self._by_id.get(table_id)
+        name = f"table {known.table.name}" if known is not None else f"table number {table_id}"
+        return StaleSchema(f"site {self._member}: {name} has changed, or is gone", member=self._member)
+
+    # --- writing ------------------------------------------------------------------------------------------------------
+    def receive(self, sender: str, message: CommitMessage) -> None:
+        """PeerError if the sender may not say this."""
+        self._core.receive(sender, message)
+
+    async def _look(self, part: Part) -> Looked:
+        """What the writes meet here; errors are why they cannot be written."""
+        if (stale := self._stale_part(part)) is not None:
+            return Looked(stale=stale)
+        found: dict[tuple[int, bytes], Found] = {}
+        for table_id in {write.table for write in part.writes}:
+            writes = [write for write in part.writes if write.table == table_id]
+            shard = self._shards[table_id]
+            check_writes(shard, writes)
+            rows = await self._rows(shard, [write.key for write in writes])
+            for write, row in zip(writes, rows, strict=True):
+                found[table_id, write.key] = found_of(shard.table, write, row)
+        # Definitions may have changed while files were read.
+        if (stale := self._stale_part(part)) is not None:
+            return Looked(stale=stale)
+        kept_from = max((self._shards[each.table].manifest.kept_ts for each in part.versions), default=0)
+        return Looked(tuple(found[write.table, write.key] for write in part.writes), kept_from=kept_from)
+
+    def _stale_part(self, part: Part) -> str | None:
+        """Why the part was made for other tables than there are here."""
+        for each in part.versions:
+            known = self._by_id.get(each.table)
+            if known is None or (known.table.version, known.buckets.version) != (each.version, each.bucket_map):
+                return self._stale(each.table).message
+        for table_id in {write.table for write in part.writes}:
+            if table_id not in {each.table for each in part.versions}:
+                return f"site {self._member}: writes of table number {table_id}, without its version"
+            if (fault := self._faults.get(table_id)) is not None:
+                raise fault
+            if table_id not in self._shards:
+                return self._stale(table_id).message
+        return None
+
+    async def _rows(self, shard: Shard, keys: list[bytes]) -> list[FoundRow]:
+        """The newest version of each key. Locks keep it the newest."""
+        table_id = shard.table.id
+        if table_id not in self._keys:
+            self._keys[table_id] = FileKeys(shard.table, shard.folder), asyncio.Lock()
+        files, turn = self._keys[table_id]
+        asked = ask(shard, keys, _LATEST)
+        if all(asked.known) or not any(group.files for group in asked.groups):
+            return files.find(asked)
+        flushed_ts = shard.manifest.flushed_ts
+        shard.pin(flushed_ts)  # a flush may come meanwhile, but these files stay
+        try:
+            async with turn:
+                return await asyncio.to_thread(files.find, asked)
+        finally:
+            shard.unpin(flushed_ts)
+
+    def _apply(self, commit_ts: int, writes: tuple[Write, ...], staged: tuple[Staged, ...]) -> None:
+        assert not staged, "nothing stages files yet"
+        for table_id in {write.table for write in writes}:
+            shard = self._shards.get(table_id)
+            if shard is not None:  # else the table was dropped meanwhile
+                shard.apply(commit_ts, [(write.key, write.row) for write in writes if write.table == table_id])
+
+    # --- upkeep -------------------------------------------------------------------------------------------------------
+    async def flush(self, table_id: int) -> None:
+        """All commits until now are in files when it returns, and readers of Delta see them."""
+        assert self._flusher is not None
+        upto_ts = self.now()
+        await self._core.read(upto_ts, frozenset({table_id}))
+        shard = self._shards.get(table_id)
+        if shard is not None:
+            await self._flusher.flush(shard, upto_ts)
+
+    async def _keep_up(self) -> None:
+        """Flushes what is due, and removes what no reader needs any more."""
+        assert self._flusher is not None
+        while True:
+            await asyncio.sleep(UPKEEP_S)  # owner: the member's background
+            for table_id, shard in list(self._shards.items()):
+                try:
+                    if shard.is_due(time.time_ns() // 1000):
+                        await self.flush(table_id)
+                    await self._flusher.trim(shard, shard.horizon(time.time_ns() // 1000))
+                except SkerryError as error:
+                    trace.emit(trace.WorkGivenUp(f"flush of table {shard.table.name}", trace.cause_of(error)))
+            with suppress(SkerryError):
+                assert self._store is not None
+                await asyncio.wrap_future(self._store.forget())

@@ -1,0 +1,94 @@
+"""What a member demands of writes to its own shard of a table, whoever sends them; and what a patch makes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from skerry.model.commits import Write
+from skerry.model.errors import Overloaded, PeerError, SiteError
+from skerry.model.sharded import OwnTable
+from skerry.tables.bucket import buckets_of
+from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.instructions import Found
+from skerry.tables.keys import decode_keys, encode_keys
+from skerry.tables.lookup import FoundRow
+from skerry.tables.rows import decode_rows, encode_rows
+from skerry.tables.shard import Shard
+
+_PATCH = msgspec.msgpack.Decoder(list[tuple[int, Any]])
+_ROW = msgspec.msgpack.Decoder(list[Any])
+
+
+def encode_patch(values: Sequence[tuple[int, Any]]) -> bytes:
+    """Places of columns, and what they are set to, in msgpack's form."""
+    return msgspec.msgpack.encode(list(values))
+
+
+def check_writes(shard: Shard, writes: Sequence[Write]) -> None:
+    """PeerError unless keys and rows are of this table, and in buckets of this member; Overloaded without room."""
+    table = shard.table
+    size_bytes = sum(len(write.key) + len(write.row or b"") for write in writes)
+    if not shard.overlay.has_room(len(writes), size_bytes):
+        raise Overloaded(
+            f"table {table.name}: too many rows wait to be flushed", suggestion="try again shortly, or FLUSH TABLE"
+        )
+    schema = arrow_schema(table)
+    kinds = [schema.field(name).type for name in table.primary_key]
+    try:
+        parts = dict(zip(table.primary_key, decode_keys(kinds, [write.key for write in writes]), strict=True))
+    except (ValueError, pa.ArrowException) as error:
+        raise PeerError(f"table {table.name}: {error}") from None
+    # Bytes that decode to a key but are not its own would be a second row with the same key.
+    if encode_keys(table.primary_key, [parts[name] for name in table.primary_key]) != [write.key for write in writes]:
+        raise PeerError(f"table {table.name}: bytes that are no key")
+    _check_buckets(shard, parts)
+    _check_rows(table, [write for write in writes if write.row is not None and not write.is_patch])
+
+
+def _check_buckets(shard: Shard, parts: dict[str, pa.Array]) -> None:
+    table = shard.table
+    buckets = buckets_of([parts[name] for name in spread_by(table)], table.buckets)
+    is_here = np.zeros(len(buckets), dtype=np.bool_)
+    for first, upto in shard.ranges:
+        is_here |= (buckets >= first) & (buckets < upto)
+    if not is_here.all():
+        raise PeerError(f"table {table.name}: a row of a bucket that is not here")
+
+
+def _check_rows(table: OwnTable, writes: Sequence[Write]) -> None:
+    try:
+        rows = decode_rows(arrow_schema(table), [write.row for write in writes if write.row is not None])
+        rows.validate(full=True)
+    except (SiteError, pa.ArrowException) as error:
+        raise PeerError(f"table {table.name}: {error}") from None
+    for column in table.columns:
+        if not column.is_nullable and rows.column(column.name).null_count:
+            raise PeerError(f"table {table.name}: column {column.name} cannot be NULL")
+    keys = encode_keys(table.primary_key, [rows.column(name) for name in table.primary_key])
+    if keys != [write.key for write in writes]:
+        raise PeerError(f"table {table.name}: a row with another key than its own")
+
+
+def found_of(table: OwnTable, write: Write, row: FoundRow) -> Found:
+    """What a write meets; PeerError for a patch that the table does not take."""
+    if not write.is_patch or row.row is None:
+        return Found(row.commit_ts, row.row is not None)
+    assert write.row is not None
+    values = _ROW.decode(encode_rows(row.row)[0])
+    keys = {name.lower() for name in table.primary_key}
+    try:
+        patch = _PATCH.decode(write.row)
+    except msgspec.MsgspecError as error:
+        raise PeerError(f"table {table.name}: bytes that are no change of a row ({error})") from None
+    for place, value in patch:
+        if not 0 <= place < len(values) or table.columns[place].name.lower() in keys:
+            raise PeerError(f"table {table.name}: column {place} cannot be set")
+        values[place] = value
+    made = msgspec.msgpack.encode(values)
+    _check_rows(table, [Write(write.table, write.key, made)])
+    return Found(row.commit_ts, True, row=made)
