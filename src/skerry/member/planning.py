@@ -187,6 +187,7 @@ async def prepare_statement(planner: Planner, message: PrepareStatement) -> tupl
 async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
+        planner.peer_tables.define()
         try:
             return await planner.workers.run(work, planner, message)
         except RecursionError:
@@ -298,7 +299,7 @@ def _with_near_copies(planner: Knowledge, query: Query) -> Knowledge:
     others = [scan.table for scan in query.tables if not catalog.is_copied(scan.table)]
     if len(others) == len(query.tables):
         return planner
-    held = Counter({name: 0 for name in planner.config.members})
+    held = Counter(dict.fromkeys(planner.config.members, 0))
     for ref in others:
         for part in catalog.parts(ref):
             held[part.member] += part.size_bytes + 1

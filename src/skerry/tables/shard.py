@@ -81,6 +81,12 @@ class Shard:
         base_ts = self.manifest.base_of(read_ts, self.table.name)
         return groups_of(self.manifest.files_at(base_ts), self.ranges), self.overlay.at(read_ts, base_ts)
 
+    def size(self) -> tuple[int, int]:
+        """Rows and bytes now: of files, and of what came later, where a key may have been in a file before."""
+        rows, size_bytes, _ = self.overlay.unflushed(self.manifest.flushed_ts)
+        files = self.manifest.live
+        return rows + sum(file.rows for file in files), size_bytes + sum(file.size_bytes for file in files)
+
     def pin(self, read_ts: int) -> None:
         """Nothing that a read at this moment needs is removed until `unpin`."""
         self.manifest.base_of(read_ts, self.table.name)
