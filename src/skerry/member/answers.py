@@ -9,6 +9,7 @@ from typing import assert_never
 import msgspec
 import pyarrow as pa
 
+from skerry.catalog.catalog import OWN_FORMAT
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planner
 from skerry.member.requests import RowsAnswer
@@ -76,11 +77,15 @@ def describe_parts(parts: Sequence[TablePart], planner: Planner) -> list[tuple[s
     """What DESCRIBE EXTENDED says below the columns: where each part is, how large, and what is known of its values."""
     lines = [("", ""), ("# Parts", "")]
     for part in parts:
-        table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)
         is_veiled = planner.catalog.is_veiled(part.member, part.table)
         rows = "unknown" if part.rows is None else str(part.rows)
         size = "unknown" if is_veiled else str(part.size_bytes)
         source = part.stats.source if part.stats is not None else "none yet"
+        if part.own:
+            kept = [("  format", OWN_FORMAT), ("  kept as", part.own), ("  rows", rows), ("  bytes", size)]
+            lines += [(f"{part.member}.{part.table}", ""), *kept]
+            continue
+        table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)
         lines += [
             (f"{part.member}.{part.table}", ""),
             ("  format", table.format),

@@ -99,6 +99,14 @@ class OwnTables:
         """Names of a snapshot's files are relative to it."""
         return os.path.join(self._folder, str(table_id))
 
+    def size_of(self, table_id: int) -> tuple[int | None, int]:
+        """Rows and bytes of the table here, now, as far as that is known without reading: keys may count twice."""
+        shard = self._shards.get(table_id)
+        return shard.size() if shard is not None else (None, 0)
+
+    async def catch_up(self) -> None:
+        """Learn what was defined elsewhere and is not known here. A keeper that is away is not waited for."""
+
     def _learn(self, definition: Definition) -> None:
         self._definitions[definition.table.name.lower()] = definition
         self._by_id[definition.table.id] = definition

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, assert_never
 
@@ -186,6 +187,7 @@ async def prepare_statement(planner: Planner, message: PrepareStatement) -> tupl
 async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
+        planner.peer_tables.define()
         try:
             return await planner.workers.run(work, planner, message)
         except RecursionError:
@@ -230,7 +232,7 @@ def _plan_all_parts(planner: Knowledge, message: RunStatement) -> Understood:
 
 
 def _reachable(planner: Planner) -> tuple[str, ...]:
-    names = (name for name, each in planner.config.members.items() if each.tables)
+    names = planner.peer_tables.holders()
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
@@ -253,6 +255,8 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
         case AnalyzeTable(ref, columns):
             parts = planner.catalog.parts(ref)
             _check_whole(parts, message.rights)
+            if any(part.own for part in parts):
+                raise UserError(f"table {ref.name} is one of our own: it is counted as it is written, not analyzed")
             return Planned(analyze_plan(parts, columns, planner.site), {})
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | DropVariable():
             return statement
@@ -261,6 +265,7 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
 
 
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
+    planner = _with_near_copies(planner, query)
     found = plan_query(query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         raise found.refused
@@ -276,6 +281,7 @@ def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variabl
 
 
 def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
+    planner = _with_near_copies(planner, statement.query)
     found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         if statement.analyze:
@@ -285,6 +291,20 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
         values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
         return Tried(Planned(found.plan, values, is_veiled=is_veiled), statement.is_json)
     return Explained(found.plan, statement.is_json)
+
+
+def _with_near_copies(planner: Knowledge, query: Query) -> Knowledge:
+    """Tables with a copy at each member are read where most of the other tables is, else at the initiator."""
+    catalog = planner.catalog
+    others = [scan.table for scan in query.tables if not catalog.is_copied(scan.table)]
+    if len(others) == len(query.tables):
+        return planner
+    held = Counter(dict.fromkeys(planner.config.members, 0))
+    for ref in others:
+        for part in catalog.parts(ref):
+            held[part.member] += part.size_bytes + 1
+    near = sorted(held, key=lambda name: (-held[name], name != planner.name))
+    return msgspec.structs.replace(planner, catalog=catalog.nearest(near))
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:

@@ -29,7 +29,7 @@ from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
 from skerry.model import trace
 from skerry.model.errors import Cancelled, EngineEnded, StaleSchema, TimedOut
-from skerry.model.fragment import Rows
+from skerry.model.fragment import Plan, Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
@@ -66,14 +66,17 @@ class Runs:
         send: Callable[[str, Message], None],
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
+        moment: Callable[[Plan], int],
         plan: PlanStatement = plan_statement,
     ) -> None:
+        """`moment`: when a plan's tables of our own are read, all of them; 0 if it has none."""
         self._planner = planner
         self._plan = plan
         self._inputs = inputs
         self._send = send
         self._initiate = initiate
         self._on_ended = on_ended
+        self._moment = moment
         limits = planner.limits
         shares: Shares[QueryId] = Shares(
             "queries",
@@ -233,6 +236,7 @@ class Runs:
             statement.rights.user,
             statement.rights.roles,
             statement.share,
+            self._moment(planned.plan),
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

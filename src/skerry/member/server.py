@@ -31,6 +31,7 @@ from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
 from skerry.member.own import OwnTables
+from skerry.member.ownreads import OwnReads
 from skerry.member.peertables import PeerTables
 from skerry.member.planners import Planners
 from skerry.member.planning import Planner, Worker, plan_statement
@@ -195,7 +196,10 @@ class Member:
             tls=self.tls,
         )
         self.own_tables = OwnTables(self.name, self.config.tables_path(self.name), self.send, self.own, self.workers)
-        self.peer_tables = PeerTables(self.name, self.config, self.catalog, self.tables, self.peers, self.send)
+        self.own_reads = OwnReads(self.name, self.own_tables, self.workers)
+        self.peer_tables = PeerTables(
+            self.name, self.config, self.catalog, self.tables, self.peers, self.send, self.own_reads
+        )
 
     def _prepare_service(self, plan: PlanStatement, workers: Worker) -> None:
         """What clients ask for, and the door that they come through."""
@@ -213,7 +217,9 @@ class Member:
         self.access = Access(self.config.access, self.workers.run, rules)
         self.service = Service(
             self.planner,
-            Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
+            Runs(
+                self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, self.own_reads.moment, plan
+            ),
             History(self.name, self.limits.history_queries, self.resources.memory),
             self.access,
             self.own,
@@ -316,6 +322,7 @@ class Member:
             workers=self.workers,
             jobs=self.jobs,
             tables=self.tables,
+            own_reads=self.own_reads,
             taskport=self.taskport,
             task_address=self.task_address,
             inputs=self.inputs,

@@ -40,11 +40,17 @@ class PartStats(msgspec.Struct, frozen=True, array_like=True):
     source: str = "footers"
 
 
+# How a table of our own is spread: each member has the rows of its buckets, or all rows.
+SHARD = "shard"
+COPY = "copy"
+
+
 class TablePart(msgspec.Struct, frozen=True, array_like=True):
     """What one member holds of one table.
 
     `schema_version` changes with the columns; `files_version` with the files' listing.
     `rows` is None while nobody has counted them, `stats` while nobody has looked at the values.
+    `own`: it is of a table of our own, and how that is spread; "" for files of the configuration.
     """
 
     table: str
@@ -55,3 +61,9 @@ class TablePart(msgspec.Struct, frozen=True, array_like=True):
     schema_version: int
     files_version: int
     stats: PartStats | None = None
+    own: str = ""
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it has all rows of the table, as each other part of it."""
+        return self.own == COPY

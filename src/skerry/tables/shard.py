@@ -24,9 +24,13 @@ from skerry.tables.writes import Pair
 
 
 class Snapshot(NamedTuple):
-    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`."""
+    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`.
+
+    `last_ts`: of the last commit that counts. Snapshots with the same files and the same `last_ts` are alike.
+    """
 
     read_ts: int
+    last_ts: int
     plain: tuple[DataFile, ...]
     touched: tuple[DataFile, ...]
     keys: pa.RecordBatch
@@ -60,6 +64,7 @@ class Shard:
         files = [file for group in groups for file in group.files]
         return Snapshot(
             read_ts,
+            seen.last_ts,
             tuple(file for file in files if file.name not in touched),
             tuple(file for file in files if file.name in touched),
             seen.touched.select(list(self.table.primary_key)),
@@ -75,6 +80,12 @@ class Shard:
     def _at(self, read_ts: int) -> tuple[tuple[Group, ...], Seen]:
         base_ts = self.manifest.base_of(read_ts, self.table.name)
         return groups_of(self.manifest.files_at(base_ts), self.ranges), self.overlay.at(read_ts, base_ts)
+
+    def size(self) -> tuple[int, int]:
+        """Rows and bytes now: of files, and of what came later, where a key may have been in a file before."""
+        rows, size_bytes, _ = self.overlay.unflushed(self.manifest.flushed_ts)
+        files = self.manifest.live
+        return rows + sum(file.rows for file in files), size_bytes + sum(file.size_bytes for file in files)
 
     def pin(self, read_ts: int) -> None:
         """Nothing that a read at this moment needs is removed until `unpin`."""
