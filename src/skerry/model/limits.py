@@ -215,6 +215,16 @@ STORE_WAITING = 10_000
 STORE_WAITING_BYTES = 128 * MIB
 STORE_TOGETHER = 1000
 IDS_FORGOTTEN = 1000
+# Definitions: tables of one cluster, and what all of them take on the wire; statements that wait for others' knowledge,
+# for so long; those that are known by their id
+OWN_TABLES = 1000
+DEFINITIONS_BYTES = 4 * MIB
+DEFINES_WAITING = 100
+DEFINE_WAIT_S = 5.0
+DEFINED_KEPT = 1000
+# For the keeper's answer, which waits for others; and whether it knows more
+DEFINED_WAIT_S = 15.0
+CATCH_UP_S = 2.0
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
 COMMIT_LAZY_S = 0.2

@@ -92,6 +92,10 @@ class Shard:
         self.manifest.base_of(read_ts, self.table.name)
         self._pins[read_ts] += 1
 
+    @property
+    def is_pinned(self) -> bool:
+        return bool(self._pins)
+
     def unpin(self, read_ts: int) -> None:
         self._pins[read_ts] -= 1
         if self._pins[read_ts] <= 0:
