@@ -50,7 +50,6 @@ class Defining:
         self._asking: list[asyncio.Future[None]] = []
         self._core: Keeper | None = None
         self._follower = Follower(member, self.keeper, kept.catalogue)
-        self._definitions = kept.catalogue
         if member == self.keeper:
             configured = frozenset(name.lower() for name in config.table_names())
             members = frozenset(name for name, each in config.members.items() if each.role is Role.DATA)
@@ -95,10 +94,9 @@ class Defining:
                 if self._core is not None:
                     self._do(self._core.known(sender, message, clock.now()))
             case Definitions():
-                instructions = self._follower.told(sender, message)
-                self._do(instructions)
-                if not any(isinstance(each, Keep) for each in instructions):
-                    self._caught_up()
+                self._do(self._follower.told(sender, message))
+                if self._follower.catalogue.version >= message.catalogue.version:
+                    self._caught_up()  # else it is on its way to disk
             case Defined():
                 answer = self._defining.get(message.query)
                 if sender == self.keeper and answer is not None and not answer.done():
@@ -118,14 +116,16 @@ class Defining:
     def _refuse(self, message: Define) -> None:
         """UserError if the user may not define this table."""
         rights, wish = self._rights_of(message.user, message.roles), message.wish
-        name, members = wish.name if not isinstance(wish, Create) else wish.table.name, tuple[str, ...]()
-        if isinstance(wish, Create):
-            members = wish.table.members
-        elif self._core is not None:
-            known = [each.table for each in self._core.catalogue.definitions if each.table.id == wish.table]
-            name, members = (known[0].name, known[0].members) if known else (name, ())
-        if not all(rights.may("define", member, name) for member in members):
-            raise UserError(f"user {message.user} may not define table {name[:100]}", member=self._member)
+        assert self._core is not None
+        tables = [wish.table] if isinstance(wish, Create) else self._core.named(wish)
+        for table in tables:
+            if not all(rights.may("define", member, table.name) for member in table.members):
+                raise UserError(f"user {message.user} may not define table {table.name[:100]}", member=self._member)
+
+    def meet(self, others: Iterable[str]) -> None:
+        """At the start: a member tells the keeper what it knows, the keeper looks for all members."""
+        for member in others if self._core is not None else (self.keeper,):
+            self._do([Send(member, KnownDefinitions(self._member, self._follower.catalogue.version))])
 
     def peer_up(self, peer: str) -> None:
         if peer == self.keeper:

@@ -35,6 +35,7 @@ class ClientCursor:
         self.plan = ""
         self.answer: Answer | None = None  # for whoever attaches, of a statement whose client may be gone
         self.counted: Counted | None = None  # what a statement ends in that gives no rows
+        self.changed: CountAnswer | None = None  # of a write to tables of our own
         self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
@@ -66,6 +67,8 @@ class ClientCursor:
     @property
     def count(self) -> CountAnswer | None:
         """The count that the query ended in, as soon as it is made: its cursor may end before anybody is told."""
+        if self.changed is not None:
+            return self.changed
         if self.counted is None or not self.counted.is_made:
             return None
         return CountAnswer(self.counted.rows, self.warnings)

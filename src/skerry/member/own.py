@@ -5,51 +5,69 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from skerry.config import Config
 from skerry.member.committing import Committing
+from skerry.member.defining import Defining
 from skerry.member.resources import Workers
 from skerry.model import trace
-from skerry.model.commits import Part, Staged, Write
-from skerry.model.errors import SiteError, SkerryError, StaleSchema
+from skerry.model.commits import Part, Staged, TransactionId, Write
+from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.limits import UPKEEP_S, CommitLimits
-from skerry.model.sharded import Definition
-from skerry.tables.checks import check_writes, found_of
+from skerry.model.rights import Rights
+from skerry.model.sharded import Catalogue, Definition
+from skerry.tables.catalogue import Kept
+from skerry.tables.checks import actions_of, check_writes, found_of
+from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.instructions import Found, Looked
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.shard import Shard, Snapshot
 from skerry.tables.store import Store
-from skerry.wire.commit_messages import CommitMessage
+from skerry.wire.commit_messages import CommitMessage, Outcome, State
+from skerry.wire.messages import Message
 
 _STOP_S = 2.0  # for commits under way, when the member stops
 _LATEST = (1 << 63) - 1  # a moment after all commits
 
 
 class OwnTables:
-    """Belongs to the member's loop. `folder` is "" for a member that keeps nothing: it only asks."""
+    """Belongs to the member's loop. A lite member keeps nothing: it only asks.
+
+    `defining` is there after `start`.
+    """
+
+    defining: Defining
 
     def __init__(
         self,
         member: str,
-        folder: str,
-        send: Callable[[str, CommitMessage], None],
+        config: Config,
+        send: Callable[[str, Message], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
         workers: Workers,
+        rights_of: Callable[[str, tuple[str, ...]], Rights],
+        up: Callable[[], Iterable[str]],
         limits: CommitLimits | None = None,
     ) -> None:
-        self.version = 0
+        """`up`: the members that have a connection."""
+        self._catalogue = Catalogue()
         self._member = member
-        self._folder = folder
+        self._config = config
+        self._folder = config.tables_path(member)
+        self._rights_of = rights_of
+        self._up = up
         self._send = send
         self._own = own
         self._workers = workers
         self._limits = limits or CommitLimits()
-        self._definitions: dict[str, Definition] = {}
+        self._definitions: Mapping[str, Definition] = {}
         self._by_id: dict[int, Definition] = {}
         self._shards: dict[int, Shard] = {}
+        self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
         self._store: Store | None = None
@@ -64,10 +82,8 @@ class OwnTables:
             self._store = store = await self._workers.run(Store, self._folder, self._member)
             opened = await self._workers.run(open_shards, store, self._member)
             self._shards, self._faults = opened.shards, opened.faults
-            maps = {buckets.table: buckets for buckets in store.loaded.maps}
-            for table in store.loaded.tables:
-                self._learn(Definition(table, maps[table.id]))
             self._flusher = Flusher(store, self._member)
+            self._show(store.loaded.kept.catalogue)
             records = store.loaded.records
         self._committing = Committing(
             self._member,
@@ -79,8 +95,22 @@ class OwnTables:
             self._send,
             self._own,
         )
+        self.defining = Defining(
+            self._member, self._config, self.kept, self.keep, self._send, self._own, self._up, self._rights_of
+        )
         if self._store is not None:
             self._own(self._keep_up(), "upkeep of tables")
+
+    def meet(self) -> None:
+        """The member can be reached: its keeper and it look for each other."""
+        if self.defining.keeper and len(self._config.members) > 1:
+            self.defining.meet(name for name in self._config.members if name != self._member)
+
+    def peer_up(self, peer: str) -> None:
+        self.defining.peer_up(peer)
+
+    def peer_lost(self, peer: str, error: SiteError) -> None:
+        self.defining.peer_lost(peer, error)
 
     async def stop(self) -> None:
         if self._committing is not None:
@@ -106,21 +136,43 @@ class OwnTables:
 
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere and is not known here. A keeper that is away is not waited for."""
+        await self.defining.catch_up()
 
-    def _learn(self, definition: Definition) -> None:
-        self._definitions[definition.table.name.lower()] = definition
-        self._by_id[definition.table.id] = definition
+    @property
+    def version(self) -> int:
+        """Of all definitions."""
+        return self._catalogue.version
 
-    async def put(self, definition: Definition) -> None:
-        """A table, at this member alone."""
-        table, buckets = definition.table, definition.buckets
-        assert self._store is not None
-        await asyncio.wrap_future(self._store.put_table(table))
-        await asyncio.wrap_future(self._store.put_map(buckets))
-        ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
-        is_whole = not table.distributed_by
-        self._shards[table.id] = Shard(table, self.folder_of(table.id), None, None if is_whole else ranges)
-        self._learn(definition)
+    @property
+    def kept(self) -> Kept:
+        """What was on disk at the start."""
+        return self._store.loaded.kept if self._store is not None else Kept()
+
+    async def keep(self, kept: Kept) -> None:
+        """Definitions from whoever keeps them: on disk, then seen by all that runs here."""
+        if self._store is not None:
+            await asyncio.wrap_future(self._store.keep(kept))
+        if kept.catalogue.version > self._catalogue.version:
+            self._show(kept.catalogue)
+
+    def _show(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._definitions = {each.table.name.lower(): each for each in catalogue.definitions}
+        self._by_id = {each.table.id: each for each in catalogue.definitions}
+        for table_id in [number for number in self._shards if number not in self._by_id]:
+            self._leaving[table_id] = self._shards.pop(table_id)
+            self._keys.pop(table_id, None)
+        for table_id in [number for number in self._faults if number not in self._by_id]:
+            del self._faults[table_id]
+        for table_id, (table, buckets) in (
+            (number, (each.table, each.buckets)) for number, each in self._by_id.items()
+        ):
+            is_here = self._folder and self._member in table.members
+            if is_here and table_id not in self._shards and table_id not in self._faults:
+                ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
+                self._shards[table_id] = Shard(
+                    table, self.folder_of(table_id), None, ranges if table.distributed_by else None
+                )
 
     # --- reading ------------------------------------------------------------------------------------------------------
     def now(self, at_least: int = 0) -> int:
@@ -144,7 +196,7 @@ class OwnTables:
             raise
 
     def close(self, table_id: int, read_ts: int) -> None:
-        shard = self._shards.get(table_id)
+        shard = self._shards.get(table_id) or self._leaving.get(table_id)
         if shard is not None:
             shard.unpin(read_ts)
 
@@ -173,7 +225,18 @@ class OwnTables:
     # --- writing ------------------------------------------------------------------------------------------------------
     def receive(self, sender: str, message: CommitMessage) -> None:
         """PeerError if the sender may not say this."""
-        self._core.receive(sender, message)
+        if self._committing is not None:
+            self._committing.receive(sender, message)
+
+    async def submit(self, txn: TransactionId, first_start: int, parts: dict[str, Part]) -> Outcome:
+        """How this attempt ended. Reads that begin here afterwards see it."""
+        outcome = await self._core.submit(txn, first_start, parts)
+        if outcome.state is State.COMMITTED:
+            # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
+            self._core.now(outcome.commit_ts)
+            ahead_s = (outcome.commit_ts >> COUNTER_BITS) / 1e6 - time.time()
+            await asyncio.sleep(min(max(0.0, ahead_s), self._limits.clock_ahead_s))
+        return outcome
 
     async def _look(self, part: Part) -> Looked:
         """What the writes meet here; errors are why they cannot be written."""
@@ -183,6 +246,7 @@ class OwnTables:
         for table_id in {write.table for write in part.writes}:
             writes = [write for write in part.writes if write.table == table_id]
             shard = self._shards[table_id]
+            self._check_rights(part, shard.table.name, writes)
             check_writes(shard, writes)
             rows = await self._rows(shard, [write.key for write in writes])
             for write, row in zip(writes, rows, strict=True):
@@ -192,6 +256,13 @@ class OwnTables:
             return Looked(stale=stale)
         kept_from = max((self._shards[each.table].manifest.kept_ts for each in part.versions), default=0)
         return Looked(tuple(found[write.table, write.key] for write in part.writes), kept_from=kept_from)
+
+    def _check_rights(self, part: Part, table: str, writes: list[Write]) -> None:
+        """UserError unless the user may do so, by this member's own rules."""
+        rights = self._rights_of(part.user, part.roles)
+        for action in sorted({action for write in writes for action in actions_of(write)}):
+            if not rights.may(action, self._member, table):
+                raise UserError(f"user {part.user} may not {action} rows of table {table}", member=self._member)
 
     def _stale_part(self, part: Part) -> str | None:
         """Why the part was made for other tables than there are here."""
@@ -247,6 +318,10 @@ class OwnTables:
         assert self._flusher is not None
         while True:
             await asyncio.sleep(UPKEEP_S)  # owner: the member's background
+            for table_id, shard in list(self._leaving.items()):
+                if not shard.is_pinned:
+                    await self._flusher.remove(shard)
+                    del self._leaving[table_id]
             for table_id, shard in list(self._shards.items()):
                 try:
                     if shard.is_due(time.time_ns() // 1000):

@@ -238,11 +238,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
-    given: Any
-    if isinstance(message.parameters, dict):
-        given = {name: from_value(value) for name, value in message.parameters.items()}
-    else:
-        given = [from_value(value) for value in message.parameters]
+    given = given_values(message)
     catalog = _SchemaCatalog(planner.catalog, message.schema_name)
     statement: Statement = analyse(message.sql, given, catalog, planner.limits, _variables(message))
     match statement:
@@ -262,6 +258,13 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             return statement
         case never:
             assert_never(never)
+
+
+def given_values(message: RunStatement) -> Any:
+    """What the statement's markers stand for."""
+    if isinstance(message.parameters, dict):
+        return {name: from_value(value) for name, value in message.parameters.items()}
+    return [from_value(value) for value in message.parameters]
 
 
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:

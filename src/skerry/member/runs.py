@@ -9,6 +9,7 @@ from typing import TypeVar, assert_never
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
+from skerry.member.changing import is_about_own
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -67,9 +68,10 @@ class Runs:
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
         moment: Callable[[Plan], int],
+        change: Callable[[RunStatement, ClientCursor], Awaitable[Answer]],
         plan: PlanStatement = plan_statement,
     ) -> None:
-        """`moment`: when a plan's tables of our own are read, all of them; 0 if it has none."""
+        """`moment`: when a plan's tables of our own are read, all of them; 0 if it has none. `change` them."""
         self._planner = planner
         self._plan = plan
         self._inputs = inputs
@@ -77,6 +79,7 @@ class Runs:
         self._initiate = initiate
         self._on_ended = on_ended
         self._moment = moment
+        self._change = change
         limits = planner.limits
         shares: Shares[QueryId] = Shares(
             "queries",
@@ -90,6 +93,8 @@ class Runs:
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
+        if is_about_own(statement.sql):
+            return await self._changed(statement, cursor)
         has_lost_engine = False
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
@@ -117,6 +122,13 @@ class Runs:
                 trace.emit(trace.QueryReplanned(statement.query, error.message))
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_ATTEMPTS} times while the query was planned")
+
+    async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        """A statement about tables of our own. What was handed to the members that write goes on in any case."""
+        answer = await _while_wanted(cursor, statement.query, self._change(statement, cursor), "being carried out")
+        if isinstance(answer, CountAnswer):
+            cursor.changed, cursor.told_rows = answer, answer.rows
+        return answer
 
     async def _understood(self, statement: RunStatement, cursor: ClientCursor) -> Understood:
         understood = await _while_wanted(cursor, statement.query, self._plan(self._planner, statement))
@@ -249,7 +261,7 @@ class Runs:
         self._on_ended(initiated)
 
 
-async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T]) -> T:
+async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T], doing: str = "planned") -> T:
     """Ends the work when the cursor is closed, or its time is up."""
     task, closed = asyncio.ensure_future(work), asyncio.ensure_future(cursor.closed.wait())
     left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
@@ -258,7 +270,7 @@ async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T]
         if cursor.is_closed:
             raise Cancelled(f"query {query} was closed")
         if not task.done():
-            waited = "planned" if not cursor.place() else "in the queue"
+            waited = doing if not cursor.place() else "in the queue"
             raise TimedOut(f"query {query} was {waited} longer than its {cursor.options.timeout_s:g} s")
         return await task
     finally:

@@ -18,11 +18,12 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
+from skerry.member.changing import Changing
 from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
-from skerry.member.history import History
+from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.keeping import Keeping
@@ -36,6 +37,7 @@ from skerry.member.peertables import PeerTables
 from skerry.member.planners import Planners
 from skerry.member.planning import Planner, Worker, plan_statement
 from skerry.member.query import Phase
+from skerry.member.requests import Answer, RunStatement
 from skerry.member.resources import Resources, Workers
 from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
@@ -57,6 +59,8 @@ from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
+from skerry.wire.commit_messages import CommitMessage
+from skerry.wire.definition_messages import Define, Defined, Definitions, Flushed, FlushTable, KnownDefinitions
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Cancel,
@@ -195,7 +199,12 @@ class Member:
             random=self.random,
             tls=self.tls,
         )
-        self.own_tables = OwnTables(self.name, self.config.tables_path(self.name), self.send, self.own, self.workers)
+        self.own_tables = OwnTables(
+            self.name, self.config, self.send, self.own, self.workers, self.rulebook.rights_of, self._peers_up
+        )
+        self.changing = Changing(
+            self.name, self.config, self.own_tables, self.workers, self.send, self.rulebook.rights_of
+        )
         self.own_reads = OwnReads(self.name, self.own_tables, self.workers)
         self.peer_tables = PeerTables(
             self.name, self.config, self.catalog, self.tables, self.peers, self.send, self.own_reads
@@ -218,7 +227,14 @@ class Member:
         self.service = Service(
             self.planner,
             Runs(
-                self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, self.own_reads.moment, plan
+                self.planner,
+                self.inputs,
+                self.send,
+                self.initiate,
+                self.initiated_ended,
+                self.own_reads.moment,
+                self._change,
+                plan,
             ),
             History(self.name, self.limits.history_queries, self.resources.memory),
             self.access,
@@ -229,6 +245,12 @@ class Member:
         )
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.access, self.name, self.limits)
+
+    def _peers_up(self) -> list[str]:
+        return [name for name in self.config.members if name != self.name and self.peers.state(name) == "up"]
+
+    async def _change(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        return await self.changing.answer(self.planner, self.own_tables.defining, statement, cursor)
 
     def _rights_of(self, caller: Caller) -> Rights:
         return self.rulebook.rights_of(caller.name, caller.roles)
@@ -256,6 +278,7 @@ class Member:
             address, self.limits, self.identity, handlers, self.tls, self.clients.identify
         )
         self.rounds.start()
+        self.own_tables.meet()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
         trace.emit(trace.MemberStarted(self.name, self.config.cluster, address, self.identity.epoch))
@@ -397,6 +420,14 @@ class Member:
             case CheckResponse():
                 for query in self.rounds.orphans.answered(sender, message.inactive):
                     self.rounds.orphaned(query)
+            case Define() | Defined() | Definitions() | KnownDefinitions():
+                self.own_tables.defining.receive(sender, message)
+            case FlushTable():
+                self.own(self.changing.flush_here(sender, message), "flush")
+            case Flushed():
+                self.changing.flushed(sender, message)
+            case _ if isinstance(message, CommitMessage):
+                self.own_tables.receive(sender, message)
             case PlanRequest() if message.query not in self.initiated:
                 self.send(sender, PlanReply(message.query, message.request_id, message.plan_id, self._plan(message)))
             case _ if isinstance(message, _TO_INITIATOR):
@@ -436,6 +467,7 @@ class Member:
     # --- peers -------------------------------------------------------------------------------------
     def _peer_up(self, peer: str, epoch: int) -> None:
         self.peer_tables.ask(peer)
+        self.own_tables.peer_up(peer)
 
     def _peer_back(self, peer: str, heard_at: float) -> None:
         self._spares.drop(peer)
@@ -444,6 +476,8 @@ class Member:
     def _peer_lost(self, peer: str, error: SiteError) -> None:
         self._spares.drop(peer)
         self.peer_tables.lost(peer, error)
+        self.own_tables.peer_lost(peer, error)
+        self.changing.peer_lost(peer, error)
         for initiated in list(self.initiated.values()):
             initiated.peer_lost(peer, error)
         self.taking_part.peer_lost(peer)

@@ -225,6 +225,9 @@ DEFINED_KEPT = 1000
 # For the keeper's answer, which waits for others; and whether it knows more
 DEFINED_WAIT_S = 15.0
 CATCH_UP_S = 2.0
+# Before a write that met another one is tried again: at first, and at most
+CHANGE_PAUSE_S = 0.005
+CHANGE_PAUSE_MAX_S = 0.2
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
 COMMIT_LAZY_S = 0.2

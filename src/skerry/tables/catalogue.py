@@ -71,6 +71,10 @@ class Keeper:
         self._pending: dict[QueryId, _Pending] = {}
         self._ahead = ""
 
+    def named(self, wish: Drop) -> list[OwnTable]:
+        """The table that is meant, if it is still there."""
+        return [each.table for each in self.catalogue.definitions if each.table.id == wish.table]
+
     def define(self, asker: str, message: Define, up: Iterable[str], now: float) -> list[Instruction]:
         """A Defined for the asker follows. `up`: members that can be told now."""
         pending = self._pending.get(message.query)

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from skerry.model.commits import Write
+from skerry.model.commits import Policy, Write
 from skerry.model.errors import Overloaded, PeerError, SiteError
+from skerry.model.rights import Action
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
 from skerry.tables.columns import arrow_schema, spread_by
@@ -27,6 +28,15 @@ _ROW = msgspec.msgpack.Decoder(list[Any])
 def encode_patch(values: Sequence[tuple[int, Any]]) -> bytes:
     """Places of columns, and what they are set to, in msgpack's form."""
     return msgspec.msgpack.encode(list(values))
+
+
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """What the user must have the right to."""
+    if write.row is None:
+        return ("delete",)
+    if write.is_patch:
+        return ("update",)
+    return ("insert", "update") if write.policy is Policy.REPLACE else ("insert",)
 
 
 def check_writes(shard: Shard, writes: Sequence[Write]) -> None:

@@ -28,6 +28,7 @@ class Routed(NamedTuple):
 
     parts: dict[str, Part]
     copies: int
+    table: str
 
 
 def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[str, ...] = ()) -> Routed:
@@ -43,7 +44,8 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
             keys = _keys(table, way.keys)
             encoded = encode_keys(table.primary_key, keys.columns)
             pairs = zip(encoded, items, strict=True)
-            writes = [Write(table.id, key, encode_patch(item.values), is_patch=True) for key, item in pairs]
+            patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in pairs)
+            writes = [Write(table.id, key, patch, is_patch=True) for key, patch in patches]
         case packets.Delete():
             keys = _keys(table, way.keys)
             writes = deletes_of(table, keys)
@@ -87,7 +89,9 @@ def _placed(
 
     if not table.distributed_by:
         whole = part(writes)
-        return Routed({member: whole for member in table.members} if whole.writes else {}, len(table.members))
+        return Routed(
+            dict.fromkeys(table.members, whole) if whole.writes else {}, len(table.members), table.name
+        )
     places = buckets_of([keys.column(name) for name in table.distributed_by], table.buckets)
     ends = np.array([upto for _, upto, _ in buckets.groups])
     owners = [buckets.groups[group][2] for group in np.searchsorted(ends, places, "right").tolist()]
@@ -95,4 +99,4 @@ def _placed(
     for owner, write in zip(owners, writes, strict=True):
         by_member.setdefault(owner, []).append(write)
     parts = {member: part(own) for member, own in sorted(by_member.items())}
-    return Routed({member: each for member, each in parts.items() if each.writes}, 1)
+    return Routed({member: each for member, each in parts.items() if each.writes}, 1, table.name)
