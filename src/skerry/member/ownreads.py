@@ -36,6 +36,11 @@ class OwnReads:
     def tables(self) -> tuple[OwnTable, ...]:
         return tuple(each.table for each in self._own.definitions.values())
 
+    @property
+    def keeper(self) -> str:
+        """The member that keeps all definitions; "" if nobody does."""
+        return self._own.defining.keeper
+
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere meanwhile."""
         await self._own.catch_up()

@@ -130,7 +130,8 @@ class PeerTables:
     async def refresh(self, members: tuple[str, ...] = ()) -> None:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""
         known, limits = self._config.members, self._config.limits
-        await self._own_reads.catch_up()
+        if self.is_there(self._own_reads.keeper):
+            await self._own_reads.catch_up()
         self.define()
         wanted = members or self.holders()
         waits: dict[asyncio.Future[Any], str] = {}
@@ -162,4 +163,4 @@ class PeerTables:
 
     def is_there(self, name: str) -> bool:
         """Whether the member can be asked now."""
-        return name == self._name or self._peers.state(name) == "up"
+        return name == self._name or (name != "" and self._peers.state(name) == "up")
