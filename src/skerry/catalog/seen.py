@@ -41,9 +41,8 @@ class SeenCatalog(Catalog):
                 if seen.is_veiled:
                     self._veiled.add((member, table))
                 if part is not None:
-                    (own if part.own else parts)[table] = _as_seen(
-                        msgspec.structs.replace(part, columns=left), part, seen.is_veiled
-                    )
+                    shown = _as_seen(msgspec.structs.replace(part, columns=left), part, seen.is_veiled)
+                    (own if part.own else parts)[table] = shown
                     hidden = {each.name.lower() for each in part.columns} - {each.name.lower() for each in left}
                     columns.setdefault(table, set()).add(frozenset(hidden))
             if tables:

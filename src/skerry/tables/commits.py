@@ -7,6 +7,7 @@ ten times a second.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import assert_never
 
 from skerry.model.commits import (
@@ -22,7 +23,7 @@ from skerry.model.commits import (
     Record,
     TransactionId,
 )
-from skerry.model.errors import PeerError, SkerryError
+from skerry.model.errors import PeerError, SiteError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.asking import Asking
@@ -157,12 +158,19 @@ class Commits:
             case Decided():
                 return self._participant.decided(sender, message)
             case Outcome():
+                self._saw(message.commit_ts, sender, at)
                 return self._asking.answered(sender, message)
             case AskOutcome():
                 return self._decider.asked_outcome(message, sender)
             case OutcomeOf():
+                self._saw(message.commit_ts, sender, at)
                 return self._asking.told(sender, message)
         assert_never(message)
+
+    def _saw(self, commit_ts: int, sender: str, at: At) -> None:
+        """Whoever wrote through this member reads what it wrote; a time too far ahead is no commit's."""
+        with suppress(SiteError):
+            self.clock.observe(commit_ts, at, sender)
 
     def _counted(self, message: Vote | Refusal | Done, at: At) -> list[Instruction]:
         match message:

@@ -82,10 +82,10 @@ class Shard:
         return groups_of(self.manifest.files_at(base_ts), self.ranges), self.overlay.at(read_ts, base_ts)
 
     def size(self) -> tuple[int, int]:
-        """Rows and bytes now: of files, and of what came later, where a key may have been in a file before."""
-        rows, size_bytes, _ = self.overlay.unflushed(self.manifest.flushed_ts)
-        files = self.manifest.live
-        return rows + sum(file.rows for file in files), size_bytes + sum(file.size_bytes for file in files)
+        """Rows and bytes now. A row that came since the last flush may count twice: in its file, and anew."""
+        seen, files = self.overlay.at(self.overlay.last_ts, self.manifest.flushed_ts), self.manifest.live
+        rows = seen.rows.num_rows + sum(file.rows for file in files)
+        return rows, seen.touched.nbytes + sum(file.size_bytes for file in files)
 
     def pin(self, read_ts: int) -> None:
         """Nothing that a read at this moment needs is removed until `unpin`."""
