@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from skerry.config import Config
+from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
 from skerry.member.defining import Defining
 from skerry.member.resources import Workers
@@ -35,12 +36,7 @@ _LATEST = (1 << 63) - 1  # a moment after all commits
 
 
 class OwnTables:
-    """Belongs to the member's loop. A lite member keeps nothing: it only asks.
-
-    `defining` is there after `start`.
-    """
-
-    defining: Defining
+    """Belongs to the member's loop. A lite member keeps nothing: it only asks."""
 
     def __init__(
         self,
@@ -73,6 +69,7 @@ class OwnTables:
         self._store: Store | None = None
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
+        self._defining: Defining | None = None
 
     # --- life ---------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -95,7 +92,7 @@ class OwnTables:
             self._send,
             self._own,
         )
-        self.defining = Defining(
+        self._defining = Defining(
             self._member, self._config, self.kept, self.keep, self._send, self._own, self._up, self._rights_of
         )
         if self._store is not None:
@@ -107,10 +104,18 @@ class OwnTables:
             self.defining.meet(name for name in self._config.members if name != self._member)
 
     def peer_up(self, peer: str) -> None:
-        self.defining.peer_up(peer)
+        if self._defining is not None:
+            self._defining.peer_up(peer)
 
     def peer_lost(self, peer: str, error: SiteError) -> None:
-        self.defining.peer_lost(peer, error)
+        if self._defining is not None:
+            self._defining.peer_lost(peer, error)
+
+    @property
+    def defining(self) -> Defining:
+        if self._defining is None:
+            raise SiteError(f"site {self._member} has not started", member=self._member)
+        return self._defining
 
     async def stop(self) -> None:
         if self._committing is not None:
@@ -225,6 +230,7 @@ class OwnTables:
     # --- writing ------------------------------------------------------------------------------------------------------
     def receive(self, sender: str, message: CommitMessage) -> None:
         """PeerError if the sender may not say this."""
+        refuse_unfit(sender, message, self._member, self._config)
         if self._committing is not None:
             self._committing.receive(sender, message)
 

@@ -89,9 +89,7 @@ def _placed(
 
     if not table.distributed_by:
         whole = part(writes)
-        return Routed(
-            dict.fromkeys(table.members, whole) if whole.writes else {}, len(table.members), table.name
-        )
+        return Routed(dict.fromkeys(table.members, whole) if whole.writes else {}, len(table.members), table.name)
     places = buckets_of([keys.column(name) for name in table.distributed_by], table.buckets)
     ends = np.array([upto for _, upto, _ in buckets.groups])
     owners = [buckets.groups[group][2] for group in np.searchsorted(ends, places, "right").tolist()]
