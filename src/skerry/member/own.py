@@ -139,6 +139,11 @@ class OwnTables:
         shard = self._shards.get(table_id)
         return shard.size() if shard is not None else (None, 0)
 
+    @property
+    def keeper(self) -> str:
+        """The member that keeps all definitions; "" if nobody does, or this member has not started."""
+        return self._defining.keeper if self._defining is not None else ""
+
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere and is not known here. A keeper that is away is not waited for."""
         await self.defining.catch_up()

@@ -39,7 +39,7 @@ class OwnReads:
     @property
     def keeper(self) -> str:
         """The member that keeps all definitions; "" if nobody does."""
-        return self._own.defining.keeper
+        return self._own.keeper
 
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere meanwhile."""
@@ -82,7 +82,7 @@ class OwnReads:
         try:
             folder = self._own.folder_of(table.id)
             await self._workers.run(_check_files, folder, (*snapshot.plain, *snapshot.touched))
-            return _as_files(self._member, table, folder, snapshot)
+            return as_files(self._member, table, folder, snapshot)
         except BaseException:
             self.close(table, read_ts)
             raise
@@ -98,7 +98,8 @@ def _check_files(folder: str, files: Iterable[DataFile]) -> None:
             raise fault
 
 
-def _as_files(member: str, table: OwnTable, folder: str, snapshot: Snapshot) -> TableSnapshot:
+def as_files(member: str, table: OwnTable, folder: str, snapshot: Snapshot) -> TableSnapshot:
+    """The snapshot as an engine reads it."""
     plain, touched = (
         tuple(os.path.join(folder, file.name) for file in files) for files in (snapshot.plain, snapshot.touched)
     )
