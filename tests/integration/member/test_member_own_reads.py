@@ -36,7 +36,9 @@ class World:
     def define(self, table: OwnTable) -> None:
         groups = ((0, 8000, "oslo"), (8000, table.buckets, "bergen"))
         for name in MEMBERS:
-            self.cluster.call(self.cluster.members[name].own_tables.put(Definition(table, BucketMap(table.id, 1, groups))))
+            self.cluster.call(
+                self.cluster.members[name].own_tables.put(Definition(table, BucketMap(table.id, 1, groups)))
+            )
         self.cluster.members["kiosk"].own_tables._learn(Definition(table, BucketMap(table.id, 1, groups)))
 
     def write(self, table: OwnTable, rows: list[dict[str, Any]], *, deletes: bool = False) -> None:
@@ -52,8 +54,10 @@ class World:
             txn = TransactionId(QueryId(name, uuid.uuid4().hex))
             part = Part(tuple(made), versions=(Versions(table.id, table.version, 1),))
             if made:
+
                 async def commit() -> Any:
                     return await own._core.submit(txn, own.now(), {name: part})
+
                 print(self.cluster.call(commit()))
 
     def flush(self, table: OwnTable) -> None:
@@ -67,7 +71,9 @@ def world(sail_engine: Engine, fault_tables: Any, tmp_path: Path) -> Iterator[Wo
     twin.mkdir()
     pq.write_table(pa.table({"a": [1]}), twin / "rows.parquet")
     tables = {"oslo": fault_tables["oslo"] | {"twin": twin}, "bergen": fault_tables["bergen"]}
-    path = write_sites(tmp_path / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more={"state": str(tmp_path / "state")})
+    path = write_sites(
+        tmp_path / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more={"state": str(tmp_path / "state")}
+    )
     with LocalCluster(load(path), engine=sail_engine) as cluster:
         yield World(cluster, twin)
         nothing_left(cluster)
@@ -75,17 +81,30 @@ def world(sail_engine: Engine, fault_tables: Any, tmp_path: Path) -> Iterator[Wo
 
 def test_reads(world: World) -> None:
     wide = OwnTable(
-        1, "Wide", 1,
-        (OwnColumn("id", "bigint"), OwnColumn("k.y", "double"), *(OwnColumn(f"c{n}", kind) for n, kind in enumerate(TYPES))),
-        ("k.y", "id"), ("id",), MEMBERS,
+        1,
+        "Wide",
+        1,
+        (
+            OwnColumn("id", "bigint"),
+            OwnColumn("k.y", "double"),
+            *(OwnColumn(f"c{n}", kind) for n, kind in enumerate(TYPES)),
+        ),
+        ("k.y", "id"),
+        ("id",),
+        MEMBERS,
     )
     codes = OwnTable(2, "codes", 1, (OwnColumn("id", "bigint"), OwnColumn("name", "string")), ("id",), (), MEMBERS)
     for table in (wide, codes):
         world.define(table)
+
     def row(n: int, note: int = 0) -> dict[str, Any]:
-        return {"id": n, "k.y": [0.0, -0.0, float("nan"), 1.5][n % 4]} | {f"c{i}": ([None, *values])[(n + note) % (len(values) + 1)] for i, values in enumerate(TYPES.values())}
+        return {"id": n, "k.y": [0.0, -0.0, float("nan"), 1.5][n % 4]} | {
+            f"c{i}": ([None, *values])[(n + note) % (len(values) + 1)] for i, values in enumerate(TYPES.values())
+        }
+
     cursor = world.cluster.connect("kiosk").cursor()
     want: dict[int, dict[str, Any]] = {}
+
     def check() -> None:
         rows = pa.Table.from_pylist(list(want.values()), arrow_schema(wide))
         pq.write_table(rows, world.twin / "rows.parquet", store_schema=False)
@@ -94,6 +113,7 @@ def test_reads(world: World) -> None:
             assert repr(own) == repr(files)
         assert cursor.execute("SELECT count(*), count(DISTINCT id) FROM wide").fetchall() == [(len(want), len(want))]
         assert cursor.execute("SELECT count(*) FROM wide w JOIN ticks t ON w.id = t.id").fetchall() == [(len(want),)]
+
     check()
     for n in range(40):
         want[n] = row(n)
@@ -111,7 +131,10 @@ def test_reads(world: World) -> None:
     for name in ("oslo", "bergen", "kiosk"):
         at = world.cluster.connect(name).cursor()
         assert at.execute("SELECT count(*), max(name) FROM codes").fetchall() == [(5, "code 4")]
-        assert at.execute("SELECT c.name FROM codes c JOIN wide w ON c.id = w.id ORDER BY 1").fetchall() == [("code 3",), ("code 4",)]
+        assert at.execute("SELECT c.name FROM codes c JOIN wide w ON c.id = w.id ORDER BY 1").fetchall() == [
+            ("code 3",),
+            ("code 4",),
+        ]
         print(at.execute("EXPLAIN SELECT c.name FROM codes c JOIN wide w ON c.id = w.id").fetchall())
         print(at.execute("SHOW TABLES").fetchall())
         print(at.execute("DESCRIBE EXTENDED wide").fetchall())
