@@ -78,15 +78,13 @@ class Committing:
         self._reads: dict[str, asyncio.Future[None]] = {}
         self._ticking: asyncio.TimerHandle | None = self._loop.call_later(COMMIT_TICK_S, self._tick)
 
-    @property
-    def is_idle(self) -> bool:
-        return self._core.is_idle and not self._queue and not self._in_flight
-
     async def settle(self, within_s: float) -> None:
-        """Until what was begun is over, or time is up: whatever is left goes on after the next start."""
+        """Until all is on disk, or time is up: what is decided is told, and what is in doubt asked, after a start."""
         until = clock.now() + within_s
-        while not self.is_idle and self._trouble is None and clock.now() < until:
-            await asyncio.sleep(COMMIT_TICK_S / 2)  # owner: `until`
+        if self._queue:
+            self._pump()
+        while (self._queue or self._in_flight) and self._trouble is None and clock.now() < until:
+            await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: `until`
 
     def stop(self) -> None:
         for timer in (self._ticking, self._lazy):
