@@ -14,7 +14,7 @@ from skerry.member import clock
 from skerry.member.ownreads import OwnReads
 from skerry.member.tables import LocalTables
 from skerry.model.errors import PeerError, SiteError
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import Definition
 from skerry.model.table import TablePart
 from skerry.wire.messages import Describe, Message, Tables
 from skerry.wire.peers import Peers
@@ -40,7 +40,7 @@ class PeerTables:
         self._peers = peers
         self._send = send
         self._own_reads = own_reads
-        self._defined: tuple[OwnTable, ...] = ()
+        self._defined: tuple[Definition, ...] = ()
         # Who has asked for our tables, and is told when there is more to say of them.
         self._askers: set[str] = set()
         # Questions that somebody waits for, by their ids: whom they were put to.
@@ -48,14 +48,14 @@ class PeerTables:
 
     def define(self) -> None:
         """The catalog has the tables of our own that are known here now."""
-        tables = self._own_reads.tables()
-        if tables != self._defined:
-            self._defined = tables
-            self._catalog.define(tables)
+        definitions = self._own_reads.definitions()
+        if definitions != self._defined:
+            self._defined = definitions
+            self._catalog.define(definitions)
 
     def holders(self) -> tuple[str, ...]:
         """All members that have tables, in the order of the configuration."""
-        own = {member for table in self._own_reads.tables() for member in table.members}
+        own = {member for each in self._own_reads.definitions() for member in each.table.members}
         return tuple(name for name, each in self._config.members.items() if each.tables or name in own)
 
     async def learn_own(self) -> None:

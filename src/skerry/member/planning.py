@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, assert_never
 
@@ -15,6 +14,7 @@ from skerry.catalog.seen import seen_by
 from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
+from skerry.member.ownplaces import placed
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.model import trace
@@ -268,8 +268,8 @@ def given_values(message: RunStatement) -> Any:
 
 
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
-    planner = _with_near_copies(planner, query)
-    found = plan_query(query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    query, catalog = placed(query, planner.catalog, planner.name)
+    found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         raise found.refused
     return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
@@ -284,8 +284,8 @@ def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variabl
 
 
 def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
-    planner = _with_near_copies(planner, statement.query)
-    found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    query, catalog = placed(statement.query, planner.catalog, planner.name)
+    found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         if statement.analyze:
             raise found.refused
@@ -294,20 +294,6 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
         values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
         return Tried(Planned(found.plan, values, is_veiled=is_veiled), statement.is_json)
     return Explained(found.plan, statement.is_json)
-
-
-def _with_near_copies(planner: Knowledge, query: Query) -> Knowledge:
-    """Tables with a copy at each member are read where most of the other tables is, else at the initiator."""
-    catalog = planner.catalog
-    others = [scan.table for scan in query.tables if not catalog.is_copied(scan.table)]
-    if len(others) == len(query.tables):
-        return planner
-    held = Counter(dict.fromkeys(planner.config.members, 0))
-    for ref in others:
-        for part in catalog.parts(ref):
-            held[part.member] += part.size_bytes + 1
-    near = sorted(held, key=lambda name: (-held[name], name != planner.name))
-    return msgspec.structs.replace(planner, catalog=catalog.nearest(near))
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:

@@ -113,6 +113,11 @@ def test_all_members_are_read_at_one_moment(cluster: LocalCluster) -> None:
     parts = [cursor.execute(f"SELECT count(*) FROM {site}.accounts").fetchone() for site in ("oslo", "bergen")]
     assert sum(count for (count,) in parts) == 20
     assert all(count for (count,) in parts)
+    # A key is in one place, which alone is asked.
+    for number in range(20):
+        assert cursor.execute("SELECT amount FROM accounts WHERE id = ?", (number,)).fetchall() == [(10,)]
+    plan = cursor.execute("EXPLAIN SELECT a.amount FROM accounts a WHERE a.id IN (7) AND a.amount > 1").fetchall()
+    assert sum("reads table accounts" in line for (line,) in plan) == 1
     stop = threading.Event()
 
     def transfer() -> None:
@@ -156,7 +161,7 @@ def test_definitions_come_and_go(cluster: LocalCluster) -> None:
     assert shown["stock"][:2] == ("bergen", 3)
     assert {shown[name][3] for name in ("codes", "stock")} == {"skerry"}
     assert kiosk.execute("DESCRIBE stock").fetchall() == [("id", "int")]
-    assert ("  kept as", "copy") in kiosk.execute("DESCRIBE EXTENDED codes").fetchall()
+    assert ("  buckets", "all, as at each member") in kiosk.execute("DESCRIBE EXTENDED codes").fetchall()
     # Another table of the same name is another table, for statements that were planned before, too.
     bergen.execute("DROP TABLE stock")
     with pytest.raises(skerry.ProgrammingError, match="unknown table stock"):

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from skerry.member.ownreads import as_files
+from skerry.model.sharded import Definition
 from skerry.spark.engine import Engine
+from skerry.tables.catalogue import first_map
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import carry_out
 from skerry.tables.shard import Shard
@@ -18,6 +20,7 @@ from tests.integration.spark.harness import Site
 from tests.unit.tables.table_samples import SECOND, TYPES, all_types, batch_of, shown
 
 TABLE = all_types()
+DEFINITION = Definition(TABLE, first_map(TABLE))
 KEYS = (0.0, math.nan, -math.inf, 1.5)
 
 
@@ -57,7 +60,7 @@ def test_rows_of_files_and_later_ones_are_one_table(engine: Engine, tmp_path: Pa
     async def run() -> None:
         async with Site(engine) as site:
             for read_ts, expected in moments:
-                files = as_files("oslo", TABLE, shard.folder, shard.snapshot(read_ts)).files
+                files = as_files("oslo", DEFINITION, shard.folder, shard.snapshot(read_ts)).files
                 for is_small in (True,) if read_ts < 4 * SECOND else (True, False):
                     schema, rows = await site.drive("SELECT * FROM leaf", tables={"leaf": files}, is_small=is_small)
                     assert [each.name for each in schema.columns] == arrow_schema(TABLE).names
