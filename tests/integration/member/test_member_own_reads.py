@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import skerry
 from skerry.client.dbapi import Cursor
 from skerry.config import load
 from skerry.spark.engine import Engine
+from skerry.tables.clock import seconds, timestamp_of
 from skerry.tables.columns import arrow_type
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.member_sites import PATIENT, nothing_left, wait_until, write_sites
@@ -27,22 +29,25 @@ WIDE = pa.schema([pa.field(name, arrow_type(kind)) for name, kind in COLUMNS.ite
 KEYS = ("", "smør", "A", "a")
 
 
-@pytest.fixture
-def twin(tmp_path: Path) -> Path:
-    folder = tmp_path / "twin"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("twin")
     pq.write_table(WIDE.empty_table(), folder / "rows.parquet", store_schema=False)
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster(
-    sail_engine: Engine, fault_tables: Mapping[str, Mapping[str, Path]], twin: Path, tmp_path: Path
+    sail_engine: Engine,
+    fault_tables: Mapping[str, Mapping[str, Path]],
+    twin: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[LocalCluster]:
     """Two sites, and a member that only asks."""
     tables = {"oslo": {**fault_tables["oslo"], "twin": twin}, "bergen": fault_tables["bergen"]}
-    more = {"state": str(tmp_path / "state")}
-    path = write_sites(tmp_path / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
+    folder = tmp_path_factory.mktemp("own")
+    more = {"state": str(folder / "state")}
+    path = write_sites(folder / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
     with LocalCluster(load(path), engine=sail_engine) as cluster:
         yield cluster
         nothing_left(cluster)
@@ -177,3 +182,18 @@ def test_definitions_come_and_go(cluster: LocalCluster) -> None:
         kiosk.execute("SELECT * FROM stock")
     cluster.start_member("bergen")
     assert wait_for(lambda: kiosk.execute(joined).fetchall()) == [("b",)]
+
+
+def test_a_member_that_was_taken_over_reads_no_other_moment(
+    cluster: LocalCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oslo = cluster.connect("oslo").cursor()
+    oslo.execute("CREATE TABLE goods (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id) IN (bergen)")
+    oslo.execute("INSERT INTO goods VALUES (1)")
+    now = timestamp_of(time.time_ns() // 1000)
+    for moment, words in ((0, "changed"), (now + seconds(60), "clock"), (-1, "goods")):
+        with monkeypatch.context() as patch:
+            patch.setattr(cluster.members["oslo"].own_tables, "now", lambda at=moment: at)
+            with pytest.raises(skerry.Error, match=words):
+                oslo.execute("SELECT * FROM goods")
+        assert oslo.execute("SELECT * FROM goods").fetchall() == [(1,)]
