@@ -6,25 +6,31 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
+
+import msgspec
 
 from skerry.catalog.seen import seen_by
 from skerry.config import Config, Role
 from skerry.member.answers import told_rows
+from skerry.member.computing import Computing, PlanChange, Run, plan_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
-from skerry.member.planning import Planner, given_values
+from skerry.member.planning import Planner, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
+from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
 from skerry.model.lexemes import lexemes
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, DEFINED_WAIT_S
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
+from skerry.plan.explain import explain
+from skerry.plan.reasons import with_reasons
 from skerry.sql import owntables as said
-from skerry.sql.changes import analyse_change
+from skerry.sql.changes import NeedsQuery, analyse_constants
 from skerry.sql.definitions import shown_table
 from skerry.tables.routing import Routed, routed
 from skerry.tables.ways import BySpark, way_of
@@ -33,7 +39,15 @@ from skerry.wire.definition_messages import Flushed, FlushTable
 from skerry.wire.messages import Message
 from skerry.wire.values import error_of, failure_of
 
-_Understood = Routed | said.Definition
+
+class _BySpark(NamedTuple):
+    """A write that Spark computes, and why."""
+
+    reason: str
+    table: OwnTable
+
+
+_Understood = Routed | _BySpark | said.Definition
 
 
 class Changing:
@@ -54,11 +68,12 @@ class Changing:
         self._workers = workers
         self._send = send
         self._rights_of = rights_of
+        self._computing = Computing(own, workers)
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
     async def answer(
-        self, planner: Planner, defining: Defining, statement: RunStatement, cursor: ClientCursor
+        self, planner: Planner, defining: Defining, statement: RunStatement, cursor: ClientCursor, run: Run
     ) -> Answer:
         """Raises what is wrong with it, or why nothing was written."""
         if not defining.keeper:
@@ -66,13 +81,20 @@ class Changing:
                 "this cluster keeps no tables of its own: no member has a place for them",
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
+        explained = _explained(statement.sql)
+        if explained is not None:
+            statement = msgspec.structs.replace(statement, sql=explained)
         understood = await self._fresh(planner, defining, statement)
         cursor.tables = _about(understood)
+        if explained is not None:
+            return await self._explain(planner, statement, understood)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
             raise UserError("the statement changes rows and returns none, its client expects rows")
         match understood:
             case Routed():
                 return await self._write(planner, defining, statement, understood)
+            case _BySpark():
+                return await self._computing.write(planner, lambda: self._message(statement), cursor, run)
             case said.CreateTable(table, if_not_exists):
                 await defining.define(statement.query, Create(table, if_not_exists), statement.rights)
             case said.DropTable(table):
@@ -101,10 +123,32 @@ class Changing:
     async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
         planner.peer_tables.define()
         rights = statement.rights
-        seen = {name: each for name, each in self._own.definitions.items() if _is_seen(each.table, rights)}
+        seen = self._seen(rights)
         catalog = seen_by(planner.catalog, rights) if not rights.is_open else planner.catalog
         known = said.Known(_Configured(catalog, self._own.definitions), _tables(seen), self._members)
         return await self._workers.run(_understand, statement, known, seen, planner)
+
+    def _message(self, statement: RunStatement) -> PlanChange:
+        """For who plans the statement with the definitions that are known now."""
+        return PlanChange(statement, _tables(self._seen(statement.rights)), self._members)
+
+    async def _explain(self, planner: Planner, statement: RunStatement, understood: _Understood) -> Answer:
+        match understood:
+            case Routed(parts, copies, table, reason):
+                lines = [f"writes table {table} as tuples, without Spark: {reason}"]
+                lines += [f"  {member}: {counted(len(part.writes))}" for member, part in parts.items()]
+                lines += ["  each of them has a copy" for _ in range(copies > 1)]
+            case _BySpark(reason, table):
+                made = await plan_change(planner, self._message(statement))
+                by = f"by the hash of {', '.join(table.distributed_by)}" if table.distributed_by else "a copy to each"
+                lines = [
+                    f"writes table {table.name} by Spark: {reason}",
+                    f"  rows come to {self._member}, and go to {', '.join(table.members)}: {by}",
+                    *explain(with_reasons(made.planned.plan), planner.name, planner.topology),
+                ]
+            case _:
+                raise SqlError("EXPLAIN takes a query or a write")
+        return told_rows({"plan": lines})
 
     # --- writes -------------------------------------------------------------------------------------------------------
     async def _write(
@@ -135,6 +179,9 @@ class Changing:
         if not isinstance(understood, Routed):
             raise error
         return understood
+
+    def _seen(self, rights: Rights) -> dict[str, Definition]:
+        return {name: each for name, each in self._own.definitions.items() if _is_seen(each.table, rights)}
 
     # --- flushes ------------------------------------------------------------------------------------------------------
     async def _flush(self, table: OwnTable, rights: Rights) -> None:
@@ -191,6 +238,8 @@ def _about(understood: _Understood) -> tuple[str, ...]:
     match understood:
         case Routed(parts, _, table):
             return tuple(f"{member}.{table}" for member in parts)
+        case _BySpark(_, table):
+            return tuple(f"{member}.{table.name}" for member in table.members)
         case said.CreateTable(table) | said.DropTable(OwnTable() as table) | said.FlushTable(table):
             return tuple(f"{member}.{table.name}" for member in table.members)
         case _:
@@ -227,30 +276,56 @@ def _understand(
     statement: RunStatement, known: said.Known, definitions: Mapping[str, Definition], planner: Planner
 ) -> _Understood:
     """In a worker's thread: thousands of rows are read here."""
-    understood = analyse_change(statement.sql, given_values(statement), known, planner.limits)
+    rights = statement.rights
+    try:
+        understood = analyse_constants(
+            statement.sql, given_values(statement), known, planner.limits, given_variables(statement)
+        )
+    except NeedsQuery as error:
+        return _computed(error.reason, error.table, error.is_read, rights)
     if not isinstance(understood, said.Change):
         return understood
     way = way_of(understood)
     if isinstance(way, BySpark):
-        raise SqlError(
-            f"this write needs Spark, and only writes of constants by key are there yet: {way.reason}",
-            suggestion="INSERT … VALUES, UPDATE … SET column = constant WHERE key = constant, "
-            "DELETE … WHERE key = constant",
-        )
-    if isinstance(understood, said.Delete) and understood.keys is None:
-        raise SqlError("DELETE without WHERE is not there yet: DROP TABLE and CREATE TABLE do the same")
+        return _computed(way.reason, understood.table, not isinstance(understood, said.Insert), rights)
     if definitions[understood.table.name.lower()].table != understood.table:
         raise InternalError(f"table {understood.table.name} changed while it was read")
-    rights = statement.rights
     return routed(definitions[understood.table.name.lower()], way, rights.user, rights.roles)
+
+
+def _computed(reason: str, table: OwnTable, is_read: bool, rights: Rights) -> _BySpark:
+    """UserError if the rows that it changes are not all to be seen: others than are meant might be changed."""
+    if is_read and not all(rights.seen(member, table.name).is_whole for member in table.members):
+        raise UserError(
+            f"table {table.name}: to change rows by a condition is to read them, which needs the right to all of the "
+            "table, without filter or mask",
+            suggestion="name the key of each row: WHERE key = constant",
+        )
+    return _BySpark(reason, table)
+
+
+def _explained(sql: str) -> str | None:
+    """What is to be explained, in its place; None for what is to be done."""
+    first, *rest = islice(lexemes(sql), 3)
+    if sql[first.start : first.upto].upper() != "EXPLAIN":
+        return None
+    for each in rest:
+        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
+            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
+    return " " * first.upto + sql[first.upto :]
 
 
 def is_about_own(sql: str) -> bool:
     """Whether a statement begins like one about tables of our own."""
     try:
-        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 3)]
+        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 5)]
     except SqlError:
         return False
+    if words[:1] == ["EXPLAIN"]:
+        words = words[1:] if words[1:2] != ["ANALYZE"] else words[2:]
+        words = words[2:] if words[:2] == ["FORMAT", "JSON"] else words
+        return (bool(words) and words[0] in _FIRST) or tuple(words[:2]) == ("TRUNCATE", "TABLE")
+    words = words[:3]
     return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from skerry.config import Config, Role
 from skerry.model.commits import Part
 from skerry.model.errors import PeerError
-from skerry.model.limits import OWN_NAME_CHARS, TIMESTAMP_MAX, WRITE_TUPLES
+from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
 from skerry.wire.commit_messages import AskOutcome, CommitMessage, OutcomeOf, Prepare, Submit
 from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions
 from skerry.wire.messages import (
@@ -89,7 +89,7 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
 def _check_part(part: Part) -> None:
     if part.staged:
         raise PeerError("files are not staged yet")
-    if len(part.writes) > WRITE_TUPLES or not all(0 < write.table < 1 << 32 for write in part.writes):
+    if len(part.writes) > 2 * COMPUTED_ROWS or not all(0 < write.table < 1 << 32 for write in part.writes):
         raise PeerError(f"{len(part.writes)} writes, or of a table that cannot be")
 
 

@@ -109,10 +109,20 @@ class Committing:
         finally:
             self._reads.pop(name, None)
 
-    async def submit(self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0) -> Outcome:
+    async def submit(
+        self,
+        txn: TransactionId,
+        first_start: int,
+        parts: dict[str, Part],
+        read_ts: int = 0,
+        *,
+        is_computed: bool = False,
+    ) -> Outcome:
         """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone."""
         return await self._answered(
-            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at())
+            self._answers,
+            txn,
+            lambda: self._core.submit(txn, first_start, read_ts, parts, at(), is_computed=is_computed),
         )
 
     async def inquire(self, query: QueryId, first_start: int, members: frozenset[str]) -> Tell:

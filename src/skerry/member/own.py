@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from skerry.config import Config
 from skerry.member.claims import refuse_unfit
@@ -17,11 +17,11 @@ from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import Part, Staged, TransactionId, Write
 from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
-from skerry.model.limits import UPKEEP_S, CommitLimits
+from skerry.model.limits import UPKEEP_S, WRITE_TUPLES, CommitLimits
 from skerry.model.rights import Rights
 from skerry.model.sharded import Catalogue, Definition
 from skerry.tables.catalogue import Kept
-from skerry.tables.checks import actions_of, check_writes, found_of
+from skerry.tables.checks import actions_of, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.instructions import Found, Looked
@@ -31,8 +31,14 @@ from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Message
 
+_T = TypeVar("_T")
 _STOP_S = 2.0  # for commits under way, when the member stops
 _LATEST = (1 << 63) - 1  # a moment after all commits
+
+
+async def _aside(work: Callable[..., _T], count: int, *args: Any) -> _T:
+    """In a thread, if it is about so many writes that everybody else would wait for it."""
+    return await asyncio.to_thread(work, *args) if count > WRITE_TUPLES else work(*args)
 
 
 class OwnTables:
@@ -239,9 +245,21 @@ class OwnTables:
         if self._committing is not None:
             self._committing.receive(sender, message)
 
-    async def submit(self, txn: TransactionId, first_start: int, parts: dict[str, Part]) -> Outcome:
-        """How this attempt ended. Reads that begin here afterwards see it."""
-        outcome = await self._core.submit(txn, first_start, parts)
+    async def submit(
+        self,
+        txn: TransactionId,
+        first_start: int,
+        parts: dict[str, Part],
+        read_ts: int = 0,
+        *,
+        is_computed: bool = False,
+    ) -> Outcome:
+        """How this attempt ended. Reads that begin here afterwards see it.
+
+        `read_ts`: when it was read what is written now; who wrote the same rows since is in its way. `is_computed`:
+        the same statement may write elsewhere when it is said again.
+        """
+        outcome = await self._core.submit(txn, first_start, parts, read_ts, is_computed=is_computed)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
             self._core.now(outcome.commit_ts)
@@ -258,10 +276,11 @@ class OwnTables:
             writes = [write for write in part.writes if write.table == table_id]
             shard = self._shards[table_id]
             self._check_rights(part, shard.table.name, writes)
-            check_writes(shard, writes)
+            check_room(shard, writes)
+            await _aside(check_writes, len(writes), shard, writes)
             rows = await self._rows(shard, [write.key for write in writes])
-            for write, row in zip(writes, rows, strict=True):
-                found[table_id, write.key] = found_of(shard.table, write, row)
+            met = await _aside(found_of, len(writes), shard.table, writes, rows)
+            found |= {(table_id, write.key): each for write, each in zip(writes, met, strict=True)}
         # Definitions may have changed while files were read.
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)

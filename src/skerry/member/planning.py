@@ -20,6 +20,7 @@ from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
+from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.results import Parameter, Value
@@ -50,7 +51,7 @@ from skerry.wire.values import from_value, to_value
 _PRUNED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
-M = TypeVar("M", RunStatement, PrepareStatement)
+M = TypeVar("M")
 T = TypeVar("T")
 
 
@@ -125,7 +126,7 @@ class Assigned(msgspec.Struct, frozen=True):
 Understood = Planned | Tried | Assigned | Explained | Command
 
 
-class _SchemaCatalog:
+class SchemaCatalog:
     """The catalog as a client sees it whose default schema is `schema_name`."""
 
     def __init__(self, catalog: Catalog, schema_name: str) -> None:
@@ -141,9 +142,21 @@ class _SchemaCatalog:
 
 async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    return await plan_by(planner, message, message.query, _plan, _plan_all_parts, _left_out)
+
+
+async def plan_by(
+    planner: Planner,
+    message: M,
+    query: QueryId,
+    plan: Callable[[Knowledge, M], T],
+    plan_all_parts: Callable[[Knowledge, M], T],
+    left_out_of: Callable[[T], tuple[LeftOut, ...]],
+) -> T:
+    """What `plan` makes, after the sites were asked whether the parts that it leaves out are still what they were."""
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(planner, _plan, message)
-        left_out = _left_out(planned)
+        planned = await _with_fresh_tables(planner, plan, message)
+        left_out = left_out_of(planned)
         ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
         pairs = list(zip(left_out, versions, strict=True))
@@ -151,11 +164,11 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
         if not changed:
             return planned
         reason = f"the files of {', '.join(changed)} may be others now"
-        trace.emit(trace.QueryReplanned(message.query, reason))
+        trace.emit(trace.QueryReplanned(query, reason))
         if None in versions:
             break
         await planner.peer_tables.refresh(changed)
-    return await _with_fresh_tables(planner, _plan_all_parts, message)
+    return await _with_fresh_tables(planner, plan_all_parts, message)
 
 
 def check_expected(understood: Understood, expected: str) -> None:
@@ -239,13 +252,13 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
     given = given_values(message)
-    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, planner.limits, _variables(message))
+    catalog = SchemaCatalog(planner.catalog, message.schema_name)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message))
     match statement:
         case Query():
-            return _planned(statement, planner, message, prunes)
+            return planned_query(statement, planner, message, prunes)
         case Assign(query, targets, default):
-            return Assigned(_planned(query, planner, message, prunes), targets, default)
+            return Assigned(planned_query(query, planner, message, prunes), targets, default)
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
@@ -267,7 +280,8 @@ def given_values(message: RunStatement) -> Any:
     return [from_value(value) for value in message.parameters]
 
 
-def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
+def planned_query(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
+    """A query of the statement, ready to run."""
     query, catalog = placed(query, planner.catalog, planner.name)
     found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
@@ -275,7 +289,7 @@ def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bo
     return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
 
 
-def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
+def given_variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
     """What the client keeps is what it likes: read as any other value of it."""
     check_variables(message.variables)
     for variable in message.variables.values():
@@ -297,8 +311,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, planner.limits, _variables(message))
+    catalog = SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, planner.limits, given_variables(message))
     if isinstance(statement, Explain | Assign):
         statement = statement.query
     if not isinstance(statement, Query):

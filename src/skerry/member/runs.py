@@ -10,6 +10,7 @@ from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
 from skerry.member.changing import is_about_own
+from skerry.member.computing import Gathered, table_of, too_much
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -32,8 +33,9 @@ from skerry.model import trace
 from skerry.model.errors import Cancelled, EngineEnded, StaleSchema, TimedOut
 from skerry.model.fragment import Plan, Rows
 from skerry.model.ids import AGAIN, QueryId
-from skerry.model.limits import PLAN_CHARS, Limits
+from skerry.model.limits import COMPUTED_BYTES, COMPUTED_ROWS, PLAN_CHARS, Limits
 from skerry.model.points import reach
+from skerry.model.results import Schema
 from skerry.plan.explain import explain
 from skerry.sql.commands import (
     AnalyzeTable,
@@ -45,6 +47,7 @@ from skerry.sql.commands import (
     ShowTables,
     UseSchema,
 )
+from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Message
 
 _ATTEMPTS = 3  # columns that change faster than this are somebody's loop
@@ -125,10 +128,57 @@ class Runs:
 
     async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """A statement about tables of our own. What was handed to the members that write goes on in any case."""
+        cursor.is_change = True
         answer = await _while_wanted(cursor, statement.query, self._change(statement, cursor), "being carried out")
         if isinstance(answer, CountAnswer):
             cursor.changed, cursor.told_rows = answer, answer.rows
         return answer
+
+    async def compute(
+        self,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        attempt: int,
+        plan: Callable[[], Awaitable[Planned]],
+        check: Callable[[Schema], None],
+    ) -> Gathered:
+        """The rows of a query that a write needs, all of them: see `computing.Run`. UserError if they are too many."""
+        query = _attempted(statement.query, attempt)
+        cursor.place = lambda: self._places.place(query)
+        try:
+            await self._places.take(query, statement.share)  # owner: the query's deadline
+            cursor.place = lambda: 0
+            planned = await plan()
+        except BaseException:
+            self._places.leave(query)
+            raise
+        finally:
+            cursor.place = lambda: 0
+        initiated = self._begin(statement, cursor, planned, attempt)
+        cursor.initiated = None  # its rows are not the client's
+        try:
+            return await self._gathered(initiated, check)
+        except BaseException:
+            initiated.cancel(Cancelled(f"query {query} was not needed any more"))
+            raise
+        finally:
+            initiated.drop_result()
+
+    async def _gathered(self, initiated: Initiated, check: Callable[[Schema], None]) -> Gathered:
+        schema, limits = await initiated.schema(), self._planner.limits
+        check(schema)
+        arrow, batches = decode_schema(schema.arrow), []
+        number, is_last, rows, size_bytes = 0, False, 0, 0
+        while not is_last:
+            page = await initiated.page(number, limits.page_rows, limits.page_bytes)
+            number, is_last = number + 1, page.is_last
+            rows += page.rows
+            size_bytes += sum(map(len, page.batches))
+            if rows > COMPUTED_ROWS or size_bytes > 2 * COMPUTED_BYTES:
+                raise too_much(f"more than {COMPUTED_ROWS} rows or {COMPUTED_BYTES} bytes", limits.frame_bytes)
+            batches += [decode_batch(each, arrow, limits.frame_bytes) for each in page.batches]
+            initiated.arrived(number)
+        return Gathered(table_of(arrow, batches, schema.columns), initiated.core.read_ts)
 
     async def _understood(self, statement: RunStatement, cursor: ClientCursor) -> Understood:
         understood = await _while_wanted(cursor, statement.query, self._plan(self._planner, statement))

@@ -198,6 +198,9 @@ VALUE_DEPTH = 20
 OWN_COLUMNS = 256
 OWN_NAME_CHARS = 128
 OWN_BUCKETS = 65_536
+# What one statement writes by Spark, of which its initiator and each member hold all: rows, and bytes of all copies
+COMPUTED_ROWS = 100_000
+COMPUTED_BYTES = 16 * MIB
 # A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
 # history included; what a row takes there beside its values
 FLUSH_ROWS = 20_000

@@ -117,11 +117,22 @@ class Commits:
         return self._settle(self._participant.read(read, read_ts, tables, at), at)
 
     def submit(
-        self, txn: TransactionId, first_start: int, read_ts: int, parts: dict[str, Part], at: At
+        self,
+        txn: TransactionId,
+        first_start: int,
+        read_ts: int,
+        parts: dict[str, Part],
+        at: At,
+        *,
+        is_computed: bool = False,
     ) -> list[Instruction]:
-        """An Answer follows. One participant decides for itself, with one message and one fsync."""
+        """An Answer follows. One participant decides for itself, with one message and one fsync.
+
+        `is_computed`: said again the statement may have other participants, so that whoever begins it decides: it
+        knows whether an earlier attempt was committed.
+        """
         request = Submit(txn, first_start, read_ts, parts, self.clock.tick(at))
-        decider = self.member if self._has_disk and len(parts) > 1 else min(parts)
+        decider = self.member if self._has_disk and (is_computed or len(parts) > 1) else min(parts)
         if decider == self.member:
             return self._settle(self._decider.submit(request, HERE, at), at)
         return self._asking.submit(request, decider, at)
