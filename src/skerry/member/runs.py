@@ -128,7 +128,6 @@ class Runs:
 
     async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """A statement about tables of our own. What was handed to the members that write goes on in any case."""
-        cursor.is_change = True
         answer = await _while_wanted(cursor, statement.query, self._change(statement, cursor), "being carried out")
         if isinstance(answer, CountAnswer):
             cursor.changed, cursor.told_rows = answer, answer.rows
@@ -154,6 +153,7 @@ class Runs:
             raise
         finally:
             cursor.place = lambda: 0
+        cursor.is_write = True
         initiated = self._begin(statement, cursor, planned, attempt)
         cursor.initiated = None  # its rows are not the client's
         try:
@@ -172,11 +172,12 @@ class Runs:
         while not is_last:
             page = await initiated.page(number, limits.page_rows, limits.page_bytes)
             number, is_last = number + 1, page.is_last
+            came = [decode_batch(each, arrow, limits.frame_bytes) for each in page.batches]
             rows += page.rows
-            size_bytes += sum(map(len, page.batches))
+            size_bytes += sum(batch.nbytes for batch in came)
             if rows > COMPUTED_ROWS or size_bytes > 2 * COMPUTED_BYTES:
                 raise too_much(f"more than {COMPUTED_ROWS} rows or {COMPUTED_BYTES} bytes", limits.frame_bytes)
-            batches += [decode_batch(each, arrow, limits.frame_bytes) for each in page.batches]
+            batches += came
             initiated.arrived(number)
         return Gathered(table_of(arrow, batches, schema.columns), initiated.core.read_ts)
 
