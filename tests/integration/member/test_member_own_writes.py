@@ -213,7 +213,7 @@ def test_what_members_are_not_believed(own: Own) -> None:
         if wrong.is_patch:
             own.cluster.call(outcome(Write(1, key[here[0]], row([here[0], "x", None]))))
         failure = own.cluster.call(outcome(wrong)).failure
-        assert failure is not None and failure.code == PeerError.code, wrong
+        assert (failure and failure.code) == PeerError.code, wrong
     for stale in ((), (Versions(1, 99, 1),), (Versions(1, versions[0].version, 2),)):
         late = own.cluster.call(outcome(Write(1, key[here[0]], None), versions=stale))
         assert late.failure is not None
