@@ -66,6 +66,7 @@ class OwnTables:
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
@@ -323,6 +324,7 @@ class OwnTables:
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)
+            self.on_flushed()
 
     async def _keep_up(self) -> None:
         """Flushes what is due, and removes what no reader needs any more."""
