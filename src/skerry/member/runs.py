@@ -93,7 +93,7 @@ class Runs:
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
-        if is_about_own(statement.sql):
+        if self._plan is plan_statement and is_about_own(statement.sql):
             return await self._changed(statement, cursor)
         has_lost_engine = False
         for attempt in range(_ATTEMPTS):
