@@ -1,4 +1,4 @@
-"""Statements about tables of our own, typed: what `analyse_change` makes of a text. No service asks for them yet."""
+"""Statements about tables of our own, typed: what `analyse_change` makes of a text."""
 
 from __future__ import annotations
 
