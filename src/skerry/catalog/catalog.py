@@ -13,8 +13,8 @@ from skerry.model.config import Config, MemberConfig
 from skerry.model.errors import PeerError, SiteError, UserError, quoting
 from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.nearest import did_you_mean
-from skerry.model.sharded import OwnTable
-from skerry.model.table import COPY, SHARD, Column, TablePart
+from skerry.model.sharded import Definition, OwnTable
+from skerry.model.table import Column, Spread, TablePart
 
 # What SHOW TABLES says of tables of our own.
 OWN_FORMAT = "skerry"
@@ -57,10 +57,14 @@ def own_version(table: OwnTable) -> int:
     return table.id << 32 | table.version
 
 
-def own_part(table: OwnTable, member: str, rows: int | None = None, size_bytes: int = 0) -> TablePart:
+def own_part(definition: Definition, member: str, rows: int | None = None, size_bytes: int = 0) -> TablePart:
+    table = definition.table
     columns = tuple(Column(column.name, column.type) for column in table.columns)
-    kind = SHARD if table.distributed_by else COPY
-    return TablePart(table.name, member, columns, rows, size_bytes, own_version(table), 0, own=kind)
+    here = tuple((first, upto) for first, upto, owner in definition.buckets.groups if owner == member)
+    spread = Spread(table.distributed_by, table.buckets, here) if table.distributed_by else Spread()
+    # What was seen of its size counts until it has doubled.
+    doubled = (rows or 0).bit_length()
+    return TablePart(table.name, member, columns, rows, size_bytes, own_version(table), doubled, own=spread)
 
 
 class Catalog:
@@ -71,7 +75,7 @@ class Catalog:
         self._sites = {name: Site({}, {}, DOWN_UNKNOWN) for name in self._members}
         # By member: lower-case name to the member's own spelling, from the configuration and from what it told.
         self._tables = {name: _configured(member) for name, member in self._members.items()}
-        self._own: tuple[OwnTable, ...] = ()
+        self._own: tuple[Definition, ...] = ()
         self._told: dict[str, dict[str, TablePart]] = {}  # by member: what it said of tables of our own
         self._nearest: tuple[str, ...] = ()  # members, in lower case: whose copy of a table is read before others
 
@@ -90,9 +94,9 @@ class Catalog:
         files = {table: part for table, part in found.items() if not part.own}
         self._put(name, Site(files, reasons, "", self._own_parts(name)))
 
-    def define(self, tables: Iterable[OwnTable]) -> None:
+    def define(self, definitions: Iterable[Definition]) -> None:
         """All tables of our own: which members have parts of them is not for these to say."""
-        self._own = tuple(tables)
+        self._own = tuple(definitions)
         for name, site in self._sites.items():
             own = self._own_parts(name)
             if own != site.own:
@@ -100,14 +104,15 @@ class Catalog:
 
     def _own_parts(self, name: str) -> dict[str, TablePart]:
         found: dict[str, TablePart] = {}
-        for table in self._own:
-            if name not in (member.lower() for member in table.members):
+        for definition in self._own:
+            table, member = definition.table, self._members[name].name
+            if member not in table.members:
                 continue
-            part = own_part(table, self._members[name].name)
             told = self._told.get(name, {}).get(table.name.lower())
-            if told is not None and told.schema_version == part.schema_version:
-                part = msgspec.structs.replace(part, rows=told.rows, size_bytes=told.size_bytes)
-            found[table.name.lower()] = part
+            if told is not None and told.schema_version == own_version(table):
+                found[table.name.lower()] = own_part(definition, member, told.rows, told.size_bytes)
+            else:
+                found[table.name.lower()] = own_part(definition, member)
         return found
 
     def _put(self, name: str, site: Site) -> None:
@@ -177,6 +182,12 @@ class Catalog:
     def is_copied(self, ref: TableRef) -> bool:
         """Whether all its holders have the same rows, and any of them will do."""
         return ref.member is None and self._is_copied(ref.name)
+
+    def spread(self, ref: TableRef) -> dict[str, Spread]:
+        """By member, which rows of a table of our own each has; empty for any other, and for one part alone."""
+        if ref.member is not None or self._is_copied(ref.name):
+            return {}
+        return {part.member: part.own for part in self.parts(ref) if part.own is not None}
 
     def nearest(self, members: Iterable[str]) -> Self:
         """The same catalog for a query that reads copies at the first of these that has one."""

@@ -82,7 +82,9 @@ def describe_parts(parts: Sequence[TablePart], planner: Planner) -> list[tuple[s
         size = "unknown" if is_veiled else str(part.size_bytes)
         source = part.stats.source if part.stats is not None else "none yet"
         if part.own:
-            kept = [("  format", OWN_FORMAT), ("  kept as", part.own), ("  rows", rows), ("  bytes", size)]
+            ranges = ", ".join(f"{first} to {upto - 1}" for first, upto in part.own.here)
+            buckets = f"{ranges} of {part.own.buckets}" if part.own.columns else "all, as at each member"
+            kept = [("  format", OWN_FORMAT), ("  buckets", buckets), ("  rows", rows), ("  bytes", size)]
             lines += [(f"{part.member}.{part.table}", ""), *kept]
             continue
         table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)

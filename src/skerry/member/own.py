@@ -66,6 +66,7 @@ class OwnTables:
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
@@ -140,6 +141,11 @@ class OwnTables:
         """Rows and bytes of the table here, now, as far as that is known without reading: keys may count twice."""
         shard = self._shards.get(table_id)
         return shard.size() if shard is not None else (None, 0)
+
+    @property
+    def keeper(self) -> str:
+        """The member that keeps all definitions; "" if nobody does, or this member has not started."""
+        return self._defining.keeper if self._defining is not None else ""
 
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere and is not known here. A keeper that is away is not waited for."""
@@ -320,6 +326,7 @@ class OwnTables:
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)
+            self.on_flushed()
 
     async def _keep_up(self) -> None:
         """Flushes what is due, and removes what no reader needs any more."""

@@ -11,7 +11,7 @@ from skerry.member.own import OwnTables
 from skerry.member.resources import Workers
 from skerry.member.tables import no_table
 from skerry.model.fragment import Plan, TableLeaf
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import Definition
 from skerry.model.table import TablePart
 from skerry.plan.admission import stale
 from skerry.spark.engine import Overlaid, TableFiles
@@ -28,13 +28,13 @@ class OwnReads:
         self._own = own
         self._workers = workers
 
-    def find(self, name: str) -> OwnTable | None:
-        """A table of our own, wherever its rows are."""
-        found = self._own.definitions.get(name.lower())
-        return found.table if found is not None else None
+    def definitions(self) -> tuple[Definition, ...]:
+        return tuple(self._own.definitions.values())
 
-    def tables(self) -> tuple[OwnTable, ...]:
-        return tuple(each.table for each in self._own.definitions.values())
+    @property
+    def keeper(self) -> str:
+        """The member that keeps all definitions; "" if nobody does."""
+        return self._own.keeper
 
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere meanwhile."""
@@ -43,47 +43,47 @@ class OwnReads:
     def moment(self, plan: Plan) -> int:
         """When a query reads all its tables of our own; 0 if it has none."""
         leaves = (leaf for fragment in plan.fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
-        return self._own.now() if any(self.find(leaf.table) is not None for leaf in leaves) else 0
+        return self._own.now() if any(leaf.table.lower() in self._own.definitions for leaf in leaves) else 0
 
     # --- what is here -------------------------------------------------------------------------------
     def parts(self) -> tuple[TablePart, ...]:
         """This member's, as large as they are now."""
-        return tuple(self.part(table) for table in self.tables() if self._member in table.members)
+        return tuple(self.part(each) for each in self.definitions() if self._member in each.table.members)
 
-    def part(self, table: OwnTable) -> TablePart:
-        rows, size_bytes = self._own.size_of(table.id)
-        return own_part(table, self._member, rows, size_bytes)
+    def part(self, definition: Definition) -> TablePart:
+        return own_part(definition, self._member, *self._own.size_of(definition.table.id))
 
-    async def current(self, name: str, schema_info: Mapping[str, int]) -> OwnTable:
+    async def current(self, name: str, schema_info: Mapping[str, int]) -> Definition:
         """The table that a plan was made for. StaleSchema if it is another by now; SiteError if there is none."""
         planned = {place.lower(): version for place, version in schema_info.items()}
         version = planned.get(f"{self._member}.{name}".lower())
-        table = self.find(name)
-        if table is None or own_version(table) != version:
+        found = self._own.definitions.get(name.lower())
+        if found is None or own_version(found.table) != version:
             await self.catch_up()
-            table = self.find(name)
-        if table is None or self._member not in table.members:
+            found = self._own.definitions.get(name.lower())
+        if found is None or self._member not in found.table.members:
             raise no_table(self._member, name)
-        if own_version(table) != version:
+        if own_version(found.table) != version:
             raise stale(self._member, name)
-        return table
+        return found
 
     # --- rows ---------------------------------------------------------------------------------------
-    async def open(self, table: OwnTable, read_ts: int) -> TableSnapshot:
+    async def open(self, definition: Definition, read_ts: int) -> TableSnapshot:
         """The rows of the table here, as they were at that moment. They stay until `close`."""
+        table = definition.table
         if not read_ts:  # its initiator took it for another table
             raise stale(self._member, table.name)
         snapshot = await self._own.open(table.id, table.version, read_ts)
         try:
             folder = self._own.folder_of(table.id)
             await self._workers.run(_check_files, folder, (*snapshot.plain, *snapshot.touched))
-            return _as_files(self._member, table, folder, snapshot)
+            return as_files(self._member, definition, folder, snapshot)
         except BaseException:
-            self.close(table, read_ts)
+            self.close(definition, read_ts)
             raise
 
-    def close(self, table: OwnTable, read_ts: int) -> None:
-        self._own.close(table.id, read_ts)
+    def close(self, definition: Definition, read_ts: int) -> None:
+        self._own.close(definition.table.id, read_ts)
 
 
 def _check_files(folder: str, files: Iterable[DataFile]) -> None:
@@ -93,14 +93,15 @@ def _check_files(folder: str, files: Iterable[DataFile]) -> None:
             raise fault
 
 
-def _as_files(member: str, table: OwnTable, folder: str, snapshot: Snapshot) -> TableSnapshot:
+def as_files(member: str, definition: Definition, folder: str, snapshot: Snapshot) -> TableSnapshot:
+    """The snapshot as an engine reads it."""
     plain, touched = (
         tuple(os.path.join(folder, file.name) for file in files) for files in (snapshot.plain, snapshot.touched)
     )
     files = (*snapshot.plain, *snapshot.touched)
     rows = sum(file.rows for file in files) + snapshot.rows.num_rows  # at most: some of the files' are gone
     size_bytes = sum(file.size_bytes for file in files) + snapshot.keys.nbytes + snapshot.rows.nbytes
-    part = own_part(table, member, rows, size_bytes)
+    table, part = definition.table, own_part(definition, member, rows, size_bytes)
     overlaid = Overlaid(touched, table.primary_key, snapshot.keys, snapshot.rows)
     listing = TableFiles(
         member, table.name, "parquet", {}, folder, plain, snapshot.last_ts, part.columns, overlaid=overlaid

@@ -14,7 +14,7 @@ from skerry.member import clock
 from skerry.member.ownreads import OwnReads
 from skerry.member.tables import LocalTables
 from skerry.model.errors import PeerError, SiteError
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import Definition
 from skerry.model.table import TablePart
 from skerry.wire.messages import Describe, Message, Tables
 from skerry.wire.peers import Peers
@@ -40,7 +40,7 @@ class PeerTables:
         self._peers = peers
         self._send = send
         self._own_reads = own_reads
-        self._defined: tuple[OwnTable, ...] = ()
+        self._defined: tuple[Definition, ...] = ()
         # Who has asked for our tables, and is told when there is more to say of them.
         self._askers: set[str] = set()
         # Questions that somebody waits for, by their ids: whom they were put to.
@@ -48,14 +48,14 @@ class PeerTables:
 
     def define(self) -> None:
         """The catalog has the tables of our own that are known here now."""
-        tables = self._own_reads.tables()
-        if tables != self._defined:
-            self._defined = tables
-            self._catalog.define(tables)
+        definitions = self._own_reads.definitions()
+        if definitions != self._defined:
+            self._defined = definitions
+            self._catalog.define(definitions)
 
     def holders(self) -> tuple[str, ...]:
         """All members that have tables, in the order of the configuration."""
-        own = {member for table in self._own_reads.tables() for member in table.members}
+        own = {member for each in self._own_reads.definitions() for member in each.table.members}
         return tuple(name for name, each in self._config.members.items() if each.tables or name in own)
 
     async def learn_own(self) -> None:
@@ -130,7 +130,8 @@ class PeerTables:
     async def refresh(self, members: tuple[str, ...] = ()) -> None:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""
         known, limits = self._config.members, self._config.limits
-        await self._own_reads.catch_up()
+        if self.is_there(self._own_reads.keeper):
+            await self._own_reads.catch_up()
         self.define()
         wanted = members or self.holders()
         waits: dict[asyncio.Future[Any], str] = {}
@@ -162,4 +163,4 @@ class PeerTables:
 
     def is_there(self, name: str) -> bool:
         """Whether the member can be asked now."""
-        return name == self._name or self._peers.state(name) == "up"
+        return name == self._name or (name != "" and self._peers.state(name) == "up")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Self, TypeVar, assert_never
 
@@ -15,6 +14,7 @@ from skerry.catalog.seen import seen_by
 from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
+from skerry.member.ownplaces import placed
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.model import trace
@@ -42,6 +42,7 @@ from skerry.sql.commands import (
 )
 from skerry.sql.expected import BOUND
 from skerry.sql.fixed import fixed_values
+from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
 from skerry.wire.values import from_value, to_value
@@ -121,8 +122,12 @@ class Assigned(msgspec.Struct, frozen=True):
     default: str | None
 
 
+class AboutOwn(msgspec.Struct, frozen=True):
+    """A statement that defines or changes tables of our own (`changing.py`)."""
+
+
 # A statement that is understood: to be run, or to be answered by the initiator itself.
-Understood = Planned | Tried | Assigned | Explained | Command
+Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 
 
 class _SchemaCatalog:
@@ -141,6 +146,8 @@ class _SchemaCatalog:
 
 async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    if is_about_own(message.sql):
+        return AboutOwn()
     for _ in range(_PRUNED_TRIES):
         planned = await _with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
@@ -160,6 +167,8 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
 
 def check_expected(understood: Understood, expected: str) -> None:
     """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    if isinstance(understood, AboutOwn):
+        return  # who reads it tells
     counts = isinstance(understood, Assigned | DropVariable) or (
         isinstance(understood, Planned) and _counts(understood.plan)
     )
@@ -181,6 +190,8 @@ def _counts(plan: Plan) -> bool:
 
 async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
+    if is_about_own(message.sql):
+        raise SqlError("statements about tables of our own are not prepared yet: send them with their values")
     return await _with_fresh_tables(planner, _prepare, message)
 
 
@@ -220,7 +231,7 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
             return tried.plan.left_out
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | AnalyzeTable():
             return ()
-        case DropVariable():
+        case DropVariable() | AboutOwn():
             return ()
         case never:
             assert_never(never)
@@ -268,8 +279,8 @@ def given_values(message: RunStatement) -> Any:
 
 
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
-    planner = _with_near_copies(planner, query)
-    found = plan_query(query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    query, catalog = placed(query, planner.catalog, planner.name)
+    found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         raise found.refused
     return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
@@ -284,8 +295,8 @@ def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variabl
 
 
 def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
-    planner = _with_near_copies(planner, statement.query)
-    found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    query, catalog = placed(statement.query, planner.catalog, planner.name)
+    found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         if statement.analyze:
             raise found.refused
@@ -294,20 +305,6 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
         values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
         return Tried(Planned(found.plan, values, is_veiled=is_veiled), statement.is_json)
     return Explained(found.plan, statement.is_json)
-
-
-def _with_near_copies(planner: Knowledge, query: Query) -> Knowledge:
-    """Tables with a copy at each member are read where most of the other tables is, else at the initiator."""
-    catalog = planner.catalog
-    others = [scan.table for scan in query.tables if not catalog.is_copied(scan.table)]
-    if len(others) == len(query.tables):
-        return planner
-    held = Counter(dict.fromkeys(planner.config.members, 0))
-    for ref in others:
-        for part in catalog.parts(ref):
-            held[part.member] += part.size_bytes + 1
-    near = sorted(held, key=lambda name: (-held[name], name != planner.name))
-    return msgspec.structs.replace(planner, catalog=catalog.nearest(near))
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:

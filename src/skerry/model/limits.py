@@ -234,6 +234,8 @@ COMMIT_TICK_S = 0.1
 COMMIT_LAZY_S = 0.2
 # Between looks at what is to be flushed or forgotten
 UPKEEP_S = 1.0
+# Of keys that a query names: more are not looked up, all members are asked
+BUCKETS_ASKED = 1000
 # Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,
 # and rows of a file that are looked at to see whether values repeat
 DELTA_CHECKPOINT = 50

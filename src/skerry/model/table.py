@@ -40,9 +40,15 @@ class PartStats(msgspec.Struct, frozen=True, array_like=True):
     source: str = "footers"
 
 
-# How a table of our own is spread: each member has the rows of its buckets, or all rows.
-SHARD = "shard"
-COPY = "copy"
+class Spread(msgspec.Struct, frozen=True, array_like=True):
+    """How a table of our own is spread: the hash of `columns` is a row's bucket, one of so many.
+
+    `here`: those of the part, as ranges (`first`, exclusive `upto`). Without columns each part has all rows.
+    """
+
+    columns: tuple[str, ...] = ()
+    buckets: int = 0
+    here: tuple[tuple[int, int], ...] = ()
 
 
 class TablePart(msgspec.Struct, frozen=True, array_like=True):
@@ -50,7 +56,7 @@ class TablePart(msgspec.Struct, frozen=True, array_like=True):
 
     `schema_version` changes with the columns; `files_version` with the files' listing.
     `rows` is None while nobody has counted them, `stats` while nobody has looked at the values.
-    `own`: it is of a table of our own, and how that is spread; "" for files of the configuration.
+    `own`: it is of a table of our own; None for files of the configuration.
     """
 
     table: str
@@ -61,9 +67,9 @@ class TablePart(msgspec.Struct, frozen=True, array_like=True):
     schema_version: int
     files_version: int
     stats: PartStats | None = None
-    own: str = ""
+    own: Spread | None = None
 
     @property
     def is_copy(self) -> bool:
         """Whether it has all rows of the table, as each other part of it."""
-        return self.own == COPY
+        return self.own is not None and not self.own.columns
