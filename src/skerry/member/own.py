@@ -111,6 +111,8 @@ class OwnTables:
     def peer_lost(self, peer: str, error: SiteError) -> None:
         if self._defining is not None:
             self._defining.peer_lost(peer, error)
+        if self._committing is not None:
+            self._committing.lost(peer, error)
 
     @property
     def defining(self) -> Defining:
