@@ -33,6 +33,7 @@ from skerry.tables.instructions import (
     Send,
     Tell,
 )
+from skerry.tables.outcomes import Known
 from skerry.wire.commit_messages import CommitMessage, Outcome
 from skerry.wire.values import error_of
 
@@ -109,11 +110,17 @@ class Committing:
         finally:
             self._reads.pop(name, None)
 
-    async def submit(self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0) -> Outcome:
+    async def submit(
+        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
+    ) -> Outcome:
         """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone."""
         return await self._answered(
-            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at())
+            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at(), decider)
         )
+
+    def committed(self, query: QueryId) -> Known | None:
+        """A commit of this query that is known here."""
+        return self._core.committed(query)
 
     async def inquire(self, query: QueryId, first_start: int, members: frozenset[str]) -> Tell:
         """How the client's statement ended, whoever decided it."""

@@ -51,7 +51,7 @@ from skerry.wire.values import from_value, to_value
 _PRUNED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
-M = TypeVar("M", RunStatement, PrepareStatement)
+M = TypeVar("M")
 T = TypeVar("T")
 
 
@@ -130,7 +130,7 @@ class AboutOwn(msgspec.Struct, frozen=True):
 Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 
 
-class _SchemaCatalog:
+class SchemaCatalog:
     """The catalog as a client sees it whose default schema is `schema_name`."""
 
     def __init__(self, catalog: Catalog, schema_name: str) -> None:
@@ -149,7 +149,7 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     if is_about_own(message.sql):
         return AboutOwn()
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(planner, _plan, message)
+        planned = await with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
         ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
@@ -162,7 +162,7 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
         if None in versions:
             break
         await planner.peer_tables.refresh(changed)
-    return await _with_fresh_tables(planner, _plan_all_parts, message)
+    return await with_fresh_tables(planner, _plan_all_parts, message)
 
 
 def check_expected(understood: Understood, expected: str) -> None:
@@ -192,10 +192,10 @@ async def prepare_statement(planner: Planner, message: PrepareStatement) -> tupl
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
     if is_about_own(message.sql):
         raise SqlError("statements about tables of our own are not prepared yet: send them with their values")
-    return await _with_fresh_tables(planner, _prepare, message)
+    return await with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
+async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         planner.peer_tables.define()
@@ -250,7 +250,7 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
     given = given_values(message)
-    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
+    catalog = SchemaCatalog(planner.catalog, message.schema_name)
     statement: Statement = analyse(message.sql, given, catalog, planner.limits, _variables(message))
     match statement:
         case Query():
@@ -276,6 +276,11 @@ def given_values(message: RunStatement) -> Any:
     if isinstance(message.parameters, dict):
         return {name: from_value(value) for name, value in message.parameters.items()}
     return [from_value(value) for value in message.parameters]
+
+
+def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:
+    """Of a statement that is more than a query. All parts are read: nobody asks whether files have changed since."""
+    return _planned(query, planner, message, False)
 
 
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
@@ -308,7 +313,7 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
+    catalog = SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
     statement = analyse(message.sql, Unbound(), catalog, planner.limits, _variables(message))
     if isinstance(statement, Explain | Assign):
         statement = statement.query

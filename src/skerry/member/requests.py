@@ -98,6 +98,14 @@ class CountAnswer(msgspec.Struct, frozen=True):
 Answer = RowsAnswer | CountAnswer
 
 
+class Gathered(msgspec.Struct, frozen=True):
+    """All rows of a query. `read_ts`: the moment that tables of our own were read at; 0 if there were none."""
+
+    schema: Schema
+    batches: list[memoryview]
+    read_ts: int
+
+
 class Status(msgspec.Struct, frozen=True):
     """state: "unknown", "planning", "queued (3rd)", "running", "done", "failed" or "cancelled"."""
 

@@ -25,11 +25,11 @@ from skerry.member.planning import (
     plan_statement,
 )
 from skerry.member.relay import relays_of
-from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, RunStatement
+from skerry.member.requests import Answer, CountAnswer, Gathered, PageSize, RowsAnswer, RunStatement
 from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
 from skerry.model import trace
-from skerry.model.errors import Cancelled, EngineEnded, StaleSchema, TimedOut
+from skerry.model.errors import Cancelled, EngineEnded, SkerryError, StaleSchema, TimedOut
 from skerry.model.fragment import Plan, Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
@@ -183,6 +183,38 @@ class Runs:
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return self._told(statement, cursor, explained)
+
+    async def gather(
+        self,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        planned: Planned,
+        attempt: int,
+        check: Callable[[int, int], None],
+    ) -> Gathered:
+        """All rows of a query that is a part of a statement. `check` raises when these are too many, or too large."""
+        query = _attempted(statement.query, attempt)
+        await self._places.take(query, statement.share)
+        initiated = self._begin(statement, cursor, planned, attempt)
+        limits, batches, rows = self._planner.limits, list[memoryview](), 0
+        try:
+            schema = await initiated.schema()
+            number, is_last = 0, False
+            while not is_last:
+                page = await initiated.page(number, limits.page_rows, limits.page_bytes)
+                number, is_last = number + 1, page.is_last
+                batches += page.batches
+                rows += page.rows
+                check(rows, sum(map(len, batches)))
+                initiated.arrived(number)
+        except BaseException as error:
+            initiated.cancel(error if isinstance(error, SkerryError) else Cancelled(f"query {query} was closed"))
+            raise
+        finally:
+            initiated.drop_result()
+            if cursor.initiated is initiated:
+                cursor.initiated = None  # what is answered is the count of what becomes of these rows
+        return Gathered(schema, batches, initiated.core.read_ts)
 
     async def _assign(self, statement: RunStatement, cursor: ClientCursor, assigned: Assigned, attempt: int) -> Answer:
         """DECLARE and SET VAR: the row that the query gives is the client's to keep."""

@@ -18,7 +18,7 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
-from skerry.member.changing import Changing
+from skerry.member.changing import Changing, Work
 from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
@@ -225,18 +225,19 @@ class Member:
         )
         rules = self._rights_of if self.config.access.rules else None
         self.access = Access(self.config.access, self.workers.run, rules)
+        self._runs = Runs(
+            self.planner,
+            self.inputs,
+            self.send,
+            self.initiate,
+            self.initiated_ended,
+            self.own_reads.moment,
+            self._change,
+            plan,
+        )
         self.service = Service(
             self.planner,
-            Runs(
-                self.planner,
-                self.inputs,
-                self.send,
-                self.initiate,
-                self.initiated_ended,
-                self.own_reads.moment,
-                self._change,
-                plan,
-            ),
+            self._runs,
             History(self.name, self.limits.history_queries, self.resources.memory),
             self.access,
             self.own,
@@ -251,7 +252,8 @@ class Member:
         return [name for name in self.config.members if name != self.name and self.peers.state(name) == "up"]
 
     async def _change(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
-        return await self.changing.answer(self.planner, self.own_tables.defining, statement, cursor)
+        work = Work(self.planner, self.own_tables.defining, self._runs.gather)
+        return await self.changing.answer(work, statement, cursor)
 
     def _rights_of(self, caller: Caller) -> Rights:
         return self.rulebook.rights_of(caller.name, caller.roles)

@@ -270,11 +270,13 @@ class _Reader:
         table = self._table(said.name)
         alias = said.name.alias_or_name
         reason = ""
-        if said.where is None:
+        if said.where is None and not self.needs_query:
             if self.values:
                 self._bound([])
             return Delete(table, self.text, {}, None, "", None)
         try:
+            if said.where is None:
+                raise Unsure("all rows are deleted, whose keys are read first")
             keys = keys_said(said.where.tree, table, alias)
         except Unsure as error:
             reason = error.reason

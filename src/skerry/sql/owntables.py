@@ -37,6 +37,20 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Configured:
+    """A catalog without tables of our own, whose names are `own`: statements find those by themselves."""
+
+    catalog: Catalog
+    own: frozenset[str]
+
+    def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+        return None if parts[-1].lower() in self.own else self.catalog.lookup(parts)
+
+    def names(self) -> list[str]:
+        return [name for name in self.catalog.names() if name.rpartition(".")[2].lower() not in self.own]
+
+
+@dataclass(frozen=True)
 class CreateTable:
     """`table` has number 0 and version 0: whoever makes it gives them."""
 

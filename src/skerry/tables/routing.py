@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -12,12 +13,14 @@ from skerry.model.commits import Part, Policy, Versions, Write
 from skerry.model.errors import UserError
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import Column
-from skerry.sql.owntables import key_columns
+from skerry.sql.owntables import key_columns, moves_rows
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
 from skerry.tables.keys import encode_keys
-from skerry.tables.ways import ByTuples
+from skerry.tables.rows import lowered
+from skerry.tables.stored import repeated
+from skerry.tables.ways import ByTuples, default_of
 from skerry.tables.writes import deletes_of, writes_of
 from skerry.wire import execution as packets
 from skerry.wire.tuples import checked_values, decode_tuples
@@ -50,6 +53,80 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
             keys = _keys(table, way.keys)
             writes = deletes_of(table, keys)
     return _placed(definition, writes, keys, user, roles)
+
+
+class Rows(NamedTuple):
+    """What a query gave: keys of rows that are there, and values for the columns at `places`."""
+
+    keys: pa.RecordBatch | None
+    values: tuple[pa.Array, ...]
+    places: tuple[int, ...]
+
+
+def routed_rows(definition: Definition, rows: Rows, policy: Policy, user: str, roles: tuple[str, ...]) -> Routed:
+    """Without keys rows are inserted, without values deleted, else updated; UserError if a row is updated twice."""
+    table = definition.table
+    if rows.keys is None:
+        count = len(rows.values[0])
+        given = dict(zip(rows.places, rows.values, strict=True))
+        columns = [
+            given[place] if place in given else repeated(default_of(column), column, count)
+            for place, column in enumerate(table.columns)
+        ]
+        batch = pa.RecordBatch.from_arrays(columns, schema=arrow_schema(table))
+        inserted = _once(table, writes_of(table, batch, policy), policy)
+        return _placed(definition, inserted, batch.select(list(table.primary_key)), user, roles)
+    if not rows.keys.num_rows:
+        return Routed({}, 1, table.name)
+    encoded = encode_keys(table.primary_key, rows.keys.columns)
+    is_deleted = not rows.places
+    if len(set(encoded)) < len(encoded) and not is_deleted:
+        raise UserError(
+            f"table {table.name}: the query gives two values for one row; nothing was written",
+            suggestion="let FROM give at most one row for each row of the table",
+        )
+    deletes = _once(table, deletes_of(table, rows.keys), Policy.REPLACE)
+    if is_deleted:
+        return _placed(definition, deletes, rows.keys, user, roles)
+    if not moves_rows(table, rows.places):
+        values = [lowered(array) for array in rows.values]
+        patches = [encode_patch(list(zip(rows.places, row, strict=True))) for row in zip(*values, strict=True)]
+        patched = [Write(table.id, key, patch, is_patch=True) for key, patch in zip(encoded, patches, strict=True)]
+        return _placed(definition, patched, rows.keys, user, roles)
+    return _moved(
+        definition,
+        deletes,
+        pa.RecordBatch.from_arrays(list(rows.values), schema=arrow_schema(table)),
+        rows.keys,
+        user,
+        roles,
+    )
+
+
+def _moved(
+    definition: Definition,
+    deletes: Sequence[Write | None],
+    batch: pa.RecordBatch,
+    before: pa.RecordBatch,
+    user: str,
+    roles: tuple[str, ...],
+) -> Routed:
+    """Rows whose key is set: gone at the old place, new at the other, in one transaction."""
+    table = definition.table
+    old = {write.key for write in deletes if write is not None}
+    made = _once(table, writes_of(table, batch, Policy.FAIL), Policy.FAIL)
+    new = {write.key for write in made if write is not None}
+    # A place that another row of the statement leaves is free.
+    rows = [
+        write and Write(write.table, write.key, write.row, Policy.REPLACE if write.key in old else Policy.FAIL)
+        for write in made
+    ]
+    gone = [
+        None if write is None or write.key in new else msgspec.structs.replace(write, is_counted=False)
+        for write in deletes
+    ]
+    keys = pa.Table.from_batches([before, batch.select(list(table.primary_key))]).combine_chunks().to_batches()[0]
+    return _placed(definition, [*gone, *rows], keys, user, roles)
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:

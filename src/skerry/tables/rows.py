@@ -35,6 +35,11 @@ def decode_rows(schema: pa.Schema, rows: Sequence[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
+def lowered(values: pa.Array) -> list[Any]:
+    """A column's values as rows have them."""
+    return _lowered(values, values.type)
+
+
 def _lowered(values: pa.Array, kind: pa.DataType) -> list[Any]:
     """As values that msgpack has."""
     if pa.types.is_date(kind):

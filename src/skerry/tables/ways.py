@@ -115,7 +115,7 @@ def _keys(change: Change, said: tuple[tuple[exp.Expr, ...], ...]) -> tuple[Row, 
 def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None]) -> list[Any]:
     """A column's values in msgpack's form; None is its default."""
     column = change.table.columns[place]
-    default = _default(column)
+    default = default_of(column)
     values = [None if node is None else constant(node, change.parameters) for node in nodes]
     check_together(values)
     made = []
@@ -131,7 +131,8 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None]) -> lis
     return made
 
 
-def _default(column: OwnColumn) -> Any:
+def default_of(column: OwnColumn) -> Any:
+    """What a column has that no value is given for."""
     if column.default is None:
         return None
     return assigned(constant(parse_expression(column.default), {}), column.type)

@@ -118,8 +118,6 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
             assert own.ask(member, joined) == [(1, "ONE"), (1, "ONE"), (5, "five"), (5, "five")]
 
     # What is not there yet is refused by name.
-    assert "needs Spark" in own.refused("oslo", "INSERT INTO stock SELECT id, 'x', 1 FROM few")
-    assert "needs Spark" in own.refused("oslo", "UPDATE stock SET price = price + 1 WHERE id = 1")
     assert "TRUNCATE TABLE is not there yet" in own.refused("oslo", "TRUNCATE TABLE stock")
     assert "which Skerry only reads" in own.refused("oslo", "INSERT INTO few VALUES (1)")
     ((shown,),) = own.ask("kiosk", "SHOW CREATE TABLE stock")
@@ -134,6 +132,51 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     own.change("kiosk", f"{CREATE} DISTRIBUTED BY (id) IN (bergen)")
     assert own.ask("oslo", ALL) == []
     assert own.cluster.members["kiosk"].own_tables.definitions["stock"].table.id == 3
+
+
+def test_writes_whose_rows_a_query_gives(own: Own) -> None:
+    own.change("oslo", f"{CREATE} DISTRIBUTED BY (id)")
+    own.change("oslo", "CREATE TABLE copies (id BIGINT, item STRING) PRIMARY KEY (id) DISTRIBUTED GLOBALLY")
+    for member in own.cluster.members:
+        own.change(member, "DELETE FROM stock")
+        # From files, with casts that keep the value; the price is the column's default, NULL.
+        few = "SELECT cast(id AS INT), name FROM oslo.few WHERE id < ?"
+        assert own.change(member, f"INSERT INTO stock (id, item) {few}", [20]) == 20
+        assert "same primary key" in own.refused(member, "INSERT INTO stock SELECT id + 19, 'x', 1.5 FROM oslo.few")
+        assert own.change(member, "INSERT INTO stock SELECT id + 1, 'x', 2.25BD FROM stock ON CONFLICT DO NOTHING") == 1
+        assert own.change(member, "UPDATE stock SET price = cast(id * 1.5 AS DECIMAL(10,2)) WHERE item <> 'x'") == 20
+        assert (
+            own.change(
+                member, "UPDATE stock SET item = upper(f.name) FROM oslo.few f WHERE f.id = stock.id AND f.id < 3"
+            )
+            == 3
+        )
+        # Keys that are set: rows change places, also with each other.
+        assert own.change(member, "UPDATE stock SET id = 1 - id WHERE id IN (0, 1)") == 2
+        assert "same primary key" in own.refused(member, "UPDATE stock SET id = id + 1 WHERE id = 5")
+        assert own.change(member, "UPDATE stock SET id = id + 100 WHERE id >= 10") == 11
+        assert own.change(member, "DELETE FROM stock WHERE item = 'x' OR id > 114 OR id = 9") == 7
+        rows = own.ask(member, ALL)
+        assert [number for number, _, _ in rows] == [*range(9), *range(110, 115)]
+        assert rows[0] == (0, "OSLO 1", Decimal("1.50"))
+    assert own.change("oslo", "UPDATE stock SET id = id + 7 WHERE id < 0") == 0
+    wrong = {
+        "is decimal(10,2), and the query gives string": "INSERT INTO stock SELECT id + 500, 'x', 'y' FROM few",
+        "does not fit into decimal(10,2)": "UPDATE stock SET price = 1.234BD + id",
+        "cannot be NULL": "UPDATE stock SET item = nullif(item, item)",
+        "two values for one row": "UPDATE stock SET item = f.name FROM few f WHERE stock.id = f.id",
+        "more than 4096 rows": "INSERT INTO stock (id) SELECT a.id * 100000 + b.id + 1000 FROM few a, few b, few c",
+    }
+    for words, sql in wrong.items():
+        assert words in own.refused("kiosk", sql), words
+    assert own.change("kiosk", "INSERT INTO copies SELECT id, item FROM stock") == len(own.ask("oslo", ALL))
+    # Said again, it is answered and not run again, though what it would write has changed.
+    again = QueryId("bergen", uuid.uuid4().hex)
+    assert own.execute("bergen", again, "UPDATE copies SET item = concat(item, '!') WHERE id = 1") == 1
+    own.cluster.stop_member("bergen")
+    own.cluster.start_member("bergen")
+    assert own.execute("bergen", again, "UPDATE copies SET item = concat(item, '!') WHERE id = 1") == 1
+    assert own.ask("oslo", "SELECT item LIKE '%!!' FROM copies WHERE id = 1") == [(False,)]
 
 
 def test_members_that_stop_and_come_back(own: Own) -> None:
@@ -172,7 +215,12 @@ def test_writers_of_the_same_rows_wait_for_each_other(own: Own) -> None:
                 values = ", ".join(f"({number}, '{name}', 1)" for number in range(8))
                 sql = f"INSERT INTO stock VALUES {values} ON CONFLICT DO REPLACE"
                 counts.append(connection.cursor().execute(sql).rowcount)
+            for _ in range(4):
+                sql = "UPDATE counter SET price = cast(price + 1 AS DECIMAL(10,2)) WHERE item = 'counter'"
+                counts.append(8 * connection.cursor().execute(sql).rowcount)
 
+    own.change("oslo", f"{CREATE.replace('Stock', 'counter')} DISTRIBUTED BY (id)")
+    own.change("oslo", "INSERT INTO counter VALUES (1, 'counter', 0)")
     threads = [threading.Thread(target=write, args=each) for each in (("oslo", "a"), ("bergen", "b"), ("kiosk", "c"))]
     for thread in threads:
         thread.start()
@@ -182,7 +230,9 @@ def test_writers_of_the_same_rows_wait_for_each_other(own: Own) -> None:
         assert seen in ([(1, 8)], [(0, 0)])
     for thread in threads:
         thread.join()
-    assert counts == [8] * 24
+    assert counts == [8] * 36
+    # No increment is lost: who read what another has changed since runs again.
+    assert own.ask("kiosk", "SELECT price FROM counter") == [(Decimal(12),)]
 
 
 def test_what_members_are_not_believed(own: Own) -> None:
