@@ -33,6 +33,7 @@ from skerry.tables.instructions import (
     Send,
     Tell,
 )
+from skerry.tables.outcomes import Known
 from skerry.wire.commit_messages import CommitMessage, Outcome
 from skerry.wire.values import error_of
 
@@ -110,20 +111,16 @@ class Committing:
             self._reads.pop(name, None)
 
     async def submit(
-        self,
-        txn: TransactionId,
-        first_start: int,
-        parts: dict[str, Part],
-        read_ts: int = 0,
-        *,
-        is_computed: bool = False,
+        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
     ) -> Outcome:
         """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone."""
         return await self._answered(
-            self._answers,
-            txn,
-            lambda: self._core.submit(txn, first_start, read_ts, parts, at(), is_computed=is_computed),
+            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at(), decider)
         )
+
+    def committed(self, query: QueryId) -> Known | None:
+        """A commit of this query that is known here."""
+        return self._core.committed(query)
 
     async def inquire(self, query: QueryId, first_start: int, members: frozenset[str]) -> Tell:
         """How the client's statement ended, whoever decided it."""
@@ -145,6 +142,10 @@ class Committing:
         """PeerError if the sender may not say this."""
         if self._trouble is None:
             self._do(self._core.receive(sender, message, at()))
+
+    def lost(self, member: str, error: SkerryError) -> None:
+        if self._trouble is None:
+            self._do(self._core.lost(member, error, at()))
 
     # --- instructions -------------------------------------------------------------------------------------------------
     def _do(self, instructions: Iterable[Instruction]) -> None:

@@ -24,27 +24,36 @@ from skerry.member.planning import (
     SchemaCatalog,
     given_values,
     given_variables,
-    plan_by,
     planned_query,
+    with_fresh_tables,
 )
 from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
-from skerry.model.errors import EngineEnded, InternalError, Overloaded, StaleSchema, TimedOut, UserError
-from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, COMPUTED_BYTES, COMPUTED_ROWS
+from skerry.model.errors import EngineEnded, Overloaded, StaleSchema, TimedOut, UserError
+from skerry.model.limits import (
+    CHANGE_PAUSE_MAX_S,
+    CHANGE_PAUSE_S,
+    CHANGE_STALE,
+    COMPUTED_BYTES,
+    COMPUTED_ROWS,
+    Limits,
+)
 from skerry.model.names import TableRef
 from skerry.model.results import Schema
 from skerry.model.sharded import OwnTable
-from skerry.model.table import Column
 from skerry.model.variables import Variable
 from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, Known
-from skerry.tables.computed import Computed, Wanted, needs_casts, routed_rows, size_of, wanted_of
+from skerry.tables.clock import COUNTER_BITS
+from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of
+from skerry.tables.routing import Routed
 from skerry.wire.commit_messages import State
 from skerry.wire.values import error_of
 
-_TRIES = 3  # tables that change faster than this are somebody's loop
+_MILLISECOND_BITS = COUNTER_BITS + 10  # about
+_ATTEMPT_BITS = (1 << 30) - 1
 
 
 class PlanChange(msgspec.Struct, frozen=True):
@@ -80,7 +89,7 @@ class Gathered(NamedTuple):
     read_ts: int
 
 
-class Run(Protocol):
+class Gather(Protocol):
     """Runs what `plan` makes, when there is a place for it, and gives its rows; `check` hears their columns first."""
 
     def __call__(
@@ -107,18 +116,12 @@ class _Readable(Known):
         return self.catalog.names()
 
 
-async def plan_change(planner: Planner, message: PlanChange) -> PlannedChange:
+async def planned_change(planner: Planner, message: PlanChange) -> PlannedChange:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
-    return await plan_by(
-        planner, message, message.statement.query, _plan, _plan_all_parts, lambda made: made.planned.plan.left_out
-    )
+    return await with_fresh_tables(planner, _plan, message)
 
 
-def _plan_all_parts(planner: Knowledge, message: PlanChange) -> PlannedChange:
-    return _plan(planner, message, prunes=False)
-
-
-def _plan(planner: Knowledge, message: PlanChange, *, prunes: bool = True) -> PlannedChange:
+def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
     statement = message.statement
     planner = planner.seen_by(statement.rights)
     catalog = SchemaCatalog(planner.catalog, statement.schema_name)
@@ -133,7 +136,7 @@ def _plan(planner: Knowledge, message: PlanChange, *, prunes: bool = True) -> Pl
     )
     assert isinstance(change, Change), "what a statement asks for does not change with its tables"
     assert change.query is not None
-    return PlannedChange(planned_query(change.query, planner, statement, prunes), wanted_of(change))
+    return PlannedChange(planned_query(change.query, planner, statement), wanted_of(change))
 
 
 class Computing:
@@ -146,10 +149,17 @@ class Computing:
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
     async def write(
-        self, planner: Planner, message: Callable[[], PlanChange], cursor: ClientCursor, run: Run
+        self,
+        table: OwnTable,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
     ) -> CountAnswer:
-        """`message`: for the definitions as they are now. Raises why nothing was written."""
-        writing = _Writing(self._own, self._workers, planner, message, cursor, run)
+        """`message`: for the definitions as they are now. `table` is written. Raises why nothing was."""
+        writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
+        if (answer := writing.before()) is not None:
+            return answer
         async with AsyncExitStack() as turn:
             while True:
                 computed, read_ts = await writing.compute()
@@ -167,22 +177,26 @@ class _Writing:
 
     def __init__(
         self,
+        table: OwnTable,
         own: OwnTables,
         workers: Workers,
         planner: Planner,
         message: Callable[[], PlanChange],
         cursor: ClientCursor,
-        run: Run,
+        gather: Gather,
     ) -> None:
+        self._copies = 1 if table.distributed_by else len(table.members)
         self._own = own
         self._workers = workers
         self._planner = planner
         self._message = message
         self._cursor = cursor
-        self._run = run
+        self._gather = gather
         self._first_start = own.now()
         self._casts = False
-        self._runs = self._commits = self._changes = 0
+        self._runs = self._changes = 0
+        # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
+        self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
         self._has_lost_engine = False
         self._wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
@@ -193,12 +207,17 @@ class _Writing:
         assert self._wanted is not None
         return self._wanted.table
 
-    async def compute(self) -> tuple[Computed, int]:
+    def before(self) -> CountAnswer | None:
+        """What came of it in an earlier life of this member; None if nothing did."""
+        rows = self._own.committed(self._message().statement.query)
+        return CountAnswer(rows // self._copies) if rows is not None else None
+
+    async def compute(self) -> tuple[Routed, int]:
         """What is to be written, by rows as of one moment."""
         while True:
             statement = self._message().statement
             try:
-                gathered = await self._run(statement, self._cursor, self._runs, self._planned, self._check)
+                gathered = await self._gather(statement, self._cursor, self._runs, self._planned, self._check)
                 return await self._routed(gathered, statement), gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
@@ -209,7 +228,7 @@ class _Writing:
                 self._runs += 1
 
     async def _planned(self) -> Planned:
-        made = await plan_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
+        made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
         self._wanted = made.wanted
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
@@ -221,29 +240,26 @@ class _Writing:
         if needs_casts(self._wanted, schema.columns):
             raise CastsNeeded
 
-    async def _routed(self, gathered: Gathered, statement: RunStatement) -> Computed:
+    async def _routed(self, gathered: Gathered, statement: RunStatement) -> Routed:
         assert self._wanted is not None
         definition = self._own.definitions.get(self.table.name.lower())
         if definition is None or definition.table != self.table:
             raise StaleSchema(f"table {self.table.name} has changed, or is gone")
         rights = statement.rights
-        computed = await self._workers.run(
+        routed = await self._workers.run(
             routed_rows, definition, self._wanted, gathered.rows, rights.user, rights.roles
         )
-        size_bytes = await self._workers.run(size_of, computed.routed)
-        if size_bytes > bytes_max(self._planner.limits.frame_bytes):
-            raise too_much(f"{size_bytes} bytes, of all copies", self._planner.limits.frame_bytes)
-        return computed
+        check_size(0, await self._workers.run(size_of, routed), self._planner.limits)
+        return routed
 
-    async def commit(self, computed: Computed, read_ts: int) -> CountAnswer | None:
+    async def commit(self, routed: Routed, read_ts: int) -> CountAnswer | None:
         """None if it has to be computed again."""
-        routed = computed.routed
         while routed.parts:
             self._commits += 1
             txn = TransactionId(self._message().statement.query, self._commits)
-            outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts, is_computed=True)
+            outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // routed.copies if computed.rows is None else computed.rows)
+                return CountAnswer(outcome.rows // routed.copies)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and (outcome.state is State.UNKNOWN or not outcome.is_retryable):
                 raise error
@@ -261,7 +277,7 @@ class _Writing:
         """Raises the error if another try is none too many. An engine that ends twice may end because of this."""
         self._changes += 1
         is_second = isinstance(error, EngineEnded) and self._has_lost_engine
-        if is_second or self._changes >= _TRIES:
+        if is_second or self._changes >= CHANGE_STALE:
             raise error
         self._has_lost_engine |= isinstance(error, EngineEnded)
         trace.emit(trace.QueryReplanned(statement.query, error.message))
@@ -269,22 +285,18 @@ class _Writing:
         await self._planner.peer_tables.refresh((error.member,) if error.member else ())
 
 
-def bytes_max(frame_bytes: int) -> int:
-    """Of all that a statement writes: one message may carry it."""
-    return min(COMPUTED_BYTES, frame_bytes // 2)
+def check_size(rows: int, size_bytes: int, limits: Limits) -> None:
+    """UserError for more than one statement may write: one message may have to carry all of it."""
+    bytes_max = min(COMPUTED_BYTES, limits.frame_bytes // 2)
+    if rows > COMPUTED_ROWS or size_bytes > bytes_max:
+        raise UserError(
+            f"the statement writes more than {COMPUTED_ROWS} rows, or {bytes_max} bytes with all copies: so many are "
+            "not there yet; nothing was written",
+            suggestion="write in several statements, by ranges of the key",
+        )
 
 
-def too_much(what: str, frame_bytes: int) -> UserError:
-    return UserError(
-        f"the statement writes {what}; at most {COMPUTED_ROWS} rows and {bytes_max(frame_bytes)} bytes can be written "
-        "by one yet; nothing was written",
-        suggestion="write in several statements, by ranges of the key",
-    )
-
-
-def table_of(schema: pa.Schema, batches: Sequence[pa.RecordBatch], columns: Sequence[Column]) -> pa.Table:
+def rows_of(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """Columns by place: several may have one name."""
-    if len(schema) != len(columns):
-        raise InternalError(f"{len(schema)} columns came where {len(columns)} were told of")
     named = pa.schema([pa.field(str(place), field.type) for place, field in enumerate(schema)])
     return pa.Table.from_batches([pa.RecordBatch.from_arrays(each.columns, schema=named) for each in batches], named)

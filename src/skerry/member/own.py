@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from skerry.config import Config
+from skerry.config import Config, Role
 from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
 from skerry.member.defining import Defining
@@ -17,6 +17,7 @@ from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import Part, Staged, TransactionId, Write
 from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
+from skerry.model.ids import QueryId
 from skerry.model.limits import UPKEEP_S, WRITE_TUPLES, CommitLimits
 from skerry.model.rights import Rights
 from skerry.model.sharded import Catalogue, Definition
@@ -72,6 +73,7 @@ class OwnTables:
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
@@ -116,6 +118,8 @@ class OwnTables:
     def peer_lost(self, peer: str, error: SiteError) -> None:
         if self._defining is not None:
             self._defining.peer_lost(peer, error)
+        if self._committing is not None:
+            self._committing.lost(peer, error)
 
     @property
     def defining(self) -> Defining:
@@ -245,21 +249,22 @@ class OwnTables:
         if self._committing is not None:
             self._committing.receive(sender, message)
 
+    def committed(self, query: QueryId) -> int | None:
+        """Rows that this query wrote, as far as it is known here that it did."""
+        known = self._core.committed(query)
+        return known.rows if known is not None else None
+
     async def submit(
-        self,
-        txn: TransactionId,
-        first_start: int,
-        parts: dict[str, Part],
-        read_ts: int = 0,
-        *,
-        is_computed: bool = False,
+        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int | None = None
     ) -> Outcome:
         """How this attempt ended. Reads that begin here afterwards see it.
 
-        `read_ts`: when it was read what is written now; who wrote the same rows since is in its way. `is_computed`:
-        the same statement may write elsewhere when it is said again.
+        `read_ts`: of a query that gave the rows. Such a statement has one decider, whatever its rows are: said again,
+        it must not be run again.
         """
-        outcome = await self._core.submit(txn, first_start, parts, read_ts, is_computed=is_computed)
+        data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
+        decider = "" if read_ts is None else self._member if self._member in data else min(data)
+        outcome = await self._core.submit(txn, first_start, parts, read_ts or 0, decider)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
             self._core.now(outcome.commit_ts)
@@ -342,6 +347,7 @@ class OwnTables:
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)
+            self.on_flushed()
 
     async def _keep_up(self) -> None:
         """Flushes what is due, and removes what no reader needs any more."""

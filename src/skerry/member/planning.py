@@ -20,7 +20,6 @@ from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.model import trace
 from skerry.model.errors import SiteError, SqlError, UserError
 from skerry.model.fragment import Count, LeftOut, Plan, Rows, Written
-from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.results import Parameter, Value
@@ -43,6 +42,7 @@ from skerry.sql.commands import (
 )
 from skerry.sql.expected import BOUND
 from skerry.sql.fixed import fixed_values
+from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
 from skerry.wire.values import from_value, to_value
@@ -122,8 +122,12 @@ class Assigned(msgspec.Struct, frozen=True):
     default: str | None
 
 
+class AboutOwn(msgspec.Struct, frozen=True):
+    """A statement that defines or changes tables of our own (`changing.py`)."""
+
+
 # A statement that is understood: to be run, or to be answered by the initiator itself.
-Understood = Planned | Tried | Assigned | Explained | Command
+Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 
 
 class SchemaCatalog:
@@ -142,21 +146,11 @@ class SchemaCatalog:
 
 async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
-    return await plan_by(planner, message, message.query, _plan, _plan_all_parts, _left_out)
-
-
-async def plan_by(
-    planner: Planner,
-    message: M,
-    query: QueryId,
-    plan: Callable[[Knowledge, M], T],
-    plan_all_parts: Callable[[Knowledge, M], T],
-    left_out_of: Callable[[T], tuple[LeftOut, ...]],
-) -> T:
-    """What `plan` makes, after the sites were asked whether the parts that it leaves out are still what they were."""
+    if is_about_own(message.sql):
+        return AboutOwn()
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(planner, plan, message)
-        left_out = left_out_of(planned)
+        planned = await with_fresh_tables(planner, _plan, message)
+        left_out = _left_out(planned)
         ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
         pairs = list(zip(left_out, versions, strict=True))
@@ -164,15 +158,17 @@ async def plan_by(
         if not changed:
             return planned
         reason = f"the files of {', '.join(changed)} may be others now"
-        trace.emit(trace.QueryReplanned(query, reason))
+        trace.emit(trace.QueryReplanned(message.query, reason))
         if None in versions:
             break
         await planner.peer_tables.refresh(changed)
-    return await _with_fresh_tables(planner, plan_all_parts, message)
+    return await with_fresh_tables(planner, _plan_all_parts, message)
 
 
 def check_expected(understood: Understood, expected: str) -> None:
     """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    if isinstance(understood, AboutOwn):
+        return  # who reads it tells
     counts = isinstance(understood, Assigned | DropVariable) or (
         isinstance(understood, Planned) and _counts(understood.plan)
     )
@@ -194,10 +190,12 @@ def _counts(plan: Plan) -> bool:
 
 async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
-    return await _with_fresh_tables(planner, _prepare, message)
+    if is_about_own(message.sql):
+        raise SqlError("statements about tables of our own are not prepared yet: send them with their values")
+    return await with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
+async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         planner.peer_tables.define()
@@ -233,7 +231,7 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
             return tried.plan.left_out
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | AnalyzeTable():
             return ()
-        case DropVariable():
+        case DropVariable() | AboutOwn():
             return ()
         case never:
             assert_never(never)
@@ -256,9 +254,9 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
     statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message))
     match statement:
         case Query():
-            return planned_query(statement, planner, message, prunes)
+            return _planned(statement, planner, message, prunes)
         case Assign(query, targets, default):
-            return Assigned(planned_query(query, planner, message, prunes), targets, default)
+            return Assigned(_planned(query, planner, message, prunes), targets, default)
         case Explain():
             return _explain(planner, statement, message, prunes)
         case AnalyzeTable(ref, columns):
@@ -280,8 +278,12 @@ def given_values(message: RunStatement) -> Any:
     return [from_value(value) for value in message.parameters]
 
 
-def planned_query(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
-    """A query of the statement, ready to run."""
+def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:
+    """Of a statement that is more than a query. All parts are read: nobody asks whether files have changed since."""
+    return _planned(query, planner, message, False)
+
+
+def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
     query, catalog = placed(query, planner.catalog, planner.name)
     found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:

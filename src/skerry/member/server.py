@@ -18,7 +18,7 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
-from skerry.member.changing import Changing
+from skerry.member.changing import Changing, Work
 from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
@@ -202,6 +202,7 @@ class Member:
         self.own_tables = OwnTables(
             self.name, self.config, self.send, self.own, self.workers, self.rulebook.rights_of, self._peers_up
         )
+        self.own_tables.on_flushed = self._statistics_changed
         self.changing = Changing(
             self.name, self.config, self.own_tables, self.workers, self.send, self.rulebook.rights_of
         )
@@ -251,8 +252,8 @@ class Member:
         return [name for name in self.config.members if name != self.name and self.peers.state(name) == "up"]
 
     async def _change(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
-        run = self._runs.compute
-        return await self.changing.answer(self.planner, self.own_tables.defining, statement, cursor, run)
+        work = Work(self.planner, self.own_tables.defining, self._runs.gather)
+        return await self.changing.answer(work, statement, cursor)
 
     def _rights_of(self, caller: Caller) -> Rights:
         return self.rulebook.rights_of(caller.name, caller.roles)

@@ -231,6 +231,7 @@ CATCH_UP_S = 2.0
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
+CHANGE_STALE = 5  # attempts at a table that changes
 TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 import pyarrow as pa
@@ -46,13 +46,6 @@ class Wanted(msgspec.Struct, frozen=True):
         return 0 if self.kind == "insert" else len(self.table.primary_key)
 
 
-class Computed(NamedTuple):
-    """`rows`: how many the statement changes; None if only those who write know."""
-
-    routed: Routed
-    rows: int | None
-
-
 def wanted_of(change: Change) -> Wanted:
     table = change.table
     match change:
@@ -89,25 +82,24 @@ def needs_casts(wanted: Wanted, given: Sequence[Column]) -> bool:
 
 def routed_rows(
     definition: Definition, wanted: Wanted, rows: pa.Table, user: str = "", roles: tuple[str, ...] = ()
-) -> Computed:
+) -> Routed:
     """UserError if these rows cannot all be written."""
     batch = rows.combine_chunks().to_batches()
     if not batch:
-        return Computed(Routed({}, 1, wanted.table.name), 0)
+        return Routed({}, 1, wanted.table.name)
     (given,) = batch
     writes: Sequence[Write | None]
-    count: int | None
     match wanted.kind:
         case "insert":
-            writes, keys, count = _inserts(wanted, given)
+            writes, keys = _inserts(wanted, given)
         case "update" if wanted.moves:
-            writes, keys, count = _moves(wanted, given)
+            writes, keys = _moves(wanted, given)
         case "update":
-            writes, keys, count = _patches(wanted, given)
+            writes, keys = _patches(wanted, given)
         case "delete":
             keys = _keys(wanted, given)
-            writes, count = deletes_of(wanted.table, keys), None
-    return Computed(placed(definition, writes, keys, user, roles), count)
+            writes = deletes_of(wanted.table, keys)
+    return placed(definition, writes, keys, user, roles)
 
 
 def size_of(routed: Routed) -> int:
@@ -116,7 +108,7 @@ def size_of(routed: Routed) -> int:
     return sum(len(write.key) + len(write.row or b"") for write in writes)
 
 
-def _inserts(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch, None]:
+def _inserts(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch]:
     rows = _rows(wanted, given.columns)
     writes: list[Write | None] = []
     before: dict[bytes, bytes | None] = {}
@@ -130,10 +122,10 @@ def _inserts(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None],
             )
         before[write.key] = write.row
         writes.append(None if is_again else write)
-    return writes, rows.select(list(wanted.table.primary_key)), None
+    return writes, rows.select(list(wanted.table.primary_key))
 
 
-def _patches(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch, None]:
+def _patches(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch]:
     table, keys = wanted.table, _keys(wanted, given)
     encoded = _matched_once(table, keys)
     schema = arrow_schema(table)
@@ -146,10 +138,10 @@ def _patches(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None],
     writes: list[Write | None] = [
         Write(table.id, key, patch, is_patch=True) for key, patch in zip(encoded, patches, strict=True)
     ]
-    return writes, keys, None
+    return writes, keys
 
 
-def _moves(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch, int]:
+def _moves(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch]:
     """Each row goes from its old key, and comes to its new one; what was where another comes to is replaced."""
     table, keys = wanted.table, _keys(wanted, given)
     old = _matched_once(table, keys)
@@ -166,7 +158,8 @@ def _moves(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], p
     leaves = keys.take(pa.array(left, pa.int64()))
     new = rows.select(list(table.primary_key))
     both = pa.Table.from_batches([new, leaves]).combine_chunks().to_batches()[0]
-    return [*writes, *deletes_of(table, leaves)], both, len(old)
+    gone_from = (msgspec.structs.replace(write, is_counted=False) for write in deletes_of(table, leaves))
+    return [*writes, *gone_from], both
 
 
 def _keys(wanted: Wanted, given: pa.RecordBatch) -> pa.RecordBatch:

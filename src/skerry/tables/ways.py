@@ -132,7 +132,7 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None]) -> lis
 
 
 def default_of(column: OwnColumn) -> Any:
-    """The value that a column has where none is given."""
+    """What a column has that no value is given for."""
     if column.default is None:
         return None
     return assigned(constant(parse_expression(column.default), {}), column.type)
