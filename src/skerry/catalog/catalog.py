@@ -187,7 +187,8 @@ class Catalog:
         """By member, which rows of a table of our own each has; empty for any other, and for one part alone."""
         if ref.member is not None or self._is_copied(ref.name):
             return {}
-        return {part.member: part.own for part in self.parts(ref) if part.own is not None}
+        own = (self._sites[member].own.get(ref.name.lower()) for member in self._holders(ref.name))
+        return {part.member: part.own for part in own if part is not None and part.own is not None}
 
     def nearest(self, members: Iterable[str]) -> Self:
         """The same catalog for a query that reads copies at the first of these that has one."""
@@ -269,7 +270,11 @@ class Catalog:
         return TableRef(part.table, self._members[member.lower()].name, part.columns)
 
     def _logical_ref(self, table: str) -> TableRef:
-        first, *others = [self._part(member, table) for member in self._read_at(table)]
+        own = self._sites[self._holders(table)[0]].own.get(table.lower())
+        if own is not None:  # a member that is down may not be needed
+            self._check_clash(own)
+            return TableRef(own.table, None, own.columns)
+        first, *others = [self._part(member, table) for member in self._holders(table)]
         for other in others:
             how = difference(other.columns, first.columns)
             if how:
