@@ -177,6 +177,7 @@ class Catalog:
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
         """The parts that `ref` stands for, in the order of the configuration; of copies the one that is read."""
         holders = [ref.member.lower()] if ref.member else self._read_at(ref.name)
+        self._check_buckets(ref)
         return tuple(self._part(member, ref.name) for member in holders)
 
     def is_copied(self, ref: TableRef) -> bool:
@@ -303,6 +304,17 @@ class Catalog:
             raise quoting(SiteError(prefix + reason.removeprefix(prefix), member=name))
         unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
         raise SiteError(prefix + unknown, member=name)
+
+    def _check_buckets(self, ref: TableRef) -> None:
+        """A member that was taken out of the configuration took its rows along: the rest is not the table."""
+        spread = self.spread(ref)
+        here = sum(upto - first for each in spread.values() for first, upto in each.here)
+        buckets = next((each.buckets for each in spread.values()), 0)
+        if here < buckets:
+            raise SiteError(
+                f"table {ref.name}: {buckets - here} of its {buckets} buckets are at members that are not configured",
+                suggestion="put the members back that SHOW CREATE TABLE names",
+            )
 
     def _check_clash(self, part: TablePart) -> None:
         """Rows of one would be taken for rows of the other. CREATE TABLE sees to it, a later configuration may not."""
