@@ -57,7 +57,7 @@ class Committing:
         limits: CommitLimits,
         records: Iterable[Record],
         persist: KeepRecords | None,
-        look: Callable[[Part], Awaitable[Looked]],
+        look: Callable[[QueryId, Part], Awaitable[Looked]],
         apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...]], None],
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
@@ -185,7 +185,7 @@ class Committing:
 
     async def _looked(self, look: Look) -> None:
         try:
-            looked = await self._look(look.part)
+            looked = await self._look(look.txn.query, look.part)
         except SkerryError as error:
             looked = Looked(error=error)
         except Exception as error:

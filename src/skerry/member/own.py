@@ -48,15 +48,17 @@ class OwnTables:
         workers: Workers,
         rights_of: Callable[[str, tuple[str, ...]], Rights],
         up: Callable[[], Iterable[str]],
+        on_write: Callable[[QueryId, Part, list[str]], None],
         limits: CommitLimits | None = None,
     ) -> None:
-        """`up`: the members that have a connection."""
+        """`up`: the members that have a connection. `on_write` is told of writes, and raises if none may be now."""
         self._catalogue = Catalogue()
         self._member = member
         self._config = config
         self._folder = config.tables_path(member)
         self._rights_of = rights_of
         self._up = up
+        self._on_write = on_write
         self._send = send
         self._own = own
         self._workers = workers
@@ -266,10 +268,11 @@ class OwnTables:
             await asyncio.sleep(min(max(0.0, ahead_s), self._limits.clock_ahead_s))
         return outcome
 
-    async def _look(self, part: Part) -> Looked:
+    async def _look(self, query: QueryId, part: Part) -> Looked:
         """What the writes meet here; errors are why they cannot be written."""
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
+        self._on_write(query, part, sorted({self._by_id[write.table].table.name for write in part.writes}))
         found: dict[tuple[int, bytes], Found] = {}
         for table_id in {write.table for write in part.writes}:
             writes = [write for write in part.writes if write.table == table_id]
