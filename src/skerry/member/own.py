@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+import pyarrow as pa
+
 from skerry.config import Config, Role
 from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
@@ -80,6 +82,8 @@ class OwnTables:
         """Reads what is on disk; SiteError if that cannot be."""
         records: tuple[Any, ...] = ()
         if self._folder:
+            # Arrow loads pandas, if that is there, for its first array: seconds that the loop does not have.
+            await self._workers.run(pa.array, [0])
             self._store = store = await self._workers.run(Store, self._folder, self._member)
             opened = await self._workers.run(open_shards, store, self._member)
             self._shards, self._faults = opened.shards, opened.faults
