@@ -236,8 +236,11 @@ TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks r
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
 COMMIT_LAZY_S = 0.2
-# Between looks at what is to be flushed or forgotten
+# Between looks at what is to be flushed; how many of them between looks at ids that are old, and until one that failed
+# is tried again
 UPKEEP_S = 1.0
+FORGET_ROUNDS = 60
+UPKEEP_PAUSE_ROUNDS = 30
 # Of keys that a query names: more are not looked up, all members are asked
 BUCKETS_ASKED = 1000
 # Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,
