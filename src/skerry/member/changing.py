@@ -13,25 +13,27 @@ import msgspec
 
 from skerry.config import Config, Role
 from skerry.member.answers import told_rows
-from skerry.member.computing import Computing, Gather, PlanChange, planned_change
+from skerry.member.computing import Computing, Gather, PlanChange, Unknown, planned_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
-from skerry.member.planning import Planner, SchemaCatalog, given_values, given_variables
+from skerry.member.planning import Planned, Planner, SchemaCatalog, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
+from skerry.model.ids import QueryId
 from skerry.model.lexemes import lexemes
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S
+from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
 from skerry.plan.explain import explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
 from skerry.sql import owntables as said
-from skerry.sql.changes import analyse_constants
+from skerry.sql.changes import analyse_constants, created_as
 from skerry.sql.definitions import shown_table
 from skerry.tables.routing import Routed, routed
 from skerry.tables.ways import BySpark, way_of
@@ -106,6 +108,8 @@ class Changing:
                 return await self._computing.write(table, work.planner, message, cursor, work.gather)
             case said.CreateTable(table, if_not_exists):
                 await work.defining.define(statement.query, Create(table, if_not_exists), statement.rights)
+            case said.CreateAs():
+                return await self._create_as(work, statement, cursor)
             case said.DropTable(table):
                 if table is not None:
                     await work.defining.define(statement.query, Drop(table.id, table.name), statement.rights)
@@ -131,11 +135,45 @@ class Changing:
 
     async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
         planner.peer_tables.define()
+        seen = self._seen(statement.rights)
+        return await self._workers.run(_understand, statement, self._known(planner, statement), seen, planner)
+
+    def _known(self, planner: Planner, statement: RunStatement) -> said.Known:
         rights = statement.rights
-        seen = self._seen(rights)
         catalog = SchemaCatalog(planner.seen_by(rights).catalog, statement.schema_name)
-        known = said.Known(said.Configured(catalog, frozenset(self._own.definitions)), _tables(seen), self._members)
-        return await self._workers.run(_understand, statement, known, seen, planner)
+        configured = said.Configured(catalog, frozenset(self._own.definitions))
+        return said.Known(configured, _tables(self._seen(rights)), self._members)
+
+    async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
+        """The query comes first, and the table is made if it can hold the rows. If they are not written, it goes."""
+        planner, rights, message = work.planner, statement.rights, partial(self._message, statement)
+        made: list[said.CreateTable] = []
+
+        async def plan() -> Planned:
+            planned = (await planned_change(planner, message())).planned
+            cursor.tables = tuple(sorted(planned.plan.schema_info))
+            return planned
+
+        def check(schema: Schema) -> None:
+            made.append(created_as(statement.sql, schema.columns, self._known(planner, statement), planner.limits))
+
+        rows = await self._computing.rows(statement, planner, partial(work.gather, statement, cursor), plan, check)
+        table, if_not_exists = made[-1].table, made[-1].if_not_exists
+        cursor.tables = tuple(sorted({*cursor.tables, *(f"{member}.{table.name}" for member in table.members)}))
+        await self._computing.check(table, rows, planner.limits)
+        await work.defining.define(statement.query, Create(table, if_not_exists), rights)
+        found = self._own.definitions.get(table.name.lower())
+        if found is None or msgspec.structs.replace(found.table, id=0, version=0) != table:
+            return CountAnswer(0)  # somebody else has made it meanwhile, or has dropped it
+        try:
+            return await self._computing.fill(found.table, rows, planner, message, cursor, work.gather)
+        except Unknown as unknown:
+            raise unknown.error from None
+        except SkerryError:
+            if not if_not_exists:  # else it may be somebody else's
+                dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
+                await work.defining.define(dropped, Drop(found.table.id, table.name), rights)
+            raise
 
     # --- writes -------------------------------------------------------------------------------------------------------
     async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer:

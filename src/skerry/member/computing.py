@@ -31,7 +31,7 @@ from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
-from skerry.model.errors import EngineEnded, Overloaded, StaleSchema, TimedOut, UserError
+from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     CHANGE_PAUSE_S,
@@ -42,10 +42,11 @@ from skerry.model.limits import (
 )
 from skerry.model.names import TableRef
 from skerry.model.results import Schema
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import Definition, OwnTable
 from skerry.model.variables import Variable
 from skerry.sql.changes import analyse_change
-from skerry.sql.owntables import Change, Known
+from skerry.sql.owntables import Change, CreateAs, Known
+from skerry.tables.catalogue import first_map
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of
 from skerry.tables.routing import Routed
@@ -78,8 +79,10 @@ class PlanChange(msgspec.Struct, frozen=True):
 
 
 class PlannedChange(msgspec.Struct, frozen=True):
+    """`wanted` is None for CREATE TABLE … AS: its table is known when its query runs."""
+
     planned: Planned
-    wanted: Wanted
+    wanted: Wanted | None
 
 
 class Gathered(NamedTuple):
@@ -134,6 +137,9 @@ def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
         casts=message.casts,
         variables=given_variables(statement),
     )
+    if isinstance(change, CreateAs):
+        assert change.query is not None
+        return PlannedChange(planned_query(change.query, planner, statement), None)
     assert isinstance(change, Change), "what a statement asks for does not change with its tables"
     assert change.query is not None
     return PlannedChange(planned_query(change.query, planner, statement), wanted_of(change))
@@ -163,13 +169,66 @@ class Computing:
         async with AsyncExitStack() as turn:
             while True:
                 computed, read_ts = await writing.compute()
-                answer = await writing.commit(computed, read_ts)
+                try:
+                    answer = await writing.commit(computed, read_ts)
+                except Unknown as unknown:
+                    raise unknown.error from None
                 if answer is not None:
                     return answer
                 if not writing.has_turn:
                     lock = self._turns.setdefault(writing.table.id, asyncio.Lock())
                     await turn.enter_async_context(lock)  # owner: the query's deadline
                     writing.has_turn = True
+
+    async def rows(
+        self,
+        statement: RunStatement,
+        planner: Planner,
+        gather: Callable[[int, Callable[[], Awaitable[Planned]], Callable[[Schema], None]], Awaitable[Gathered]],
+        plan: Callable[[], Awaitable[Planned]],
+        check: Callable[[Schema], None],
+    ) -> pa.Table:
+        """Of a query, planned again if its tables have changed."""
+        attempt = 0
+        while True:
+            try:
+                return (await gather(attempt, plan, check)).rows
+            except StaleSchema as error:
+                attempt += 1
+                if attempt >= CHANGE_STALE:
+                    raise
+                await _learn(self._own, planner, statement, error)
+
+    async def fill(
+        self,
+        table: OwnTable,
+        rows: pa.Table,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
+    ) -> CountAnswer:
+        """All columns of a table that was made for these rows. `Unknown` if nobody can say whether they are there."""
+        writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
+        writing.wanted = Wanted("insert", table, tuple(range(len(table.columns))))
+        answer = await writing.commit(await writing.routed(Gathered(rows, 0), message().statement), 0)
+        if answer is None:
+            raise StaleSchema(f"table {table.name} has changed, or is gone")
+        return answer
+
+    async def check(self, table: OwnTable, rows: pa.Table, limits: Limits) -> None:
+        """UserError if a table like this, which is not there yet, cannot hold the rows."""
+        wanted = Wanted("insert", table, tuple(range(len(table.columns))))
+        routed = await self._workers.run(routed_rows, Definition(table, first_map(table)), wanted, rows)
+        check_size(0, await self._workers.run(size_of, routed), limits)
+
+
+class Unknown(Exception):
+    """Nobody can say whether the rows were written: `error` says why."""
+
+    def __init__(self, error: SkerryError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class _Writing:
@@ -198,14 +257,14 @@ class _Writing:
         # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
         self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
         self._has_lost_engine = False
-        self._wanted: Wanted | None = None
+        self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
         self.has_turn = False
 
     @property
     def table(self) -> OwnTable:
-        assert self._wanted is not None
-        return self._wanted.table
+        assert self.wanted is not None
+        return self.wanted.table
 
     def before(self) -> CountAnswer | None:
         """What came of it in an earlier life of this member; None if nothing did."""
@@ -218,7 +277,7 @@ class _Writing:
             statement = self._message().statement
             try:
                 gathered = await self._gather(statement, self._cursor, self._runs, self._planned, self._check)
-                return await self._routed(gathered, statement), gathered.read_ts
+                return await self.routed(gathered, statement), gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
                 self._casts = True
@@ -229,26 +288,25 @@ class _Writing:
 
     async def _planned(self) -> Planned:
         made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
-        self._wanted = made.wanted
+        assert made.wanted is not None
+        self.wanted = made.wanted
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
         self._cursor.tables = tuple(sorted({*read, *written}))
         return made.planned
 
     def _check(self, schema: Schema) -> None:
-        assert self._wanted is not None
-        if needs_casts(self._wanted, schema.columns):
+        assert self.wanted is not None
+        if needs_casts(self.wanted, schema.columns):
             raise CastsNeeded
 
-    async def _routed(self, gathered: Gathered, statement: RunStatement) -> Routed:
-        assert self._wanted is not None
+    async def routed(self, gathered: Gathered, statement: RunStatement) -> Routed:
+        assert self.wanted is not None
         definition = self._own.definitions.get(self.table.name.lower())
         if definition is None or definition.table != self.table:
             raise StaleSchema(f"table {self.table.name} has changed, or is gone")
         rights = statement.rights
-        routed = await self._workers.run(
-            routed_rows, definition, self._wanted, gathered.rows, rights.user, rights.roles
-        )
+        routed = await self._workers.run(routed_rows, definition, self.wanted, gathered.rows, rights.user, rights.roles)
         check_size(0, await self._workers.run(size_of, routed), self._planner.limits)
         return routed
 
@@ -261,7 +319,9 @@ class _Writing:
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // routed.copies)
             error = error_of(outcome.failure) if outcome.failure is not None else None
-            if error is not None and (outcome.state is State.UNKNOWN or not outcome.is_retryable):
+            if error is not None and outcome.state is State.UNKNOWN:
+                raise Unknown(error)
+            if error is not None and not outcome.is_retryable:
                 raise error
             await asyncio.sleep(self._pause_s)  # owner: the query's deadline
             self._pause_s = min(2 * self._pause_s, CHANGE_PAUSE_MAX_S)
@@ -280,9 +340,14 @@ class _Writing:
         if is_second or self._changes >= CHANGE_STALE:
             raise error
         self._has_lost_engine |= isinstance(error, EngineEnded)
-        trace.emit(trace.QueryReplanned(statement.query, error.message))
-        await self._own.catch_up()
-        await self._planner.peer_tables.refresh((error.member,) if error.member else ())
+        await _learn(self._own, self._planner, statement, error)
+
+
+async def _learn(own: OwnTables, planner: Planner, statement: RunStatement, error: SkerryError) -> None:
+    """What has changed meanwhile."""
+    trace.emit(trace.QueryReplanned(statement.query, error.message))
+    await own.catch_up()
+    await planner.peer_tables.refresh((error.member,) if error.member else ())
 
 
 def check_size(rows: int, size_bytes: int, limits: Limits) -> None:

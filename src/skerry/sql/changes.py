@@ -7,6 +7,7 @@ those where `needs_query` is said, the query is made that gives keys and values,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -18,16 +19,20 @@ from skerry.model.limits import Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
 from skerry.model.sharded import OwnTable
+from skerry.model.table import Column
 from skerry.model.variables import Variable
+from skerry.sql.columntypes import type_text
 from skerry.sql.constants import Unsure, is_plain
-from skerry.sql.definitions import alter_table, create_table
-from skerry.sql.grammar.changes import Changed, ChangeGrammar, Inserted, Piece
+from skerry.sql.definitions import alter_table, create_table, new_name
+from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Piece, TableDefinition
 from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.keys import keys_said
 from skerry.sql.owntables import (
     Begin,
     Change,
     Commit,
+    CreateAs,
+    CreateTable,
     Definition,
     Delete,
     DropTable,
@@ -97,6 +102,23 @@ def analyse_constants(
     return _read(text, limits, variables, values, known, binds=False)
 
 
+def created_as(text: str, columns: Sequence[Column], known: Known, limits: Limits) -> CreateTable:
+    """The table that CREATE TABLE … AS makes, whose query gives these columns."""
+    grammar = ChangeGrammar(statement_tokens(text, limits), text)
+    grammar.take_words("CREATE", "TABLE")
+    said = grammar.create_table()
+    defined = []
+    for column in columns:
+        try:
+            kind = parse_type(column.type)
+            type_text(kind, column.type)
+        except SqlError:
+            shown = f"column {column.name[:100]} of the query is {column.type}, which no table holds"
+            raise SqlError(shown, suggestion="CAST it to another type") from None
+        defined.append(Defined(exp.Identifier(this=column.name, quoted=True), kind, []))
+    return create_table(replace(said, columns=defined, query=None), known, text)
+
+
 def _read(
     text: str,
     limits: Limits,
@@ -138,7 +160,7 @@ class _Reader:
             definition = self._definition()
         except Mismatch as error:
             raise grammar.explained(error) from None
-        if self.values:
+        if self.values and not isinstance(definition, CreateAs):
             raise SqlError(f"{grammar.tokens[0].text.upper()[:40]} takes no parameters")
         return definition
 
@@ -159,7 +181,7 @@ class _Reader:
     def _definition(self) -> Definition:
         grammar = self.grammar
         if grammar.take_words("CREATE", "TABLE"):
-            return create_table(grammar.create_table(), self.known, self.text)
+            return self._create(grammar.create_table())
         if grammar.take_words("DROP", "TABLE"):
             if_exists = grammar.take_words("IF", "EXISTS")
             return DropTable(self._named(if_exists))
@@ -184,6 +206,17 @@ class _Reader:
         shown = start.text.upper()[:40]
         message = f"{shown} is no statement about tables of our own: these are {_ADMITTED}"
         raise sql_error(message, self.text, start.start, start.end)
+
+    def _create(self, said: TableDefinition) -> CreateTable | CreateAs:
+        if said.query is None:
+            return create_table(said, self.known, self.text)
+        name = new_name(said, self.known, self.text)
+        if name.lower() in self.known.tables:
+            return CreateTable(self.known.tables[name.lower()], if_not_exists=True)
+        if not self.binds:
+            return CreateAs(None)
+        check_said(said.query, said.tokens, self.text)
+        return CreateAs(self._bound_query(said.query, said.tokens))
 
     def _only(self) -> OwnTable:
         table = self._named(False)

@@ -59,6 +59,13 @@ class CreateTable:
 
 
 @dataclass(frozen=True)
+class CreateAs:
+    """CREATE TABLE … AS: the query gives columns and rows (`created_as`). None where nobody makes queries."""
+
+    query: Query | None
+
+
+@dataclass(frozen=True)
 class DropTable:
     """`table` is None when there is none of the name, and IF EXISTS was said."""
 
@@ -163,6 +170,7 @@ class Delete(Change):
 
 Definition = (
     CreateTable
+    | CreateAs
     | DropTable
     | TruncateTable
     | AlterTable

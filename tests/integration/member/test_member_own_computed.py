@@ -167,6 +167,33 @@ def test_changes_of_all_kinds(cluster: LocalCluster) -> None:
     assert cursors[1].execute("SELECT count(*) FROM copy").fetchall() == [(0,)]
 
 
+def test_tables_made_of_queries(cluster: LocalCluster) -> None:
+    kiosk, oslo = cluster.connect("kiosk").cursor(), cluster.connect("oslo").cursor()
+    query = "SELECT kind, count(*) AS n, max(note) AS `last note` FROM ticks WHERE id < ? GROUP BY kind"
+    made = "CREATE TABLE by_kind PRIMARY KEY (kind) DISTRIBUTED BY (kind) AS "
+    assert kiosk.execute(made + query, [50_000]).rowcount == 7
+    rows = oslo.execute("SELECT * FROM by_kind ORDER BY kind").fetchall()
+    assert rows == oslo.execute(f"{query} ORDER BY kind", [50_000]).fetchall()
+    assert oslo.execute("DESCRIBE by_kind").fetchall() == [("kind", "int"), ("n", "bigint"), ("last note", "string")]
+    ((shown,),) = kiosk.execute("SHOW CREATE TABLE by_kind").fetchall()
+    assert "`kind` INT NOT NULL,\n  `n` BIGINT,\n" in shown
+    assert "exists already" in str(changed(oslo, f"{made} SELECT 1 AS kind"))
+    assert changed(oslo, f"{made.replace('TABLE', 'TABLE IF NOT EXISTS')} SELECT 1 AS kind") == 0
+    # Without rows it is empty; with rows that it cannot hold it is not there.
+    globally = "CREATE TABLE nothing PRIMARY KEY (k) DISTRIBUTED GLOBALLY AS "
+    for sql, why in {
+        "SELECT id AS k FROM few": "two rows of the query have the same primary key",
+        "SELECT nullif(id, 3) AS k FROM oslo.few": "column k of nothing is NOT NULL",
+        "SELECT 1 AS k, NULL AS x": "column x of the query is void, which no table holds",
+        "SELECT 1 AS a": "the table has no column k",
+        "SELECT 1 AS k, 2 AS K": "two columns are called K",
+    }.items():
+        assert why in str(changed(kiosk, globally + sql)), sql
+    assert "unknown table" in str(changed(oslo, "TRUNCATE TABLE nothing"))
+    assert changed(kiosk, f"{globally} SELECT id AS k FROM oslo.few WHERE id < 0") == 0
+    assert changed(oslo, "INSERT INTO nothing SELECT 1") == 1
+
+
 def test_values_of_every_type(cluster: LocalCluster) -> None:
     cursor = cluster.connect("bergen").cursor()
     columns = ", ".join(f"`{name}` {kind}" for name, kind in COLUMNS.items())
