@@ -1,4 +1,4 @@
-"""Members that are killed while they write to tables of our own: what was acknowledged is there, once, at all of them."""
+"""Members that are killed while they write to tables of our own: all that was acknowledged is there, once."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
-from itertools import islice
 from typing import Any
 
 from skerry.catalog.seen import seen_by
@@ -19,7 +18,6 @@ from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
-from skerry.model.lexemes import lexemes
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, DEFINED_WAIT_S
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
@@ -243,19 +241,3 @@ def _understand(
         raise InternalError(f"table {understood.table.name} changed while it was read")
     rights = statement.rights
     return routed(definitions[understood.table.name.lower()], way, rights.user, rights.roles)
-
-
-def is_about_own(sql: str) -> bool:
-    """Whether a statement begins like one about tables of our own."""
-    try:
-        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 3)]
-    except SqlError:
-        return False
-    return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
-
-
-_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
-_FIRST_TWO = frozenset(
-    {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
-)
-_FIRST_THREE = frozenset({("SHOW", "CREATE", "TABLE"), ("SHOW", "TABLE", "STATUS")})

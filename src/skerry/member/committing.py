@@ -136,6 +136,10 @@ class Committing:
         if self._trouble is None:
             self._do(self._core.receive(sender, message, at()))
 
+    def lost(self, member: str, error: SkerryError) -> None:
+        if self._trouble is None:
+            self._do(self._core.lost(member, error, at()))
+
     # --- instructions -------------------------------------------------------------------------------------------------
     def _do(self, instructions: Iterable[Instruction]) -> None:
         for instruction in instructions:

@@ -66,6 +66,7 @@ class OwnTables:
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
@@ -110,6 +111,8 @@ class OwnTables:
     def peer_lost(self, peer: str, error: SiteError) -> None:
         if self._defining is not None:
             self._defining.peer_lost(peer, error)
+        if self._committing is not None:
+            self._committing.lost(peer, error)
 
     @property
     def defining(self) -> Defining:
@@ -323,6 +326,7 @@ class OwnTables:
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)
+            self.on_flushed()
 
     async def _keep_up(self) -> None:
         """Flushes what is due, and removes what no reader needs any more."""

@@ -42,6 +42,7 @@ from skerry.sql.commands import (
 )
 from skerry.sql.expected import BOUND
 from skerry.sql.fixed import fixed_values
+from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
 from skerry.wire.values import from_value, to_value
@@ -121,8 +122,12 @@ class Assigned(msgspec.Struct, frozen=True):
     default: str | None
 
 
+class AboutOwn(msgspec.Struct, frozen=True):
+    """A statement that defines or changes tables of our own (`changing.py`)."""
+
+
 # A statement that is understood: to be run, or to be answered by the initiator itself.
-Understood = Planned | Tried | Assigned | Explained | Command
+Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 
 
 class _SchemaCatalog:
@@ -141,6 +146,8 @@ class _SchemaCatalog:
 
 async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    if is_about_own(message.sql):
+        return AboutOwn()
     for _ in range(_PRUNED_TRIES):
         planned = await _with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
@@ -160,6 +167,8 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
 
 def check_expected(understood: Understood, expected: str) -> None:
     """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    if isinstance(understood, AboutOwn):
+        return  # who reads it tells
     counts = isinstance(understood, Assigned | DropVariable) or (
         isinstance(understood, Planned) and _counts(understood.plan)
     )
@@ -181,6 +190,8 @@ def _counts(plan: Plan) -> bool:
 
 async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
+    if is_about_own(message.sql):
+        raise SqlError("statements about tables of our own are not prepared yet: send them with their values")
     return await _with_fresh_tables(planner, _prepare, message)
 
 
@@ -220,7 +231,7 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
             return tried.plan.left_out
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | AnalyzeTable():
             return ()
-        case DropVariable():
+        case DropVariable() | AboutOwn():
             return ()
         case never:
             assert_never(never)

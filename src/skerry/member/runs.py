@@ -9,12 +9,12 @@ from typing import TypeVar, assert_never
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
-from skerry.member.changing import is_about_own
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.places import Places
 from skerry.member.planning import (
+    AboutOwn,
     Assigned,
     Explained,
     Planned,
@@ -93,11 +93,11 @@ class Runs:
 
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
-        if is_about_own(statement.sql):
-            return await self._changed(statement, cursor)
         has_lost_engine = False
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
+            if isinstance(planned, AboutOwn):
+                return await self._changed(statement, cursor)
             if isinstance(planned, Runnable):
                 planned = await self._placed(statement, cursor, planned, attempt)
             if not isinstance(planned, Runnable):
@@ -297,7 +297,7 @@ def tables_of(understood: Understood) -> tuple[str, ...]:
             return tuple(sorted({*plan.schema_info, *(f"{each.member}.{each.table}" for each in plan.left_out)}))
         case DescribeTable(ref) | ShowColumns(ref) | AnalyzeTable(ref):
             return (f"{ref.member}.{ref.name}" if ref.member is not None else ref.name,)
-        case ShowSchemas() | ShowTables() | UseSchema() | DropVariable():
+        case ShowSchemas() | ShowTables() | UseSchema() | DropVariable() | AboutOwn():
             return ()
         case never:
             assert_never(never)

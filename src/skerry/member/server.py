@@ -202,6 +202,7 @@ class Member:
         self.own_tables = OwnTables(
             self.name, self.config, self.send, self.own, self.workers, self.rulebook.rights_of, self._peers_up
         )
+        self.own_tables.on_flushed = self._statistics_changed
         self.changing = Changing(
             self.name, self.config, self.own_tables, self.workers, self.send, self.rulebook.rights_of
         )

@@ -1,4 +1,4 @@
-"""Statements about tables of our own: text → typed statement. Pure; no service asks for it yet.
+"""Statements about tables of our own: text → typed statement. Pure.
 
 A write whose parts are all constants is left as they are (`tables/ways.py` makes tuples of it). For any other, and for
 those where `needs_query` is said, the query is made that gives keys and values, gated and bound as any query.

@@ -1,14 +1,17 @@
-"""Statements about tables of our own, typed: what `analyse_change` makes of a text. No service asks for them yet."""
+"""Statements about tables of our own, typed: what `analyse_change` makes of a text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sqlglot import exp
 
 from skerry.model.commits import Policy
+from skerry.model.errors import SqlError
+from skerry.model.lexemes import lexemes
 from skerry.model.names import Catalog, TableRef
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import Column
@@ -173,3 +176,19 @@ def moves_rows(table: OwnTable, places: Iterable[int]) -> bool:
 def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
     by_name = {column.name.lower(): column for column in table.columns}
     return tuple(by_name[name.lower()] for name in table.primary_key)
+
+
+def is_about_own(sql: str) -> bool:
+    """Whether a statement begins like one about tables of our own."""
+    try:
+        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 3)]
+    except SqlError:
+        return False
+    return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
+
+
+_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
+_FIRST_TWO = frozenset(
+    {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
+)
+_FIRST_THREE = frozenset({("SHOW", "CREATE", "TABLE"), ("SHOW", "TABLE", "STATUS")})

@@ -181,6 +181,10 @@ class Commits:
             case Done():
                 return self._decider.done(message)
 
+    def lost(self, member: str, error: SkerryError, at: At) -> list[Instruction]:
+        """Nobody can reach that member now. It may be back any time: only what waits for its vote need not wait."""
+        return self._settle(self._decider.lost(member, error), at)
+
     # --- what the shell has done -----------------------------------------------------------------
     def looked(self, txn: TransactionId, number: int, looked: Looked, at: At) -> list[Instruction]:
         return self._settle(self._participant.looked(txn, number, looked, at), at)

@@ -246,6 +246,17 @@ class Decider:
         deciding.is_retryable = is_retryable
         return [Persist((Decision(deciding.txn, deciding.first_start, 0),), (DecisionWritten(deciding.txn),))]
 
+    def lost(self, member: str, error: SkerryError) -> list[Instruction]:
+        """A participant is gone: what still needs its vote is given up at once."""
+        return [
+            each
+            for deciding in list(self._deciding.values())
+            if deciding.life.phase is DecidingPhase.COLLECTING
+            and member in deciding.participants
+            and member not in deciding.votes
+            for each in self._abort(deciding, error)
+        ]
+
     # --- decisions -------------------------------------------------------------------------------
     def decision_written(self, txn: TransactionId) -> list[Instruction]:
         deciding = self._deciding[txn]

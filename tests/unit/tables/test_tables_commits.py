@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged
-from skerry.model.errors import PeerError, StaleSchema, TimedOut, UserError
+from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged, Write
+from skerry.model.errors import PeerError, SiteError, StaleSchema, TimedOut, UserError
 from skerry.tables.clock import seconds
 from skerry.tables.instructions import Answer, Discard, Found, Look, Looked, Persist, ReadReady, ReadRefused, Tell
 from skerry.wire.commit_messages import Decided, Outcome, Prepare, State, Submit, Vote
@@ -332,3 +332,39 @@ def test_what_was_seen_under_locks_that_are_gone_is_not_believed() -> None:
     assert [look.number for look in looks] == [1, 2]
     assert bergen.looked(txn(), 1, Looked((Found(),)), members.at) == []
     assert [type(each) for each in bergen.looked(txn(), 2, Looked((Found(),)), members.at)] == [Persist]
+
+
+def test_a_lost_participant_is_not_waited_for_unless_it_has_voted() -> None:
+    members = Members("bergen", "oslo", "tromso")
+    members.down = {"tromso"}
+    start = members.begin("oslo")
+    members.submit("oslo", txn(), {"oslo": put("k"), "tromso": put("l")}, start)
+    members.sync("oslo")  # its own vote is there
+    members.do("oslo", members.of["oslo"].lost("bergen", SiteError("site bergen is down"), members.at))
+    assert answers(members) == []
+    members.do("oslo", members.of["oslo"].lost("tromso", SiteError("site tromso is down"), members.at))
+    members.settle()
+    (outcome,) = answers(members)
+    assert is_refused(outcome, SiteError.code)
+    assert members.of["oslo"].is_idle
+
+
+def test_a_patch_changes_a_row_that_is_there_and_nothing_else() -> None:
+    members = Members("oslo")
+    members.rows["oslo"][b"k"] = (1, b"old")
+    patched = Part((Write(TABLE, b"k", b"patch", is_patch=True), Write(TABLE, b"none", b"patch", is_patch=True)))
+    instructions = members.of["oslo"].submit(txn(), members.begin("oslo"), 0, {"oslo": patched}, members.at)
+    (look,) = (each for each in instructions if isinstance(each, Look))
+    looked = Looked((Found(1, True, row=b"new"), Found()))
+    members.do("oslo", members.of["oslo"].looked(look.txn, look.number, looked, members.at))
+    members.settle()
+    (outcome,) = answers(members)
+    assert (outcome.state, outcome.rows) == (State.COMMITTED, 1)
+    assert (members.rows["oslo"][b"k"][1], b"none" in members.rows["oslo"]) == (b"new", False)
+    # A store that cannot look refuses, and says why.
+    instructions = members.of["oslo"].submit(txn("other"), members.begin("oslo"), 0, {"oslo": patched}, members.at)
+    (look,) = (each for each in instructions if isinstance(each, Look))
+    looked = Looked(error=SiteError("the file is damaged"))
+    members.do("oslo", members.of["oslo"].looked(look.txn, look.number, looked, members.at))
+    members.settle()
+    assert is_refused(answers(members)[-1], SiteError.code)
