@@ -105,9 +105,8 @@ class Skerry:
         self._check(self._cursor.execute(f"INSERT INTO {name} VALUES {values}").rowcount, 2)
 
     def upsert(self, name: str, keys: range) -> None:
-        """One statement, as programs write it that have rows."""
-        values = ", ".join(f"({k}, {k % 1000}, {k / 7!r}D, 'text {k}', DATE'2024-02-29', 1.25)" for k in keys)
-        cursor = self._cursor.execute(f"INSERT INTO {name} VALUES {values} ON CONFLICT DO REPLACE")
+        values = [(key, key % 1000, key / 7, f"text {key}") for key in keys]
+        cursor = self._cursor.executemany(f"{INSERT.format(name)} ON CONFLICT DO REPLACE", values)
         self._check(cursor.rowcount, len(keys))
 
     def update(self, name: str, key: int) -> None:

@@ -13,17 +13,18 @@ from skerry.member.answers import told_rows
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
-from skerry.member.planning import Planner, given_values
+from skerry.member.planning import Planner, given_more, given_values
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
-from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, DEFINED_WAIT_S
+from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
 from skerry.sql import owntables as said
 from skerry.sql.changes import analyse_change
 from skerry.sql.definitions import shown_table
+from skerry.sql.parameters import bind_again
 from skerry.tables.routing import Routed, routed
 from skerry.tables.ways import BySpark, way_of
 from skerry.wire.commit_messages import State
@@ -228,7 +229,13 @@ def _understand(
     understood = analyse_change(statement.sql, given_values(statement), known, planner.limits)
     if not isinstance(understood, said.Change):
         return understood
-    way = way_of(understood)
+    more = [bind_again(understood.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
+    way = way_of(understood, more)
+    if isinstance(way, BySpark) and more:
+        raise SqlError(
+            f"executemany writes rows of constants, and rows by their key: {way.reason}",
+            suggestion=f"execute it once for each, or give fewer than {WRITE_TUPLES} values at a time",
+        )
     if isinstance(way, BySpark):
         raise SqlError(
             f"this write needs Spark, and only writes of constants by key are there yet: {way.reason}",
