@@ -5,24 +5,33 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
 
-from skerry.catalog.seen import seen_by
+import msgspec
+
 from skerry.config import Config, Role
 from skerry.member.answers import told_rows
+from skerry.member.computing import Computing, Gather, PlanChange, planned_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
-from skerry.member.planning import Planner, given_more, given_values
+from skerry.member.planning import Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
+from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
-from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, DEFINED_WAIT_S, WRITE_TUPLES
+from skerry.model.lexemes import lexemes
+from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
+from skerry.plan.explain import explain
+from skerry.plan.reasons import with_reasons
+from skerry.sql import changes
 from skerry.sql import owntables as said
-from skerry.sql.changes import analyse_change
+from skerry.sql.changes import analyse_constants
 from skerry.sql.definitions import shown_table
 from skerry.sql.parameters import bind_again
 from skerry.tables.routing import Routed, routed
@@ -32,7 +41,24 @@ from skerry.wire.definition_messages import Flushed, FlushTable
 from skerry.wire.messages import Message
 from skerry.wire.values import error_of, failure_of
 
-_Understood = Routed | said.Definition
+
+class NeedsQuery(NamedTuple):
+    """A write whose rows a query gives, and why."""
+
+    table: OwnTable
+    reason: str
+
+
+# A write, to be handed to members or to be made by a query first; or what is no write.
+_Understood = Routed | NeedsQuery | said.Definition
+
+
+class Work(NamedTuple):
+    """What statements are carried out with. `gather` runs a query and gives all its rows."""
+
+    planner: Planner
+    defining: Defining
+    gather: Gather
 
 
 class Changing:
@@ -53,30 +79,37 @@ class Changing:
         self._workers = workers
         self._send = send
         self._rights_of = rights_of
+        self._computing = Computing(own, workers)
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
-    async def answer(
-        self, planner: Planner, defining: Defining, statement: RunStatement, cursor: ClientCursor
-    ) -> Answer:
+    async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises what is wrong with it, or why nothing was written."""
-        if not defining.keeper:
+        if not work.defining.keeper:
             raise SiteError(
                 "this cluster keeps no tables of its own: no member has a place for them",
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
-        understood = await self._fresh(planner, defining, statement)
+        explained = _explained(statement.sql)
+        if explained is not None:
+            statement = msgspec.structs.replace(statement, sql=explained)
+        understood = await self._fresh(work, statement)
         cursor.tables = _about(understood)
+        if explained is not None:
+            return await self._explain(work, statement, understood)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
             raise UserError("the statement changes rows and returns none, its client expects rows")
         match understood:
             case Routed():
-                return await self._write(planner, defining, statement, understood)
+                return await self._write(work, statement, understood)
+            case NeedsQuery(table):
+                message = partial(self._message, statement)
+                return await self._computing.write(table, work.planner, message, cursor, work.gather)
             case said.CreateTable(table, if_not_exists):
-                await defining.define(statement.query, Create(table, if_not_exists), statement.rights)
+                await work.defining.define(statement.query, Create(table, if_not_exists), statement.rights)
             case said.DropTable(table):
                 if table is not None:
-                    await defining.define(statement.query, Drop(table.id, table.name), statement.rights)
+                    await work.defining.define(statement.query, Drop(table.id, table.name), statement.rights)
             case said.FlushTable(table):
                 await self._flush(table, statement.rights)
             case said.ShowCreateTable(table):
@@ -86,54 +119,76 @@ class Changing:
                 raise SqlError(f"{words} is not there yet for tables of our own")
         return CountAnswer(0)
 
-    async def _fresh(self, planner: Planner, defining: Defining, statement: RunStatement) -> _Understood:
+    async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
         """By the definitions that are known here; by the newest, if these make it an error."""
         try:
-            return await self._understood(planner, statement)
+            return await self._understood(work.planner, statement)
         except SqlError:
             before = self._own.version
-            await defining.catch_up()
+            await work.defining.catch_up()
             if self._own.version == before:
                 raise
-            return await self._understood(planner, statement)
+            return await self._understood(work.planner, statement)
 
     async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
         planner.peer_tables.define()
         rights = statement.rights
-        seen = {name: each for name, each in self._own.definitions.items() if _is_seen(each.table, rights)}
-        catalog = seen_by(planner.catalog, rights) if not rights.is_open else planner.catalog
-        known = said.Known(_Configured(catalog, self._own.definitions), _tables(seen), self._members)
+        seen = self._seen(rights)
+        catalog = SchemaCatalog(planner.seen_by(rights).catalog, statement.schema_name)
+        known = said.Known(said.Configured(catalog, frozenset(self._own.definitions)), _tables(seen), self._members)
         return await self._workers.run(_understand, statement, known, seen, planner)
 
     # --- writes -------------------------------------------------------------------------------------------------------
-    async def _write(
-        self, planner: Planner, defining: Defining, statement: RunStatement, change: Routed
-    ) -> CountAnswer:
+    async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer:
         """One attempt after the other, until one is committed or refused for good; the oldest is let through."""
         query, first_start = statement.query, self._own.now()
-        pause_s, attempt = CHANGE_PAUSE_S, 0
+        pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
             attempt += 1
             outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // change.copies)
+            # Without a failure this attempt was aborted in an earlier life of the query.
             if outcome.failure is not None:
                 error = error_of(outcome.failure)
                 if outcome.state is State.UNKNOWN or not outcome.is_retryable:
                     raise error
                 if isinstance(error, StaleSchema):
-                    change = await self._again(planner, defining, statement, error)
-            # Without a failure this attempt was aborted in an earlier life of the query.
+                    changes += 1
+                    if changes >= CHANGE_STALE:
+                        raise error
+                    await work.defining.catch_up()
+                    again = await self._understood(work.planner, statement)
+                    assert isinstance(again, Routed), "what a statement asks for does not change with its tables"
+                    change = again
             await asyncio.sleep(pause_s)  # owner: the query's deadline
             pause_s = min(2 * pause_s, CHANGE_PAUSE_MAX_S)
         return CountAnswer(0)
 
-    async def _again(self, planner: Planner, defining: Defining, statement: RunStatement, error: StaleSchema) -> Routed:
-        await defining.catch_up()
-        understood = await self._understood(planner, statement)
-        if not isinstance(understood, Routed):
-            raise error
-        return understood
+    def _message(self, statement: RunStatement) -> PlanChange:
+        """For who plans the statement with the definitions that are known now."""
+        return PlanChange(statement, _tables(self._seen(statement.rights)), self._members)
+
+    async def _explain(self, work: Work, statement: RunStatement, understood: _Understood) -> Answer:
+        match understood:
+            case Routed(parts, copies, table, reason):
+                lines = [f"writes table {table} as tuples, without Spark: {reason}"]
+                lines += [f"  {member}: {counted(len(part.writes))}" for member, part in parts.items()]
+                lines += ["  each of them has a copy" for _ in range(copies > 1)]
+            case NeedsQuery(table, reason):
+                made = await planned_change(work.planner, self._message(statement))
+                by = f"by the hash of {', '.join(table.distributed_by)}" if table.distributed_by else "a copy to each"
+                lines = [
+                    f"writes table {table.name} by Spark: {reason}",
+                    f"  rows come to {self._member}, and go to {', '.join(table.members)}: {by}",
+                    *explain(with_reasons(made.planned.plan), work.planner.name, work.planner.topology),
+                ]
+            case _:
+                raise SqlError("EXPLAIN takes a query or a write")
+        return told_rows({"plan": lines})
+
+    def _seen(self, rights: Rights) -> dict[str, Definition]:
+        return {name: each for name, each in self._own.definitions.items() if _is_seen(each.table, rights)}
 
     # --- flushes ------------------------------------------------------------------------------------------------------
     async def _flush(self, table: OwnTable, rights: Rights) -> None:
@@ -188,26 +243,14 @@ class Changing:
 def _about(understood: _Understood) -> tuple[str, ...]:
     """The parts that the statement is about, for the audit."""
     match understood:
+        case NeedsQuery(table):
+            return tuple(f"{member}.{table.name}" for member in table.members)
         case Routed(parts, _, table):
             return tuple(f"{member}.{table}" for member in parts)
         case said.CreateTable(table) | said.DropTable(OwnTable() as table) | said.FlushTable(table):
             return tuple(f"{member}.{table.name}" for member in table.members)
         case _:
             return ()
-
-
-class _Configured:
-    """The catalog without tables of our own: statements find those by themselves."""
-
-    def __init__(self, catalog: Any, own: Mapping[str, Definition]) -> None:
-        self._catalog = catalog
-        self._own = own
-
-    def lookup(self, parts: tuple[str, ...]) -> Any:
-        return None if parts[-1].lower() in self._own else self._catalog.lookup(parts)
-
-    def names(self) -> list[str]:
-        return [name for name in self._catalog.names() if name.rpartition(".")[2].lower() not in self._own]
 
 
 def _tables(definitions: Mapping[str, Definition]) -> dict[str, OwnTable]:
@@ -226,25 +269,53 @@ def _understand(
     statement: RunStatement, known: said.Known, definitions: Mapping[str, Definition], planner: Planner
 ) -> _Understood:
     """In a worker's thread: thousands of rows are read here."""
-    understood = analyse_change(statement.sql, given_values(statement), known, planner.limits)
+    rights = statement.rights
+    try:
+        understood = analyse_constants(
+            statement.sql, given_values(statement), known, planner.limits, given_variables(statement)
+        )
+    except changes.NeedsQuery as error:
+        _refuse_many(statement, error.reason)
+        return _by_query(error.table, error.reason, error.is_read, rights)
     if not isinstance(understood, said.Change):
+        _refuse_many(statement, "this is neither")
         return understood
     more = [bind_again(understood.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
     way = way_of(understood, more)
-    if isinstance(way, BySpark) and more:
-        raise SqlError(
-            f"executemany writes rows of constants, and rows by their key: {way.reason}",
-            suggestion=f"execute it once for each, or give fewer than {WRITE_TUPLES} values at a time",
-        )
     if isinstance(way, BySpark):
-        raise SqlError(
-            f"this write needs Spark, and only writes of constants by key are there yet: {way.reason}",
-            suggestion="INSERT … VALUES, UPDATE … SET column = constant WHERE key = constant, "
-            "DELETE … WHERE key = constant",
-        )
-    if isinstance(understood, said.Delete) and understood.keys is None:
-        raise SqlError("DELETE without WHERE is not there yet: DROP TABLE and CREATE TABLE do the same")
+        _refuse_many(statement, way.reason)
+        return _by_query(understood.table, way.reason, not isinstance(understood, said.Insert), rights)
     if definitions[understood.table.name.lower()].table != understood.table:
         raise InternalError(f"table {understood.table.name} changed while it was read")
-    rights = statement.rights
     return routed(definitions[understood.table.name.lower()], way, rights.user, rights.roles)
+
+
+def _refuse_many(statement: RunStatement, reason: str) -> None:
+    """Values that nobody looks at are not to be taken for written."""
+    if statement.more:
+        raise SqlError(
+            f"executemany writes rows of constants, or rows by their key: {reason}",
+            suggestion=f"execute it once for each, or give fewer than {WRITE_TUPLES} values at a time",
+        )
+
+
+def _by_query(table: OwnTable, reason: str, is_read: bool, rights: Rights) -> NeedsQuery:
+    """UserError if the rows that it changes are not all to be seen: others than are meant might be changed."""
+    if is_read and not all(rights.seen(member, table.name).is_whole for member in table.members):
+        raise UserError(
+            f"table {table.name}: to change rows by a condition is to read them, which needs the right to all of the "
+            "table, without filter or mask",
+            suggestion="name the key of each row: WHERE key = constant",
+        )
+    return NeedsQuery(table, reason)
+
+
+def _explained(sql: str) -> str | None:
+    """What is to be explained, in its place; None for what is to be done."""
+    first, *rest = islice(lexemes(sql), 2)
+    if sql[first.start : first.upto].upper() != "EXPLAIN":
+        return None
+    for each in rest:
+        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
+            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
+    return " " * first.upto + sql[first.upto :]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from skerry.config import Config, Role
 from skerry.model.commits import Part
 from skerry.model.errors import PeerError
-from skerry.model.limits import OWN_NAME_CHARS, TIMESTAMP_MAX, WRITE_TUPLES
+from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
 from skerry.wire.commit_messages import AskOutcome, CommitMessage, OutcomeOf, Prepare, Submit
 from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions
 from skerry.wire.messages import (
@@ -64,8 +64,9 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
         raise PeerError(f"{type(message).__name__} came from {sender}, which has no tables")
     match message:
         case Submit():
-            # Who is to decide takes part.
-            if me not in message.parts or not data.issuperset(message.parts):
+            # Who is to decide takes part, or decides for those without a disk.
+            decides = me in message.parts or (sender not in data and me == min(data))
+            if not decides or not message.parts or not data.issuperset(message.parts):
                 raise PeerError(f"transaction {message.txn}: its participants are not such as there are")
             for part in message.parts.values():
                 _check_part(part)
@@ -89,7 +90,7 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
 def _check_part(part: Part) -> None:
     if part.staged:
         raise PeerError("files are not staged yet")
-    if len(part.writes) > WRITE_TUPLES or not all(0 < write.table < 1 << 32 for write in part.writes):
+    if len(part.writes) > 2 * COMPUTED_ROWS or not all(0 < write.table < 1 << 32 for write in part.writes):
         raise PeerError(f"{len(part.writes)} writes, or of a table that cannot be")
 
 

@@ -33,6 +33,7 @@ from skerry.tables.instructions import (
     Send,
     Tell,
 )
+from skerry.tables.outcomes import Known
 from skerry.wire.commit_messages import CommitMessage, Outcome
 from skerry.wire.values import error_of
 
@@ -56,7 +57,7 @@ class Committing:
         limits: CommitLimits,
         records: Iterable[Record],
         persist: KeepRecords | None,
-        look: Callable[[Part], Awaitable[Looked]],
+        look: Callable[[QueryId, Part], Awaitable[Looked]],
         apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...]], None],
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
@@ -76,7 +77,8 @@ class Committing:
         self._answers: dict[TransactionId, asyncio.Future[Outcome]] = {}
         self._tells: dict[QueryId, asyncio.Future[Tell]] = {}
         self._reads: dict[str, asyncio.Future[None]] = {}
-        self._ticking: asyncio.TimerHandle | None = self._loop.call_later(COMMIT_TICK_S, self._tick)
+        self._ticking: asyncio.TimerHandle | None = None
+        self._arm()
 
     async def settle(self, within_s: float) -> None:
         """Until all is on disk, or time is up: what is decided is told, and what is in doubt asked, after a start."""
@@ -109,11 +111,17 @@ class Committing:
         finally:
             self._reads.pop(name, None)
 
-    async def submit(self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0) -> Outcome:
+    async def submit(
+        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
+    ) -> Outcome:
         """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone."""
         return await self._answered(
-            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at())
+            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at(), decider)
         )
+
+    def committed(self, query: QueryId) -> Known | None:
+        """A commit of this query that is known here."""
+        return self._core.committed(query)
 
     async def inquire(self, query: QueryId, first_start: int, members: frozenset[str]) -> Tell:
         """How the client's statement ended, whoever decided it."""
@@ -145,6 +153,7 @@ class Committing:
         for instruction in instructions:
             if self._trouble is None:
                 self._obey(instruction)
+        self._arm()
 
     def _obey(self, instruction: Instruction) -> None:
         match instruction:
@@ -178,7 +187,7 @@ class Committing:
 
     async def _looked(self, look: Look) -> None:
         try:
-            looked = await self._look(look.part)
+            looked = await self._look(look.txn.query, look.part)
         except SkerryError as error:
             looked = Looked(error=error)
         except Exception as error:
@@ -188,8 +197,17 @@ class Committing:
         if self._trouble is None:
             self._do(self._core.looked(look.txn, look.number, looked, at()))
 
+    def _arm(self) -> None:
+        """Nobody looks at the time where nothing waits."""
+        if self._ticking is None and self._trouble is None and not self._core.is_idle:
+            self._ticking = self._loop.call_later(COMMIT_TICK_S, self._tick)
+
     def _tick(self) -> None:
-        self._ticking = self._loop.call_later(COMMIT_TICK_S, self._tick)
+        self._ticking = None
+        self.tick()
+
+    def tick(self) -> None:
+        """What is late is said again or given up; old ids are forgotten."""
         if self._trouble is None:
             self._do(self._core.tick(at()))
 

@@ -164,6 +164,9 @@ class Defining:
     async def _write(self, kept: Kept) -> None:
         try:
             await self._keep(kept)
+        except SkerryError:
+            self._follower.failed()
+            raise
         finally:
             self._caught_up()
         if self._core is not None:

@@ -7,9 +7,11 @@ import os
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
-from skerry.config import Config
+import pyarrow as pa
+
+from skerry.config import Config, Role
 from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
 from skerry.member.defining import Defining
@@ -17,11 +19,12 @@ from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import Part, Staged, TransactionId, Write
 from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
-from skerry.model.limits import UPKEEP_S, CommitLimits
+from skerry.model.ids import QueryId
+from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
 from skerry.model.rights import Rights
 from skerry.model.sharded import Catalogue, Definition
 from skerry.tables.catalogue import Kept
-from skerry.tables.checks import actions_of, check_writes, found_of
+from skerry.tables.checks import actions_of, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.instructions import Found, Looked
@@ -31,8 +34,14 @@ from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Message
 
+_T = TypeVar("_T")
 _STOP_S = 2.0  # for commits under way, when the member stops
 _LATEST = (1 << 63) - 1  # a moment after all commits
+
+
+async def _aside(work: Callable[..., _T], count: int, *args: Any) -> _T:
+    """In a thread, if it is about so many writes that everybody else would wait for it."""
+    return await asyncio.to_thread(work, *args) if count > WRITE_TUPLES else work(*args)
 
 
 class OwnTables:
@@ -47,15 +56,17 @@ class OwnTables:
         workers: Workers,
         rights_of: Callable[[str, tuple[str, ...]], Rights],
         up: Callable[[], Iterable[str]],
+        on_write: Callable[[QueryId, Part, list[str]], None],
         limits: CommitLimits | None = None,
     ) -> None:
-        """`up`: the members that have a connection."""
+        """`up`: the members that have a connection. `on_write` is told of writes, and raises if none may be now."""
         self._catalogue = Catalogue()
         self._member = member
         self._config = config
         self._folder = config.tables_path(member)
         self._rights_of = rights_of
         self._up = up
+        self._on_write = on_write
         self._send = send
         self._own = own
         self._workers = workers
@@ -77,6 +88,8 @@ class OwnTables:
         """Reads what is on disk; SiteError if that cannot be."""
         records: tuple[Any, ...] = ()
         if self._folder:
+            # Arrow loads pandas, if that is there, for its first array: seconds that the loop does not have.
+            await self._workers.run(pa.array, [0])
             self._store = store = await self._workers.run(Store, self._folder, self._member)
             opened = await self._workers.run(open_shards, store, self._member)
             self._shards, self._faults = opened.shards, opened.faults
@@ -242,9 +255,22 @@ class OwnTables:
         if self._committing is not None:
             self._committing.receive(sender, message)
 
-    async def submit(self, txn: TransactionId, first_start: int, parts: dict[str, Part]) -> Outcome:
-        """How this attempt ended. Reads that begin here afterwards see it."""
-        outcome = await self._core.submit(txn, first_start, parts)
+    def committed(self, query: QueryId) -> int | None:
+        """Rows that this query wrote, as far as it is known here that it did."""
+        known = self._core.committed(query)
+        return known.rows if known is not None else None
+
+    async def submit(
+        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int | None = None
+    ) -> Outcome:
+        """How this attempt ended. Reads that begin here afterwards see it.
+
+        `read_ts`: of a query that gave the rows. Such a statement has one decider, whatever its rows are: said again,
+        it must not be run again.
+        """
+        data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
+        decider = "" if read_ts is None else self._member if self._member in data else min(data)
+        outcome = await self._core.submit(txn, first_start, parts, read_ts or 0, decider)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
             self._core.now(outcome.commit_ts)
@@ -252,19 +278,21 @@ class OwnTables:
             await asyncio.sleep(min(max(0.0, ahead_s), self._limits.clock_ahead_s))
         return outcome
 
-    async def _look(self, part: Part) -> Looked:
+    async def _look(self, query: QueryId, part: Part) -> Looked:
         """What the writes meet here; errors are why they cannot be written."""
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
+        self._on_write(query, part, sorted({self._by_id[write.table].table.name for write in part.writes}))
         found: dict[tuple[int, bytes], Found] = {}
         for table_id in {write.table for write in part.writes}:
             writes = [write for write in part.writes if write.table == table_id]
             shard = self._shards[table_id]
             self._check_rights(part, shard.table.name, writes)
-            check_writes(shard, writes)
+            check_room(shard, writes)
+            await _aside(check_writes, len(writes), shard, writes)
             rows = await self._rows(shard, [write.key for write in writes])
-            for write, row in zip(writes, rows, strict=True):
-                found[table_id, write.key] = found_of(shard.table, write, row)
+            met = await _aside(found_of, len(writes), shard.table, writes, rows)
+            found |= {(table_id, write.key): each for write, each in zip(writes, met, strict=True)}
         # Definitions may have changed while files were read.
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
@@ -321,6 +349,8 @@ class OwnTables:
     async def flush(self, table_id: int) -> None:
         """All commits until now are in files when it returns, and readers of Delta see them."""
         assert self._flusher is not None
+        if (fault := self._faults.get(table_id)) is not None:
+            raise fault
         upto_ts = self.now()
         await self._core.read(upto_ts, frozenset({table_id}))
         shard = self._shards.get(table_id)
@@ -328,22 +358,42 @@ class OwnTables:
             await self._flusher.flush(shard, upto_ts)
             self.on_flushed()
 
+    async def _forget(self) -> None:
+        """Ids that are too old to be asked about."""
+        assert self._store is not None
+        with suppress(SkerryError):
+            while await asyncio.wrap_future(self._store.forget()):
+                pass
+
     async def _keep_up(self) -> None:
         """Flushes what is due, and removes what no reader needs any more."""
-        assert self._flusher is not None
+        rounds, paused = 0, dict[int, int]()  # by table: no sooner than in this round
         while True:
             await asyncio.sleep(UPKEEP_S)  # owner: the member's background
-            for table_id, shard in list(self._leaving.items()):
-                if not shard.is_pinned:
-                    await self._flusher.remove(shard)
-                    del self._leaving[table_id]
-            for table_id, shard in list(self._shards.items()):
-                try:
-                    if shard.is_due(time.time_ns() // 1000):
-                        await self.flush(table_id)
-                    await self._flusher.trim(shard, shard.horizon(time.time_ns() // 1000))
-                except SkerryError as error:
-                    trace.emit(trace.WorkGivenUp(f"flush of table {shard.table.name}", trace.cause_of(error)))
-            with suppress(SkerryError):
-                assert self._store is not None
-                await asyncio.wrap_future(self._store.forget())
+            rounds += 1
+            for shard in (*self._leaving.values(), *self._shards.values()):
+                if rounds >= paused.get(shard.table.id, 0):
+                    try:
+                        await self._tend(shard)
+                    except Exception as error:  # of one table: the others are tended
+                        paused[shard.table.id] = rounds + UPKEEP_PAUSE_ROUNDS
+                        what = f"upkeep of table {shard.table.name}"
+                        if isinstance(error, SkerryError):
+                            trace.emit(trace.WorkGivenUp(what, trace.cause_of(error)))
+                        else:
+                            trace.emit(trace.WorkFailed(what), error)
+            self._core.tick()
+            if rounds % FORGET_ROUNDS == 0:
+                await self._forget()
+
+    async def _tend(self, shard: Shard) -> None:
+        assert self._flusher is not None
+        table_id, now_us = shard.table.id, time.time_ns() // 1000
+        if table_id in self._leaving:
+            if not shard.is_pinned:
+                await self._flusher.remove(shard)
+                self._leaving.pop(table_id, None)
+            return
+        if shard.is_due(now_us):
+            await self.flush(table_id)
+        await self._flusher.trim(shard, shard.horizon(now_us))

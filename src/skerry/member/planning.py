@@ -51,7 +51,7 @@ from skerry.wire.values import from_value, to_value
 _PRUNED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
-M = TypeVar("M", RunStatement, PrepareStatement)
+M = TypeVar("M")
 T = TypeVar("T")
 
 
@@ -130,7 +130,7 @@ class AboutOwn(msgspec.Struct, frozen=True):
 Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 
 
-class _SchemaCatalog:
+class SchemaCatalog:
     """The catalog as a client sees it whose default schema is `schema_name`."""
 
     def __init__(self, catalog: Catalog, schema_name: str) -> None:
@@ -149,7 +149,7 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     if is_about_own(message.sql):
         return AboutOwn()
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(planner, _plan, message)
+        planned = await with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
         ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
@@ -162,7 +162,7 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
         if None in versions:
             break
         await planner.peer_tables.refresh(changed)
-    return await _with_fresh_tables(planner, _plan_all_parts, message)
+    return await with_fresh_tables(planner, _plan_all_parts, message)
 
 
 def check_expected(understood: Understood, message: RunStatement) -> None:
@@ -195,10 +195,10 @@ async def prepare_statement(planner: Planner, message: PrepareStatement) -> tupl
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
     if is_about_own(message.sql):
         raise SqlError("statements about tables of our own are not prepared yet: send them with their values")
-    return await _with_fresh_tables(planner, _prepare, message)
+    return await with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
+async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
         planner.peer_tables.define()
@@ -253,8 +253,8 @@ def _reachable(planner: Planner) -> tuple[str, ...]:
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
     given = given_values(message)
-    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, planner.limits, _variables(message))
+    catalog = SchemaCatalog(planner.catalog, message.schema_name)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message))
     match statement:
         case Query():
             return _planned(statement, planner, message, prunes)
@@ -293,6 +293,11 @@ def _given(parameters: list[Value] | dict[str, Value]) -> Any:
     return [from_value(value) for value in parameters]
 
 
+def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:
+    """Of a statement that is more than a query. All parts are read: nobody asks whether files have changed since."""
+    return _planned(query, planner, message, False)
+
+
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
     query, catalog = placed(query, planner.catalog, planner.name)
     found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
@@ -301,7 +306,7 @@ def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bo
     return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
 
 
-def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
+def given_variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
     """What the client keeps is what it likes: read as any other value of it."""
     check_variables(message.variables)
     for variable in message.variables.values():
@@ -323,8 +328,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, planner.limits, _variables(message))
+    catalog = SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, planner.limits, given_variables(message))
     if isinstance(statement, Explain | Assign):
         statement = statement.query
     if not isinstance(statement, Query):

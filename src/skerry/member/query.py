@@ -147,7 +147,7 @@ class QueryCore:
         self._deadline = now + timeout_s
         self._relays = relays or {}
         self._budgets = budgets or {}
-        self._user, self._roles, self._read_ts = user, roles, read_ts
+        self._user, self._roles, self.read_ts = user, roles, read_ts
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._awaited = Awaited(plan)
@@ -193,7 +193,7 @@ class QueryCore:
                     relays=self._relays.get(member, ()),
                     user=self._user,
                     roles=self._roles,
-                    read_ts=self._read_ts,
+                    read_ts=self.read_ts,
                 ),
             )
             for member in self.participants

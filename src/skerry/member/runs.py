@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, assert_never
 
+import pyarrow as pa
+
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
+from skerry.member.computing import Gathered, check_size, rows_of
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -29,11 +32,12 @@ from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, Ru
 from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
 from skerry.model import trace
-from skerry.model.errors import Cancelled, EngineEnded, StaleSchema, TimedOut
+from skerry.model.errors import Cancelled, EngineEnded, SkerryError, StaleSchema, TimedOut
 from skerry.model.fragment import Plan, Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
+from skerry.model.results import Schema
 from skerry.plan.explain import explain
 from skerry.sql.commands import (
     AnalyzeTable,
@@ -45,6 +49,7 @@ from skerry.sql.commands import (
     ShowTables,
     UseSchema,
 )
+from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Message
 
 _ATTEMPTS = 3  # columns that change faster than this are somebody's loop
@@ -183,6 +188,53 @@ class Runs:
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return self._told(statement, cursor, explained)
+
+    async def gather(
+        self,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        attempt: int,
+        plan: Callable[[], Awaitable[Planned]],
+        check: Callable[[Schema], None],
+    ) -> Gathered:
+        """All rows of a query that a write needs (see `computing.Gather`); UserError if they are too many."""
+        query = _attempted(statement.query, attempt)
+        cursor.place = lambda: self._places.place(query)
+        try:
+            await self._places.take(query, statement.share)  # owner: the query's deadline
+            cursor.place = lambda: 0
+            planned = await plan()
+        except BaseException:
+            self._places.leave(query)
+            raise
+        finally:
+            cursor.place = lambda: 0
+        cursor.is_write = True
+        initiated = self._begin(statement, cursor, planned, attempt)
+        cursor.initiated = None  # what is answered is the count of what becomes of these rows
+        try:
+            return await self._gathered(initiated, check)
+        except BaseException as error:
+            initiated.cancel(error if isinstance(error, SkerryError) else Cancelled(f"query {query} was closed"))
+            raise
+        finally:
+            initiated.drop_result()
+
+    async def _gathered(self, initiated: Initiated, check: Callable[[Schema], None]) -> Gathered:
+        schema, limits = await initiated.schema(), self._planner.limits
+        check(schema)
+        arrow, batches = decode_schema(schema.arrow), list[pa.RecordBatch]()
+        number, is_last, rows, size_bytes = 0, False, 0, 0
+        while not is_last:
+            page = await initiated.page(number, limits.page_rows, limits.page_bytes)
+            number, is_last = number + 1, page.is_last
+            came = [decode_batch(each, arrow, limits.frame_bytes) for each in page.batches]
+            batches += came
+            rows += page.rows
+            size_bytes += sum(batch.nbytes for batch in came)
+            check_size(rows, size_bytes // 2, limits)
+            initiated.arrived(number)
+        return Gathered(rows_of(arrow, batches), initiated.core.read_ts)
 
     async def _assign(self, statement: RunStatement, cursor: ClientCursor, assigned: Assigned, attempt: int) -> Answer:
         """DECLARE and SET VAR: the row that the query gives is the client's to keep."""

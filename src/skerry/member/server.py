@@ -18,7 +18,7 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
-from skerry.member.changing import Changing
+from skerry.member.changing import Changing, Work
 from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
@@ -48,6 +48,7 @@ from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
 from skerry.model.caller import Caller
+from skerry.model.commits import Part
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
@@ -200,7 +201,14 @@ class Member:
             tls=self.tls,
         )
         self.own_tables = OwnTables(
-            self.name, self.config, self.send, self.own, self.workers, self.rulebook.rights_of, self._peers_up
+            self.name,
+            self.config,
+            self.send,
+            self.own,
+            self.workers,
+            self.rulebook.rights_of,
+            self._peers_up,
+            self._wrote,
         )
         self.own_tables.on_flushed = self._statistics_changed
         self.changing = Changing(
@@ -225,18 +233,19 @@ class Member:
         )
         rules = self._rights_of if self.config.access.rules else None
         self.access = Access(self.config.access, self.workers.run, rules)
+        self._runs = Runs(
+            self.planner,
+            self.inputs,
+            self.send,
+            self.initiate,
+            self.initiated_ended,
+            self.own_reads.moment,
+            self._change,
+            plan,
+        )
         self.service = Service(
             self.planner,
-            Runs(
-                self.planner,
-                self.inputs,
-                self.send,
-                self.initiate,
-                self.initiated_ended,
-                self.own_reads.moment,
-                self._change,
-                plan,
-            ),
+            self._runs,
             History(self.name, self.limits.history_queries, self.resources.memory),
             self.access,
             self.own,
@@ -247,11 +256,17 @@ class Member:
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.access, self.name, self.limits)
 
+    def _wrote(self, query: QueryId, part: Part, tables: list[str]) -> None:
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            raise unaudited
+        self._audit.wrote(query, part, tables)
+
     def _peers_up(self) -> list[str]:
         return [name for name in self.config.members if name != self.name and self.peers.state(name) == "up"]
 
     async def _change(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
-        return await self.changing.answer(self.planner, self.own_tables.defining, statement, cursor)
+        work = Work(self.planner, self.own_tables.defining, self._runs.gather)
+        return await self.changing.answer(work, statement, cursor)
 
     def _rights_of(self, caller: Caller) -> Rights:
         return self.rulebook.rights_of(caller.name, caller.roles)
@@ -406,7 +421,7 @@ class Member:
         match message:
             case Execute():
                 self.taking_part.execute(message)
-                self._audit.took_part(message)
+                self._audit.took_part(message, (each.table.name for each in self.own_tables.definitions.values()))
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
             case Cancel():

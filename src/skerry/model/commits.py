@@ -33,7 +33,8 @@ class Policy(enum.IntEnum):
 class Write(msgspec.Struct, frozen=True, array_like=True):
     """`row` None deletes the row. Key and row are bytes whose meaning only the store knows.
 
-    `is_patch`: `row` changes the row that is there, and nothing if there is none.
+    `is_patch`: `row` changes the row that is there, and nothing if there is none. `is_counted`: not the old place of a
+    row that moves.
     """
 
     table: int
@@ -41,6 +42,7 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
     row: bytes | None
     policy: Policy = Policy.REPLACE
     is_patch: bool = False
+    is_counted: bool = True
 
 
 class Staged(msgspec.Struct, frozen=True, array_like=True):

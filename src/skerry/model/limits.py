@@ -198,6 +198,9 @@ VALUE_DEPTH = 20
 OWN_COLUMNS = 256
 OWN_NAME_CHARS = 128
 OWN_BUCKETS = 65_536
+# What one statement writes by Spark, of which its initiator and each member hold all: rows, and bytes of all copies
+COMPUTED_ROWS = 100_000
+COMPUTED_BYTES = 16 * MIB
 # A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
 # history included; what a row takes there beside its values
 FLUSH_ROWS = 20_000
@@ -228,12 +231,16 @@ CATCH_UP_S = 2.0
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
+CHANGE_STALE = 5  # attempts at a table that changes
 TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
 COMMIT_LAZY_S = 0.2
-# Between looks at what is to be flushed or forgotten
+# Between looks at what is to be flushed; how many of them between looks at ids that are old, and until one that failed
+# is tried again
 UPKEEP_S = 1.0
+FORGET_ROUNDS = 60
+UPKEEP_PAUSE_ROUNDS = 30
 # Of keys that a query names: more are not looked up, all members are asked
 BUCKETS_ASKED = 1000
 # Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,

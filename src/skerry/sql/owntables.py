@@ -37,6 +37,20 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Configured:
+    """A catalog without tables of our own, whose names are `own`: statements find those by themselves."""
+
+    catalog: Catalog
+    own: frozenset[str]
+
+    def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+        return None if parts[-1].lower() in self.own else self.catalog.lookup(parts)
+
+    def names(self) -> list[str]:
+        return [name for name in self.catalog.names() if name.rpartition(".")[2].lower() not in self.own]
+
+
+@dataclass(frozen=True)
 class CreateTable:
     """`table` has number 0 and version 0: whoever makes it gives them."""
 
@@ -181,13 +195,19 @@ def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
 def is_about_own(sql: str) -> bool:
     """Whether a statement begins like one about tables of our own."""
     try:
-        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 3)]
+        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 6)]
     except SqlError:
         return False
+    if words[:1] == ["EXPLAIN"]:
+        words = words[2:] if words[1:2] == ["ANALYZE"] else words[1:]
+        words = words[2:] if words[:2] == ["FORMAT", "JSON"] else words
+        return bool(words) and (words[0] in _EXPLAINED or words[:2] == ["TRUNCATE", "TABLE"])
+    words = words[:3]
     return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
 
 
 _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
+_EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
 _FIRST_TWO = frozenset(
     {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
 )

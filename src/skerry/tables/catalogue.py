@@ -217,6 +217,10 @@ class Follower:
         self._writing = catalogue.version
         return [Keep(Kept(catalogue))]
 
+    def failed(self) -> None:
+        """It could not be written: whoever tells it again is heard."""
+        self._writing = self.catalogue.version
+
     def kept(self, catalogue: Catalogue) -> list[Instruction]:
         """It is on disk."""
         if catalogue.version > self.catalogue.version:

@@ -39,14 +39,19 @@ def actions_of(write: Write) -> tuple[Action, ...]:
     return ("insert", "update") if write.policy is Policy.REPLACE else ("insert",)
 
 
-def check_writes(shard: Shard, writes: Sequence[Write]) -> None:
-    """PeerError unless keys and rows are of this table, and in buckets of this member; Overloaded without room."""
-    table = shard.table
+def check_room(shard: Shard, writes: Sequence[Write]) -> None:
+    """Overloaded if there is none for so much more."""
     size_bytes = sum(len(write.key) + len(write.row or b"") for write in writes)
     if not shard.overlay.has_room(len(writes), size_bytes):
         raise Overloaded(
-            f"table {table.name}: too many rows wait to be flushed", suggestion="try again shortly, or FLUSH TABLE"
+            f"table {shard.table.name}: too many rows wait to be flushed",
+            suggestion="try again shortly, or FLUSH TABLE",
         )
+
+
+def check_writes(shard: Shard, writes: Sequence[Write]) -> None:
+    """PeerError unless keys and rows are of this table, and in buckets of this member."""
+    table = shard.table
     schema = arrow_schema(table)
     kinds = [schema.field(name).type for name in table.primary_key]
     try:
@@ -84,21 +89,38 @@ def _check_rows(table: OwnTable, writes: Sequence[Write]) -> None:
         raise PeerError(f"table {table.name}: a row with another key than its own")
 
 
-def found_of(table: OwnTable, write: Write, row: FoundRow) -> Found:
-    """What a write meets; PeerError for a patch that the table does not take."""
-    if not write.is_patch or row.row is None:
-        return Found(row.commit_ts, row.row is not None)
-    assert write.row is not None
-    values = _ROW.decode(encode_rows(row.row)[0])
+def found_of(table: OwnTable, writes: Sequence[Write], rows: Sequence[FoundRow]) -> list[Found]:
+    """What each write meets; PeerError for a patch that the table does not take."""
+    patched = [
+        (write, row.row) for write, row in zip(writes, rows, strict=True) if write.is_patch and row.row is not None
+    ]
+    made = iter(_patched(table, patched))
+    return [
+        Found(row.commit_ts, True, row=next(made))
+        if write.is_patch and row.row is not None
+        else Found(row.commit_ts, row.row is not None)
+        for write, row in zip(writes, rows, strict=True)
+    ]
+
+
+def _patched(table: OwnTable, patched: Sequence[tuple[Write, pa.RecordBatch]]) -> list[bytes]:
+    """The rows that patches make, in their order."""
+    if not patched:
+        return []
     keys = {name.lower() for name in table.primary_key}
-    try:
-        patch = _PATCH.decode(write.row)
-    except msgspec.MsgspecError as error:
-        raise PeerError(f"table {table.name}: bytes that are no change of a row ({error})") from None
-    for place, value in patch:
-        if not 0 <= place < len(values) or table.columns[place].name.lower() in keys:
-            raise PeerError(f"table {table.name}: column {place} cannot be set")
-        values[place] = value
-    made = msgspec.msgpack.encode(values)
-    _check_rows(table, [Write(write.table, write.key, made)])
-    return Found(row.commit_ts, True, row=made)
+    before = pa.Table.from_batches([row for _, row in patched]).combine_chunks().to_batches()[0]
+    made = []
+    for (write, _), row in zip(patched, encode_rows(before), strict=True):
+        assert write.row is not None
+        values = _ROW.decode(row)
+        try:
+            patch = _PATCH.decode(write.row)
+        except msgspec.MsgspecError as error:
+            raise PeerError(f"table {table.name}: bytes that are no change of a row ({error})") from None
+        for place, value in patch:
+            if not 0 <= place < len(values) or table.columns[place].name.lower() in keys:
+                raise PeerError(f"table {table.name}: column {place} cannot be set")
+            values[place] = value
+        made.append(msgspec.msgpack.encode(values))
+    _check_rows(table, [Write(write.table, write.key, row) for (write, _), row in zip(patched, made, strict=True)])
+    return made

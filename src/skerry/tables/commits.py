@@ -44,7 +44,7 @@ from skerry.tables.instructions import (
     PrepareWritten,
     Send,
 )
-from skerry.tables.outcomes import Outcomes
+from skerry.tables.outcomes import Known, Outcomes
 from skerry.tables.participant import Participant
 from skerry.wire.commit_messages import (
     AskOutcome,
@@ -117,14 +117,22 @@ class Commits:
         return self._settle(self._participant.read(read, read_ts, tables, at), at)
 
     def submit(
-        self, txn: TransactionId, first_start: int, read_ts: int, parts: dict[str, Part], at: At
+        self, txn: TransactionId, first_start: int, read_ts: int, parts: dict[str, Part], at: At, decider: str = ""
     ) -> list[Instruction]:
-        """An Answer follows. One participant decides for itself, with one message and one fsync."""
+        """An Answer follows. One participant decides for itself, with one message and one fsync.
+
+        `decider`: who decides in any case. What a query wrote may be elsewhere when it is said again, and whoever
+        decided then is to be found.
+        """
         request = Submit(txn, first_start, read_ts, parts, self.clock.tick(at))
-        decider = self.member if self._has_disk and len(parts) > 1 else min(parts)
+        decider = decider or (self.member if self._has_disk and len(parts) > 1 else min(parts))
         if decider == self.member:
             return self._settle(self._decider.submit(request, HERE, at), at)
         return self._asking.submit(request, decider, at)
+
+    def committed(self, query: QueryId) -> Known | None:
+        """A commit of this query that the member decided, or took part in."""
+        return self._outcomes.commit_of(query)
 
     def inquire(self, query: QueryId, first_start: int, members: frozenset[str], at: At) -> list[Instruction]:
         """A Tell follows: how the client's statement ended. `members`: all that have a disk."""

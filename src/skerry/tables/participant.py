@@ -211,7 +211,7 @@ class Participant:
             return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
         pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
         taking.writes, taking.staged = tuple(_as_found(*pair) for pair in pairs), taking.part.staged
-        taking.rows = len(pairs) + sum(each.rows for each in looked.staged)
+        taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
         taking.prepare_ts = self._clock.tick(at)

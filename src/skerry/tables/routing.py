@@ -24,11 +24,12 @@ from skerry.wire.tuples import checked_values, decode_tuples
 
 
 class Routed(NamedTuple):
-    """`copies`: at so many members each row is counted."""
+    """`copies`: at so many members each row is counted. `reason`: why it goes as tuples."""
 
     parts: dict[str, Part]
     copies: int
     table: str
+    reason: str = ""
 
 
 def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[str, ...] = ()) -> Routed:
@@ -49,7 +50,7 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
         case packets.Delete():
             keys = _keys(table, way.keys)
             writes = deletes_of(table, keys)
-    return _placed(definition, writes, keys, user, roles)
+    return placed(definition, writes, keys, user, roles)._replace(reason=way.reason)
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
@@ -74,13 +75,14 @@ def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | 
     return [write if last[write.key] == place else None for place, write in enumerate(writes)]
 
 
-def _placed(
+def placed(
     definition: Definition,
     writes: Sequence[Write | None],
     keys: pa.RecordBatch,
     user: str,
     roles: tuple[str, ...],
 ) -> Routed:
+    """`keys`: one for one, also of a write that is None."""
     table, buckets = definition.table, definition.buckets
     versions = (Versions(table.id, table.version, buckets.version),)
 

@@ -126,7 +126,7 @@ def _keys(table: OwnTable, said: tuple[tuple[exp.Expr, ...], ...], bound: Bound)
 def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound: Sequence[Bound]) -> list[Any]:
     """A column's values in msgpack's form, for one set of parameters after the other; None is its default."""
     column = change.table.columns[place]
-    default = _default(column)
+    default = default_of(column)
     values = []
     for each in bound:
         together = [None if node is None else constant(node, each) for node in nodes]
@@ -146,7 +146,8 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound:
     return made
 
 
-def _default(column: OwnColumn) -> Any:
+def default_of(column: OwnColumn) -> Any:
+    """What a column has that no value is given for."""
     if column.default is None:
         return None
     return assigned(constant(parse_expression(column.default), {}), column.type)

@@ -338,9 +338,10 @@ def test_a_lost_participant_is_not_waited_for_unless_it_has_voted() -> None:
     members = Members("bergen", "oslo", "tromso")
     members.down = {"tromso"}
     start = members.begin("oslo")
-    members.submit("oslo", txn(), {"oslo": put("k"), "tromso": put("l")}, start)
-    members.sync("oslo")  # its own vote is there
+    members.submit("oslo", txn(), {"oslo": put("k"), "bergen": put("k"), "tromso": put("l")}, start)
+    members.sync("oslo", "bergen")  # they have voted
     members.do("oslo", members.of["oslo"].lost("bergen", SiteError("site bergen is down"), members.at))
+    members.settle()
     assert answers(members) == []
     members.do("oslo", members.of["oslo"].lost("tromso", SiteError("site tromso is down"), members.at))
     members.settle()
