@@ -242,7 +242,7 @@ def _scans(options: Options, ours: Skerry) -> dict[str, list[float]]:
     touched = FLUSH_ROWS - UPSERT  # one more, and they would be flushed
     for first in range(0, touched, UPSERT):
         ours.upsert(OVERLAID, range(first * 5, first * 5 + UPSERT))
-    works = {name: (lambda name=name: ours.scan(name, KEPT)) for name in (FLUSHED, OVERLAID)}  # type: ignore[misc]
+    works = {name: (lambda name=name: ours.scan(name, KEPT)) for name in (FLUSHED, OVERLAID)}
     return interleaved(works, options.rounds)
 
 
