@@ -17,7 +17,7 @@ from skerry.member.computing import Computing, Gather, PlanChange, Unknown, plan
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
-from skerry.member.planning import Planned, Planner, SchemaCatalog, given_values, given_variables
+from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model.amounts import counted
@@ -25,7 +25,7 @@ from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
 from skerry.model.ids import QueryId
 from skerry.model.lexemes import lexemes
-from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S
+from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
@@ -35,6 +35,7 @@ from skerry.sql import changes
 from skerry.sql import owntables as said
 from skerry.sql.changes import analyse_constants, created_as
 from skerry.sql.definitions import shown_table
+from skerry.sql.parameters import bind_again
 from skerry.tables.routing import Routed, routed
 from skerry.tables.ways import BySpark, way_of
 from skerry.wire.commit_messages import State
@@ -312,15 +313,28 @@ def _understand(
             statement.sql, given_values(statement), known, planner.limits, given_variables(statement)
         )
     except changes.NeedsQuery as error:
+        _refuse_many(statement, error.reason)
         return _by_query(error.table, error.reason, error.is_read, rights)
     if not isinstance(understood, said.Change):
+        _refuse_many(statement, "this is neither")
         return understood
-    way = way_of(understood)
+    more = [bind_again(understood.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
+    way = way_of(understood, more)
     if isinstance(way, BySpark):
+        _refuse_many(statement, way.reason)
         return _by_query(understood.table, way.reason, not isinstance(understood, said.Insert), rights)
     if definitions[understood.table.name.lower()].table != understood.table:
         raise InternalError(f"table {understood.table.name} changed while it was read")
     return routed(definitions[understood.table.name.lower()], way, rights.user, rights.roles)
+
+
+def _refuse_many(statement: RunStatement, reason: str) -> None:
+    """Values that nobody looks at are not to be taken for written."""
+    if statement.more:
+        raise SqlError(
+            f"executemany writes rows of constants, or rows by their key: {reason}",
+            suggestion=f"execute it once for each, or give fewer than {WRITE_TUPLES} values at a time",
+        )
 
 
 def _by_query(table: OwnTable, reason: str, is_read: bool, rights: Rights) -> NeedsQuery:

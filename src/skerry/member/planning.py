@@ -165,8 +165,9 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     return await with_fresh_tables(planner, _plan_all_parts, message)
 
 
-def check_expected(understood: Understood, expected: str) -> None:
+def check_expected(understood: Understood, message: RunStatement) -> None:
     """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    expected = message.expected
     if isinstance(understood, AboutOwn):
         return  # who reads it tells
     counts = isinstance(understood, Assigned | DropVariable) or (
@@ -174,6 +175,8 @@ def check_expected(understood: Understood, expected: str) -> None:
     )
     if expected == "count" and not counts:
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
+    if message.more:
+        raise UserError("executemany is for INSERT, UPDATE and DELETE on tables of our own")
     if expected == "rows" and counts:
         raise UserError("the statement changes rows and returns none, its client expects rows")
 
@@ -273,9 +276,21 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
 
 def given_values(message: RunStatement) -> Any:
     """What the statement's markers stand for."""
-    if isinstance(message.parameters, dict):
-        return {name: from_value(value) for name, value in message.parameters.items()}
-    return [from_value(value) for value in message.parameters]
+    return _given(message.parameters)
+
+
+def given_more(message: RunStatement) -> list[Any]:
+    """What else they stand for; UserError if that is of another kind."""
+    kind = type(message.parameters)
+    if any(type(each) is not kind for each in message.more):
+        raise UserError("some parameters are given by name, and some by place")
+    return [_given(each) for each in message.more]
+
+
+def _given(parameters: list[Value] | dict[str, Value]) -> Any:
+    if isinstance(parameters, dict):
+        return {name: from_value(value) for name, value in parameters.items()}
+    return [from_value(value) for value in parameters]
 
 
 def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:

@@ -138,7 +138,7 @@ class Runs:
     async def _understood(self, statement: RunStatement, cursor: ClientCursor) -> Understood:
         understood = await _while_wanted(cursor, statement.query, self._plan(self._planner, statement))
         cursor.tables = tables_of(understood)
-        check_expected(understood, statement.expected)
+        check_expected(understood, statement)
         return understood
 
     async def _placed(self, statement: RunStatement, cursor: ClientCursor, planned: Runnable, attempt: int) -> Runnable:

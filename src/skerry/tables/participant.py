@@ -10,7 +10,16 @@ import enum
 import msgspec
 
 from skerry.model.commits import Aborted, Committed, Part, Policy, Prepared, Staged, TransactionId, Write
-from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import (
+    KeyExists,
+    Overloaded,
+    PeerError,
+    SiteError,
+    SkerryError,
+    StaleSchema,
+    TimedOut,
+    UserError,
+)
 from skerry.model.limits import CommitLimits
 from skerry.model.transitions import Machine, staying
 from skerry.tables.clock import At, HybridClock
@@ -199,7 +208,7 @@ class Participant:
         policies = [write.policy for write in taking.part.writes] + [staged.policy for staged in taking.part.staged]
         if any(policy is Policy.FAIL and each.is_live for policy, each in zip(policies, found, strict=True)):
             text = f"a row with the same primary key exists at {self._member}; nothing was written"
-            return self._refuse(taking, UserError(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
+            return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
         pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
         taking.writes, taking.staged = tuple(_as_found(*pair) for pair in pairs), taking.part.staged
         taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.model.commits import Part, Policy, Versions, Write
-from skerry.model.errors import UserError
+from skerry.model.errors import KeyExists
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import Column
 from skerry.sql.owntables import key_columns
@@ -33,7 +33,7 @@ class Routed(NamedTuple):
 
 
 def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[str, ...] = ()) -> Routed:
-    """UserError if two rows of the statement have one key, and it says that this fails."""
+    """KeyExists if two rows of the statement have one key, and it says that this fails."""
     table = definition.table
     writes: Sequence[Write | None]
     match way.packet:
@@ -66,7 +66,7 @@ def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | 
     last: dict[bytes, int] = {}
     for place, write in enumerate(writes):
         if write.key in last and policy is Policy.FAIL:
-            raise UserError(
+            raise KeyExists(
                 f"table {table.name}: two rows of the statement have the same primary key; nothing was written",
                 suggestion="ON CONFLICT DO NOTHING keeps the first, DO REPLACE the last",
             )

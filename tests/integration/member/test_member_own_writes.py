@@ -117,6 +117,28 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
             joined = "SELECT s.id, n.name FROM stock s JOIN names n ON s.id = n.id JOIN few f ON f.id = s.id ORDER BY 1"
             assert own.ask(member, joined) == [(1, "ONE"), (1, "ONE"), (5, "five"), (5, "five")]
 
+    # executemany is one statement: all or nothing; of two that mean one row the later counts.
+    def many(sql: str, values: list[Any]) -> int:
+        with own.cluster.connect("kiosk") as connection:
+            return connection.cursor().executemany(sql, values).rowcount
+
+    insert = "INSERT INTO stock VALUES (?, 'many', ?)"
+    assert many(insert, [(100 + place, Decimal(place) if place % 2 else place) for place in range(20)]) == 20
+    with pytest.raises(skerry.IntegrityError, match="same primary key exists"):
+        many(insert, [(200, 1), (100, 1), (201, 1)])
+    with pytest.raises(skerry.ProgrammingError, match="values number 2 are 1, the statement has 2 parameters"):
+        many(insert, [(200, 1), (201,)])
+    update = "UPDATE stock SET item = :item WHERE id = :id"
+    assert many(update, [{"id": 100, "item": "a"}, {"id": 101, "item": "b"}, {"id": 100, "item": "c"}]) == 2
+    assert many("DELETE FROM stock WHERE id IN (?, ?)", [(102, 103), (103, 104), (999, 998)]) == 3
+    rows = own.ask("bergen", "SELECT count(*), min(item), max(item), sum(price) FROM stock WHERE id >= 100")
+    assert rows == [(17, "b", "many", Decimal("181.00"))]
+    for sql in ("UPDATE stock SET price = price + ? WHERE id = ?", "INSERT INTO stock (price, id) SELECT ?, ?"):
+        with pytest.raises(skerry.ProgrammingError, match="executemany writes rows of constants"):
+            many(sql, [(1, 100), (2, 101)])
+    with pytest.raises(skerry.ProgrammingError, match="executemany writes rows of constants"):
+        many("TRUNCATE TABLE stock", [(), ()])
+
     # What is not there yet is refused by name.
     assert "ALTER TABLE is not there yet" in own.refused("oslo", "ALTER TABLE stock ADD COLUMN more INT")
     assert "which Skerry only reads" in own.refused("oslo", "INSERT INTO few VALUES (1)")
