@@ -14,6 +14,7 @@ from skerry.model.errors import InternalError, UserError
 from skerry.model.limits import WRITE_TUPLES, WRITE_TUPLES_BYTES
 from skerry.model.results import Schema
 from skerry.model.sharded import OwnTable
+from skerry.model.variables import Variable
 from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, Configured, Delete, Insert, Known, Update, key_columns
 from skerry.tables.routing import Rows
@@ -28,6 +29,18 @@ class ChangeStatement(msgspec.Struct, frozen=True):
     tables: Mapping[str, OwnTable]
     names: frozenset[str]
     members: tuple[str, ...]
+
+    @property
+    def sql(self) -> str:
+        return self.statement.sql
+
+    @property
+    def share(self) -> str:
+        return self.statement.share
+
+    @property
+    def variables(self) -> Mapping[str, Variable]:
+        return self.statement.variables
 
 
 class ByQuery(msgspec.Struct, frozen=True):
