@@ -177,6 +177,7 @@ class Catalog:
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
         """The parts that `ref` stands for, in the order of the configuration; of copies the one that is read."""
         holders = [ref.member.lower()] if ref.member else self._read_at(ref.name)
+        self._check_buckets(ref)
         return tuple(self._part(member, ref.name) for member in holders)
 
     def is_copied(self, ref: TableRef) -> bool:
@@ -187,7 +188,8 @@ class Catalog:
         """By member, which rows of a table of our own each has; empty for any other, and for one part alone."""
         if ref.member is not None or self._is_copied(ref.name):
             return {}
-        return {part.member: part.own for part in self.parts(ref) if part.own is not None}
+        own = (self._sites[member].own.get(ref.name.lower()) for member in self._holders(ref.name))
+        return {part.member: part.own for part in own if part is not None and part.own is not None}
 
     def nearest(self, members: Iterable[str]) -> Self:
         """The same catalog for a query that reads copies at the first of these that has one."""
@@ -269,7 +271,11 @@ class Catalog:
         return TableRef(part.table, self._members[member.lower()].name, part.columns)
 
     def _logical_ref(self, table: str) -> TableRef:
-        first, *others = [self._part(member, table) for member in self._read_at(table)]
+        own = self._sites[self._holders(table)[0]].own.get(table.lower())
+        if own is not None:  # a member that is down may not be needed
+            self._check_clash(own)
+            return TableRef(own.table, None, own.columns)
+        first, *others = [self._part(member, table) for member in self._holders(table)]
         for other in others:
             how = difference(other.columns, first.columns)
             if how:
@@ -298,6 +304,17 @@ class Catalog:
             raise quoting(SiteError(prefix + reason.removeprefix(prefix), member=name))
         unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
         raise SiteError(prefix + unknown, member=name)
+
+    def _check_buckets(self, ref: TableRef) -> None:
+        """A member that was taken out of the configuration took its rows along: the rest is not the table."""
+        spread = self.spread(ref)
+        here = sum(upto - first for each in spread.values() for first, upto in each.here)
+        buckets = next((each.buckets for each in spread.values()), 0)
+        if here < buckets:
+            raise SiteError(
+                f"table {ref.name}: {buckets - here} of its {buckets} buckets are at members that are not configured",
+                suggestion="put the members back that SHOW CREATE TABLE names",
+            )
 
     def _check_clash(self, part: TablePart) -> None:
         """Rows of one would be taken for rows of the other. CREATE TABLE sees to it, a later configuration may not."""

@@ -175,8 +175,14 @@ def test_definitions_come_and_go(cluster: LocalCluster) -> None:
     assert kiosk.execute(joined).fetchall() == []
     oslo.execute("INSERT INTO stock VALUES (2, 'x'), (3, 'y')")
     assert kiosk.execute(joined).fetchall() == [("b",)]
-    # Without a member its shard is missed by name; a copy is anywhere.
+    # Without a member its shard is missed by name; a copy is anywhere, and a key where it is.
+    oslo.executemany("INSERT INTO stock VALUES (?, 'z')", [(number,) for number in range(10, 20)])
+    ((here,),) = oslo.execute("SELECT max(id) FROM oslo.stock WHERE id >= 10").fetchall()
+    ((there,),) = oslo.execute("SELECT max(id) FROM bergen.stock WHERE id >= 10").fetchall()
     cluster.stop_member("bergen")
+    assert kiosk.execute("SELECT name FROM stock WHERE id = ?", (here,)).fetchall() == [("z",)]
+    with pytest.raises(skerry.OperationalError, match="bergen"):
+        kiosk.execute("SELECT name FROM stock WHERE id = ?", (there,))
     assert oslo.execute("SELECT count(*) FROM codes").fetchall() == [(2,)]
     with pytest.raises(skerry.OperationalError, match="bergen"):
         kiosk.execute("SELECT * FROM stock")

@@ -221,11 +221,22 @@ def test_of_copies_one_is_read_where_it_is_wanted_and_up(catalog: Catalog) -> No
     assert read_at("bergen") == ["Oslo"]
     assert catalog.lookup(("codes",)) == ref
     catalog.lose("Oslo", "gone")
+    assert catalog.lookup(("codes",)) == ref
     with pytest.raises(SiteError, match="site Oslo is down: gone; table codes is there"):
-        catalog.lookup(("codes",))
+        catalog.parts(ref)
 
 
 def test_a_table_of_our_own_and_one_of_the_configuration_cannot_be_told_apart(catalog: Catalog) -> None:
     catalog.define([own(7, "Customer", ("k",), ("Oslo",))])
     with pytest.raises(SiteError, match=r"table Customer is one of our own, and members\.bergen\.tables has one"):
         catalog.lookup(("customer",))
+
+
+def test_a_table_without_one_of_its_members_is_no_shorter_table(catalog: Catalog) -> None:
+    catalog.define([own(7, "Ledger", ("k",), ("Oslo", "gone", "bergen"))])
+    ref = catalog.lookup(("ledger",))
+    assert ref is not None
+    with pytest.raises(SiteError, match="table Ledger: 5461 of its 16384 buckets are at members that are not conf"):
+        catalog.parts(ref)
+    (line,) = (each for each in catalog.show_tables() if each.table == "Ledger")
+    assert "not configured" in line.problem
