@@ -54,16 +54,16 @@ class OwnReads:
         return own_part(definition, self._member, *self._own.size_of(definition.table.id))
 
     async def current(self, name: str, schema_info: Mapping[str, int]) -> Definition:
-        """The table that a plan was made for. StaleSchema if it is another by now; SiteError if there is none."""
+        """The table that a plan was made for. StaleSchema if it is another by now; SiteError for a plan of none."""
         planned = {place.lower(): version for place, version in schema_info.items()}
         version = planned.get(f"{self._member}.{name}".lower())
         found = self._own.definitions.get(name.lower())
         if found is None or own_version(found.table) != version:
             await self.catch_up()
             found = self._own.definitions.get(name.lower())
-        if found is None or self._member not in found.table.members:
+        if version is None:
             raise no_table(self._member, name)
-        if own_version(found.table) != version:
+        if found is None or own_version(found.table) != version or self._member not in found.table.members:
             raise stale(self._member, name)
         return found
 

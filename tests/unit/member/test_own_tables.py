@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -13,7 +14,9 @@ import pytest
 from skerry.config import parse
 from skerry.member import own as own_module
 from skerry.member.background import Background
+from skerry.member.changeplans import ChangeStatement, plan_change
 from skerry.member.own import OwnTables
+from skerry.member.requests import RunStatement
 from skerry.member.resources import Workers
 from skerry.model.commits import Part, TransactionId, Versions
 from skerry.model.errors import SiteError
@@ -110,3 +113,10 @@ def test_rows_are_flushed_by_themselves_and_found_after_a_start(
     os.truncate(folder / "tables.sqlite", 100)
     with pytest.raises(SiteError, match=r"site oslo: .*tables.sqlite is damaged"):
         with_oslo(tmp_path, third)
+
+
+def test_planners_take_writes_as_they_take_queries() -> None:
+    statement = RunStatement(QueryId("oslo", "q"), "DELETE FROM t", share="ann", variables={})
+    message = pickle.loads(pickle.dumps(ChangeStatement(statement, {"t": TABLE}, frozenset({"t"}), ("oslo",))))
+    assert (message.sql, message.share, message.variables) == ("DELETE FROM t", "ann", {})
+    assert pickle.loads(pickle.dumps(plan_change)) is plan_change
