@@ -6,7 +6,6 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
 import msgspec
@@ -24,7 +23,6 @@ from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
 from skerry.model.ids import QueryId
-from skerry.model.lexemes import lexemes
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
@@ -92,7 +90,7 @@ class Changing:
                 "this cluster keeps no tables of its own: no member has a place for them",
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
-        explained = _explained(statement.sql)
+        explained = said.explained(statement.sql)
         if explained is not None:
             statement = msgspec.structs.replace(statement, sql=explained)
         understood = await self._fresh(work, statement)
@@ -346,14 +344,3 @@ def _by_query(table: OwnTable, reason: str, is_read: bool, rights: Rights) -> Ne
             suggestion="name the key of each row: WHERE key = constant",
         )
     return NeedsQuery(table, reason)
-
-
-def _explained(sql: str) -> str | None:
-    """What is to be explained, in its place; None for what is to be done."""
-    first, *rest = islice(lexemes(sql), 2)
-    if sql[first.start : first.upto].upper() != "EXPLAIN":
-        return None
-    for each in rest:
-        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
-            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
-    return " " * first.upto + sql[first.upto :]

@@ -259,6 +259,7 @@ class _Writing:
         self._has_lost_engine = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
+        self._warnings: tuple[str, ...] = ()
         self.has_turn = False
 
     @property
@@ -289,7 +290,7 @@ class _Writing:
     async def _planned(self) -> Planned:
         made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
         assert made.wanted is not None
-        self.wanted = made.wanted
+        self.wanted, self._warnings = made.wanted, made.planned.warnings
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
         self._cursor.tables = tuple(sorted({*read, *written}))
@@ -317,7 +318,7 @@ class _Writing:
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // routed.copies)
+                return CountAnswer(outcome.rows // routed.copies, self._warnings)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
                 raise Unknown(error)
@@ -331,7 +332,7 @@ class _Writing:
             # Rows that another has written, or is about to, have to be read again. To wait for room changes nothing.
             if error is not None and read_ts and not isinstance(error, Overloaded | TimedOut):
                 return None
-        return CountAnswer(0)
+        return CountAnswer(0, self._warnings)
 
     async def _again(self, error: StaleSchema | EngineEnded, statement: RunStatement) -> None:
         """Raises the error if another try is none too many. An engine that ends twice may end because of this."""

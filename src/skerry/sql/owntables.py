@@ -214,6 +214,17 @@ def is_about_own(sql: str) -> bool:
     return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
 
 
+def explained(sql: str) -> str | None:
+    """What is to be explained, in its place; None for what is to be done."""
+    first, *rest = islice(lexemes(sql), 2)
+    if sql[first.start : first.upto].upper() != "EXPLAIN":
+        return None
+    for each in rest:
+        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
+            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
+    return " " * first.upto + sql[first.upto :]
+
+
 _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
 _EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
 _FIRST_TWO = frozenset(

@@ -107,6 +107,7 @@ def test_tables_of_our_own_are_seen_by_the_same_rules(ruled: LocalCluster) -> No
             rows(ruled, user, sql)
     with pytest.raises(UserError, match="one of our own"):
         ask(ruled, "oslo", "sue", "ANALYZE TABLE ledger")
+    ask(ruled, "oslo", "sue", "DROP TABLE ledger")
 
 
 QUERIES = [

@@ -14,7 +14,7 @@ import pytest
 from skerry.config import parse
 from skerry.member import own as own_module
 from skerry.member.background import Background
-from skerry.member.changeplans import ChangeStatement, plan_change
+from skerry.member.computing import PlanChange, _plan
 from skerry.member.own import OwnTables
 from skerry.member.requests import RunStatement
 from skerry.member.resources import Workers
@@ -117,6 +117,6 @@ def test_rows_are_flushed_by_themselves_and_found_after_a_start(
 
 def test_planners_take_writes_as_they_take_queries() -> None:
     statement = RunStatement(QueryId("oslo", "q"), "DELETE FROM t", share="ann", variables={})
-    message = pickle.loads(pickle.dumps(ChangeStatement(statement, {"t": TABLE}, frozenset({"t"}), ("oslo",))))
+    message = pickle.loads(pickle.dumps(PlanChange(statement, {"t": TABLE}, ("oslo",))))
     assert (message.sql, message.share, message.variables) == ("DELETE FROM t", "ann", {})
-    assert pickle.loads(pickle.dumps(plan_change)) is plan_change
+    assert pickle.loads(pickle.dumps(_plan)) is _plan
