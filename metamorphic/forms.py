@@ -51,7 +51,7 @@ class Forms(Grammar):
         relation = self._source(self._any_table(), 0)
         numbers = [item for item in relation.items if item.kind == "int" and item.is_tame]
         name, least = self._alias("r"), self._random.choice((0, 1, 3))
-        step, most = self._random.choice((1, 2)), self._random.choice((5, 20, 60))
+        step, most = self._random.choice((1, 2)), self._random.choice((5, 12, 20))
         if not numbers:
             return self._hinted()
         number = self._random.choice(numbers)

@@ -35,6 +35,7 @@ class Topology:
         self.budgets = {
             (link.sender, link.receiver): link.query_bytes for link in config.links if link.query_bytes is not None
         }
+        self._has_links = bool(config.links)
         self.has_prices = any(link.usd_per_gb for link in config.links)
         self._routes: dict[tuple[str, str], tuple[str, ...]] = {}
 
@@ -64,7 +65,7 @@ class Topology:
 
         Without any link in the configuration everyone reaches everyone. All members find the same route.
         """
-        if not self.graph.number_of_edges() or sender == receiver:
+        if not self._has_links or sender == receiver:
             return (sender, receiver)
         known = self._routes.get((sender, receiver))
         if known is None:

@@ -201,6 +201,7 @@ class Mentions:
     def _arcs(self, scope: Scope) -> list[list[tuple[Mention, str]]]:
         """Answers the groups of columns that are equal in every row that survives."""
         equal: dict[tuple[int, str], set[tuple[int, str]]] = {}
+        by_id: dict[int, Mention] = {}
         for conjunct, allowed in conjuncts(scope):
             sides = _equality(conjunct)
             if sides is None:
@@ -212,8 +213,8 @@ class Mentions:
                 if own and one[0].source in allowed:
                     _add(one, other)
             if a_is_own and b_is_own and a[0].source in allowed and b[0].source in allowed and _type(a) == _type(b):
+                by_id |= {id(each): each for each, _ in (a, b)}
                 _unite(equal, (id(a[0]), a[1]), (id(b[0]), b[1]))
-        by_id = {id(mention): mention for mention in self.all.values()}
         groups = []
         for group in {id(group): group for group in equal.values()}.values():
             members = sorted(((by_id[key], column) for key, column in group), key=lambda item: (item[0].name, item[1]))

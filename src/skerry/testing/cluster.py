@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import secrets
 import threading
 from collections.abc import Coroutine
@@ -47,7 +48,7 @@ class LocalCluster:
         plan: PlanStatement = plan_statement,
         has_planners: bool = False,
     ) -> None:
-        """`plan`: how members understand statements. `has_planners`: in processes, as members do that are one."""
+        """`plan`: how members understand statements. `has_planners`: in processes, as with `skerry up`."""
         loaded = load(config) if isinstance(config, str) else config
         ports = iter(free_ports(len(loaded.members)))
         members = {
@@ -85,6 +86,9 @@ class LocalCluster:
         try:
             for name in self.config.members:
                 self.start_member(name)
+            if self._has_planners:  # as members that are processes of their own, these look for garbage of queries only
+                gc.collect()
+                gc.freeze()
         except BaseException:
             self.stop()
             raise

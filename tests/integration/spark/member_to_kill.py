@@ -39,7 +39,7 @@ async def main() -> None:
         # A JVM that runs out of memory is one clear error to its job, and is started again.
         first, directory = psutil.Process(engine.jvm_pid), engine.directory
         with pytest.raises(EngineEnded, match=r"^Spark ended \(it ran out of memory"):
-            await site.drive("SELECT size(collect_list(repeat('x', 1000) || id)) AS n FROM range(0, 10000000, 1, 2)")
+            await site.drive("SELECT size(collect_list(repeat('x', 1000000) || id)) AS n FROM range(0, 10000, 1, 2)")
         await asyncio.to_thread(first.wait)
         assert (await site.drive("SELECT 1 AS x"))[1].num_rows == 1
         assert not first.is_running()
