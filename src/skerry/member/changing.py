@@ -78,12 +78,12 @@ class Changing:
 
     async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises what is wrong with it, or why nothing was written."""
+        understood = await self._fresh(work, statement)
         if not work.defining.keeper:
             raise SiteError(
                 "this cluster keeps no tables of its own: no member has a place for them",
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
-        understood = await self._fresh(work, statement)
         cursor.tables = _about(understood)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
             raise UserError("the statement changes rows and returns none, its client expects rows")
