@@ -85,15 +85,15 @@ class Changing:
 
     async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises what is wrong with it, or why nothing was written."""
+        explained = said.explained(statement.sql)
+        if explained is not None:
+            statement = msgspec.structs.replace(statement, sql=explained)
+        understood = await self._fresh(work, statement)
         if not work.defining.keeper:
             raise SiteError(
                 "this cluster keeps no tables of its own: no member has a place for them",
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
-        explained = said.explained(statement.sql)
-        if explained is not None:
-            statement = msgspec.structs.replace(statement, sql=explained)
-        understood = await self._fresh(work, statement)
         cursor.tables = _about(understood)
         if explained is not None:
             return await self._explain(work, statement, understood)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, TypeVar, assert_never
 
 from skerry.member import clock
+from skerry.model import trace
 from skerry.model.commits import Part, Record, Staged, TransactionId, Write
 from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
@@ -73,6 +74,8 @@ class Committing:
         self._trouble: SkerryError | None = None
         self._queue: deque[Persist] = deque()  # in the order of the core
         self._in_flight = 0
+        self._todo: deque[Instruction] = deque()
+        self._is_doing = False
         self._lazy: asyncio.TimerHandle | None = None
         self._answers: dict[TransactionId, asyncio.Future[Outcome]] = {}
         self._tells: dict[QueryId, asyncio.Future[Tell]] = {}
@@ -150,9 +153,16 @@ class Committing:
 
     # --- instructions -------------------------------------------------------------------------------------------------
     def _do(self, instructions: Iterable[Instruction]) -> None:
-        for instruction in instructions:
-            if self._trouble is None:
-                self._obey(instruction)
+        """In order, also if one of them leads to more: a commit is applied before anybody reads what follows it."""
+        self._todo.extend(instructions)
+        if self._is_doing:
+            return
+        self._is_doing = True
+        try:
+            while self._todo and self._trouble is None:
+                self._obey(self._todo.popleft())
+        finally:
+            self._is_doing = False
         self._arm()
 
     def _obey(self, instruction: Instruction) -> None:
@@ -164,7 +174,10 @@ class Committing:
                 elif self._lazy is None:
                     self._lazy = self._loop.call_later(COMMIT_LAZY_S, self._pump)
             case Send(to, message):
-                self._send(to, message)
+                try:
+                    self._send(to, message)
+                except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
+                    trace.emit(trace.WorkGivenUp(f"{type(message).__name__} to {to}", trace.cause_of(error)))
             case Look():
                 self._own(self._looked(instruction), f"transaction {instruction.txn}")
             case Apply(_, commit_ts, writes, staged):

@@ -148,6 +148,11 @@ def test_changes_of_all_kinds(cluster: LocalCluster) -> None:
     for name in ("oslo", "bergen", "tromso"):
         own = cursors[0].execute(f"SELECT id, amount FROM {name}.everywhere ORDER BY id").fetchall()
         assert own == [(1, Decimal(0)), (2, Decimal("0.5")), (3, Decimal(1))]
+    # More than a member looks at in its loop.
+    assert changed(cursors[1], "INSERT INTO everywhere (id) SELECT id + 4 FROM oslo.ticks WHERE id < 5000") == 5000
+    assert changed(cursors[2], "UPDATE everywhere SET amount = id % 7 WHERE id > 3") == 5000
+    whole = cursors[3].execute("SELECT sum(amount), count(*) FROM tromso.everywhere WHERE id > 3").fetchall()
+    assert whole == [(sum(number % 7 for number in range(4, 5004)), 5000)]
     # EXPLAIN tells the way.
     told = [line for (line,) in cursors[1].execute("EXPLAIN INSERT INTO copy (id) SELECT id FROM few").fetchall()]
     assert told[:2] == [

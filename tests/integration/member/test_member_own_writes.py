@@ -87,7 +87,11 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert own.change("kiosk", "INSERT INTO stock (price, id) VALUES (1.5, 1), (2, 2), (NULL, 3), (4, 4)") == 4
     assert own.change("bergen", "INSERT INTO stock VALUES (?, ?, ?)", [5, "fünf", Decimal("5.25")]) == 1
     assert own.change("oslo", "INSERT INTO names VALUES (1, 'one'), (5, 'five')") == 2
-    holders = {name: member.own_tables.size_of(1)[0] for name, member in own.cluster.members.items()}
+
+    async def held() -> dict[str, int | None]:
+        return {name: member.own_tables.size_of(1)[0] for name, member in own.cluster.members.items()}
+
+    holders = own.cluster.call(held())
     assert holders["oslo"]
     assert holders["bergen"]
     assert holders["oslo"] + holders["bergen"] == 5
