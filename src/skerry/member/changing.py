@@ -99,9 +99,13 @@ class Changing:
             return await self._explain(work, statement, understood)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
             raise UserError("the statement changes rows and returns none, its client expects rows")
+        if isinstance(understood, Routed):
+            answer = await self._write(work, statement, understood)
+            if isinstance(answer, CountAnswer):
+                return answer
+            understood = answer
+            cursor.tables = _about(understood)
         match understood:
-            case Routed():
-                return await self._write(work, statement, understood)
             case NeedsQuery(table):
                 message = partial(self._message, statement)
                 return await self._computing.write(table, work.planner, message, cursor, work.gather)
@@ -175,8 +179,11 @@ class Changing:
             raise
 
     # --- writes -------------------------------------------------------------------------------------------------------
-    async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer:
-        """One attempt after the other, until one is committed or refused for good; the oldest is let through."""
+    async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer | _Understood:
+        """One attempt after the other, until one is committed or refused for good; the oldest is let through.
+
+        Of a table that was dropped, and made anew as another, a query may have to give the rows.
+        """
         query, first_start = statement.query, self._own.now()
         pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
@@ -195,7 +202,8 @@ class Changing:
                         raise error
                     await work.defining.catch_up()
                     again = await self._understood(work.planner, statement)
-                    assert isinstance(again, Routed), "what a statement asks for does not change with its tables"
+                    if not isinstance(again, Routed):
+                        return again
                     change = again
             await asyncio.sleep(pause_s)  # owner: the query's deadline
             pause_s = min(2 * pause_s, CHANGE_PAUSE_MAX_S)

@@ -361,7 +361,7 @@ def flushed(file: sqlite3.Connection, table: int, flush: Flush) -> None:
     """Names the new files, ends the old ones, and with them the overlay up to the flush."""
     row = file.execute("SELECT generation FROM tables WHERE id = ?", (table,)).fetchone()
     if row is None:
-        raise InternalError(f"a flush of table {table}, which this member does not have")
+        raise SiteError(f"table number {table} was dropped while it was flushed")
     if row[0] == flush.generation:
         return
     if row[0] != flush.generation - 1:

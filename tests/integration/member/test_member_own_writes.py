@@ -326,3 +326,32 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
         assert does("anna", "DROP TABLE stock") == "user anna may not define table Stock"
         assert (does("bill", replace), does("bill", "DELETE FROM stock WHERE id = 1")) == ("1", "1")
         assert (does("anna", "FLUSH TABLE stock"), does("bill", "DROP TABLE stock")) == ("0", "0")
+
+
+def test_a_table_is_made_anew_while_a_statement_waits(own: Own) -> None:
+    """Its rows are locked by a transaction that bergen alone can end; by then a query has to give what it writes."""
+    create = "CREATE TABLE stock (id BIGINT, n INT) PRIMARY KEY ({}) DISTRIBUTED BY (id) IN (oslo)"
+    own.change("oslo", create.format("id"))
+    own.change("oslo", "INSERT INTO stock VALUES (1, 1)")
+    oslo, locked = own.cluster.members["oslo"], TransactionId(QueryId("bergen", "locks"))
+    definition = oslo.own_tables.definitions["stock"]
+    part = Part((Write(1, bytes([0x80, *bytes(6), 1]), None),), (), (Versions(1, definition.table.version, 1),))
+    own.cluster.stop_member("bergen")
+    counts: list[int] = []
+    waits = threading.Thread(target=lambda: counts.append(own.change("kiosk", "UPDATE stock SET n = 5 WHERE id = 1")))
+
+    async def lock() -> None:
+        oslo._receive("bergen", Prepare(locked, oslo.own_tables.now() + (1 << 35), 0, part, 1))
+
+    own.cluster.call(lock())
+    waits.start()
+    core = oslo.own_tables._core._core
+    wait_until(lambda: len(core._participant._taking) == 2, "the statement waits for the lock")
+    own.change("oslo", "DROP TABLE stock")
+    own.change("oslo", create.format("id, n"))
+    own.change("oslo", "INSERT INTO stock VALUES (1, 1), (1, 2), (2, 1) ON CONFLICT DO NOTHING")
+    own.change("oslo", "DELETE FROM stock WHERE id = 1 AND n = 2")
+    own.cluster.start_member("bergen")
+    waits.join()
+    assert counts == [1]
+    assert own.ask("bergen", "SELECT id, n FROM stock ORDER BY id") == [(1, 5), (2, 1)]
