@@ -119,6 +119,7 @@ class Changing:
             case said.FlushTable(table):
                 await self._flush(table, statement.rights)
             case said.ShowCreateTable(table):
+                _refuse_hidden(table, statement.rights)
                 return told_rows({"createtab_stmt": [shown_table(table)]})
             case _:
                 words = " ".join(statement.sql.split()[:2]).upper()[:40]
@@ -307,6 +308,18 @@ def _is_seen(table: OwnTable, rights: Rights) -> bool:
         not rights.seen(member, table.name).is_hidden or any(rights.may(each, member, table.name) for each in CHANGES)
         for member in table.members
     )
+
+
+def _refuse_hidden(table: OwnTable, rights: Rights) -> None:
+    """UserError if columns are hidden from a user who may change nothing."""
+    for member in table.members if not rights.is_open else ():
+        sights = rights.seen(member, table.name).sights
+        is_known = all(any(sight.shows(column.name) for sight in sights) for column in table.columns)
+        if not is_known and not any(rights.may(each, member, table.name) for each in CHANGES):
+            raise UserError(
+                f"table {table.name}: to see how it was made needs the right to read all its columns",
+                suggestion=f"DESCRIBE {table.name} tells those that you may read",
+            )
 
 
 def _understand(

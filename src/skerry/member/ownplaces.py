@@ -47,9 +47,12 @@ def _nearest(others: Iterable[TableRef], catalog: Catalog, initiator: str) -> li
 
 
 def _shard_of(ref: TableRef, filters: Iterable[exp.Expr], catalog: Catalog, values: Mapping[str, Any]) -> TableRef:
-    """The one part that can have rows which pass the filters, if there is one; else the table."""
+    """The one part that can have rows which pass the filters, if there is one; else the table.
+
+    Who sees masked values filters by these, and buckets are of others.
+    """
     spread = catalog.spread(ref)
-    if not spread:
+    if not spread or any(catalog.is_veiled(member, ref.name) for member in spread):
         return ref
     first = next(iter(spread.values()))
     conditions = [each for condition in filters for each in split(condition)]

@@ -33,7 +33,8 @@ RULES = """
 roles:
   clerk: [{on: '*', select: true, insert: true}]
   boss: [{on: '*', select: true, insert: true, update: true, delete: true, define: true}]
-users: {anna: [clerk], bill: [boss]}
+  reader: [{on: stock, own: true, select: [id]}]
+users: {anna: [clerk], bill: [boss], cara: [reader]}
 """
 
 
@@ -323,6 +324,7 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
         )
         assert does("anna", "DELETE FROM stock WHERE id = 1") == "user anna may not delete rows of table Stock"
         assert does("nobody", "DELETE FROM stock WHERE id = 1").startswith("unknown table stock")
+        assert does("cara", "SHOW CREATE TABLE stock").endswith("needs the right to read all its columns")
         assert does("anna", "DROP TABLE stock") == "user anna may not define table Stock"
         assert (does("bill", replace), does("bill", "DELETE FROM stock WHERE id = 1")) == ("1", "1")
         assert (does("anna", "FLUSH TABLE stock"), does("bill", "DROP TABLE stock")) == ("0", "0")

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from skerry.catalog.catalog import Catalog, own_part
+from skerry.catalog.seen import seen_by
 from skerry.config import parse
 from skerry.member.ownplaces import placed
 from skerry.model.limits import Limits
+from skerry.model.rights import Pattern, Rights, Rule, Sight
 from skerry.model.sharded import Definition, OwnColumn, OwnTable
 from skerry.sql.statement import Query, analyse
 from skerry.tables.bucket import buckets_of
@@ -69,6 +71,13 @@ def test_what_does_not_say_the_key_asks_everybody() -> None:
     # Each mention of a table by itself, and rows that an outer join keeps are not left out.
     assert asked(catalog, "SELECT 1 FROM t a JOIN t b ON a.k2 = b.k2 WHERE a.k0 = 1 AND a.k1 = 'a'") is None
     assert asked(catalog, "SELECT 1 FROM t a LEFT JOIN oslo.t b ON a.k0 = 1 AND a.k1 = 'a'") is None
+
+
+def test_who_sees_masked_keys_asks_everybody() -> None:
+    catalog, _ = defined("bigint", by=1)
+    for sight, is_one in ((Sight(masks={"k0": "k0 % 2"}), False), (Sight(), True)):
+        seen = seen_by(catalog, Rights("ann", (), ((Rule(Pattern("", "t"), sight),),)))
+        assert (asked(seen, "SELECT * FROM t WHERE k0 = 1") is not None) is is_one
 
 
 def test_of_copies_one_is_asked() -> None:
