@@ -192,12 +192,12 @@ def read_overlaid(
     assert overlaid is not None
     width, bare = len(table.columns), msgspec.structs.replace(table, overlaid=None)
     frames = []
-    if table.files or not (overlaid.touched or overlaid.rows.num_rows):
+    if table.files:
         frames.append(numbered(read(bare), width))
     if overlaid.touched:
         touched = numbered(read(msgspec.structs.replace(bare, files=overlaid.touched)), width)
         frames.append(touched.join(*_changed(table, overlaid, rows), "left_anti"))
-    if overlaid.rows.num_rows:
+    if overlaid.rows.num_rows or not frames:
         frames.append(numbered(rows(table.columns, pa.Table.from_batches([overlaid.rows])), width))
     return reduce(DataFrame.unionAll, frames).toDF(*[column.name for column in table.columns])
 

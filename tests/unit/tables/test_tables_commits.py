@@ -369,3 +369,21 @@ def test_a_patch_changes_a_row_that_is_there_and_nothing_else() -> None:
     members.do("oslo", members.of["oslo"].looked(look.txn, look.number, looked, members.at))
     members.settle()
     assert is_refused(answers(members)[-1], SiteError.code)
+
+
+@pytest.mark.parametrize("votes_late", [False, True])
+def test_a_decision_has_its_own_time_to_be_written(votes_late: bool) -> None:
+    """However late it was made: if it is on disk a second later, "unknown" is no answer."""
+    members = Members("oslo", "bergen")
+    start = members.begin("oslo")
+    members.submit("oslo", txn(), {"oslo": put("a"), "bergen": put("b")}, start)
+    members.sync("oslo")
+    members.wait(members.limits.vote_wait_s - 0.5)
+    if votes_late:
+        members.sync("bergen")
+    members.wait(1.5)
+    assert members.told == []
+    members.settle()
+    (answer,) = members.told
+    assert isinstance(answer, Answer)
+    assert answer.outcome.state is (State.COMMITTED if votes_late else State.ABORTED)
