@@ -23,6 +23,7 @@ NAMES = (
     "star",
     "planning",
     "store",
+    "writes",
 )
 SCALE = 1.0
 

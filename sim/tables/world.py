@@ -27,6 +27,7 @@ from sim.tables.clients import (
 from sim.tables.site import Fact, Place, ReadRows, RowsRead, Site
 from sim.tables.time import Timeline
 from sim.world import Outcome
+from skerry.model.errors import SiteError
 from skerry.model.limits import CommitLimits
 from skerry.tables.instructions import Tell
 from skerry.wire.commit_messages import State
@@ -285,6 +286,11 @@ class World:
         self.tell(f"cut: {', '.join(f'{sender}→{to}' for sender, to in pairs)}")
         for pair in pairs:
             self._cut[pair] = self._cut.get(pair, 0) + 1
+        # Some notice at once that a link is gone, others by silence.
+        for sender, to in pairs:
+            site = self.sites[to]
+            if site.is_up and self.random.random() < 0.3:
+                site.do(site.commits.lost(sender, SiteError(f"site {sender} is down"), site.at))
 
         def join() -> None:
             for pair in pairs:

@@ -15,7 +15,7 @@ from skerry.model.rights import CHANGES, Action, Pattern, Rights, Rule, Sight
 from skerry.model.table import Column
 
 TOP = ("roles", "users", "everybody")
-RULE = ("on", "select", *CHANGES, "where", "masks")
+RULE = ("on", "own", "select", *CHANGES, "where", "masks")
 QUERIES = ("see", "end")
 _ANY = "*"
 
@@ -88,7 +88,8 @@ class _Reader:
                 queries.add(each.fields(("queries",)).text("queries", _one_of(QUERIES), ""))
                 continue
             fields = each.fields(RULE, required=("on",))
-            pattern = fields.text("on", self._pattern, None)
+            own = fields.get("own")
+            pattern = fields.text("on", self._own_pattern if own is not None and own.flag() else self._pattern, None)
             if pattern is None:
                 continue
             if pattern in rules:
@@ -107,6 +108,15 @@ class _Reader:
             if table not in here:
                 raise _refused(f"no table {shown(text)}", table, here.values())
         return Pattern(member, "" if table == _ANY else table)
+
+    def _own_pattern(self, text: str) -> Pattern:
+        """Of a table of our own, which may be made later: a name that is mistyped is not found out here."""
+        member, dot, table = text.lower().rpartition(".")
+        if dot and member not in self._members:
+            raise _refused(f"no member {shown(text[: len(member)])}", member, self._members.values())
+        if table == _ANY or table in self._tables:
+            raise Refused(f"{shown(text)} is not one table of our own: leave out own")
+        return Pattern(member, table)
 
     def _sight(self, item: Item, fields: Fields, pattern: Pattern) -> Sight | None:
         select = fields.get("select")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
+from typing import Self
 
 import msgspec
 
@@ -11,17 +13,28 @@ from skerry.model.config import Config, MemberConfig
 from skerry.model.errors import PeerError, SiteError, UserError, quoting
 from skerry.model.names import DEFAULT_SCHEMA, TableRef
 from skerry.model.nearest import did_you_mean
-from skerry.model.table import Column, TablePart
+from skerry.model.sharded import Definition, OwnTable
+from skerry.model.table import Column, Spread, TablePart
+
+# What SHOW TABLES says of tables of our own.
+OWN_FORMAT = "skerry"
 
 DOWN_UNKNOWN = "it has not told its tables yet"
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What is known of one member's tables, by lower-case name. `down` says why they cannot be used; "" if they can."""
+    """What is known of one member's tables, by lower-case name. `down` says why they cannot be used; "" if they can.
+
+    `own`: its parts of tables of our own, by their definitions; what the member says of them is their size.
+    """
 
     parts: Mapping[str, TablePart]
     broken: Mapping[str, str]
     down: str
+    own: Mapping[str, TablePart] = {}
+
+    def part(self, table: str) -> TablePart | None:
+        return self.own.get(table) or self.parts.get(table)
 
 
 class TableLine(msgspec.Struct, frozen=True):
@@ -39,6 +52,21 @@ def _configured(member: MemberConfig) -> dict[str, str]:
     return {name.lower(): name for name in member.tables}
 
 
+def own_version(table: OwnTable) -> int:
+    """The schema_version of its parts: no other table, and no other version of it, has the same."""
+    return table.id << 32 | table.version
+
+
+def own_part(definition: Definition, member: str, rows: int | None = None, size_bytes: int = 0) -> TablePart:
+    table = definition.table
+    columns = tuple(Column(column.name, column.type) for column in table.columns)
+    here = tuple((first, upto) for first, upto, owner in definition.buckets.groups if owner == member)
+    spread = Spread(table.distributed_by, table.buckets, here) if table.distributed_by else Spread()
+    # What was seen of its size counts until it has doubled.
+    doubled = (rows or 0).bit_length()
+    return TablePart(table.name, member, columns, rows, size_bytes, own_version(table), doubled, own=spread)
+
+
 class Catalog:
     """Names in any case mean the same. What the configuration promises and a site does not deliver is an error."""
 
@@ -47,6 +75,9 @@ class Catalog:
         self._sites = {name: Site({}, {}, DOWN_UNKNOWN) for name in self._members}
         # By member: lower-case name to the member's own spelling, from the configuration and from what it told.
         self._tables = {name: _configured(member) for name, member in self._members.items()}
+        self._own: tuple[Definition, ...] = ()
+        self._told: dict[str, dict[str, TablePart]] = {}  # by member: what it said of tables of our own
+        self._nearest: tuple[str, ...] = ()  # members, in lower case: whose copy of a table is read before others
 
     # --- what sites say --------------------------------------------------------------------------
     def learn(self, member: str, parts: Iterable[TablePart], broken: Mapping[str, str]) -> None:
@@ -59,8 +90,34 @@ class Catalog:
                 raise PeerError(f"site {member} described table {part.table} twice", member=member)
         reasons = {table.lower(): reason for table, reason in broken.items()}
         name = self._known(member)
-        self._sites[name] = Site(found, reasons, "")
-        told = {table: part.table for table, part in found.items()}
+        self._told[name] = {table: part for table, part in found.items() if part.own}
+        files = {table: part for table, part in found.items() if not part.own}
+        self._put(name, Site(files, reasons, "", self._own_parts(name)))
+
+    def define(self, definitions: Iterable[Definition]) -> None:
+        """All tables of our own: which members have parts of them is not for these to say."""
+        self._own = tuple(definitions)
+        for name, site in self._sites.items():
+            own = self._own_parts(name)
+            if own != site.own:
+                self._put(name, msgspec.structs.replace(site, own=own))
+
+    def _own_parts(self, name: str) -> dict[str, TablePart]:
+        found: dict[str, TablePart] = {}
+        for definition in self._own:
+            table, member = definition.table, self._members[name].name
+            if member not in table.members:
+                continue
+            told = self._told.get(name, {}).get(table.name.lower())
+            if told is not None and told.schema_version == own_version(table):
+                found[table.name.lower()] = own_part(definition, member, told.rows, told.size_bytes)
+            else:
+                found[table.name.lower()] = own_part(definition, member)
+        return found
+
+    def _put(self, name: str, site: Site) -> None:
+        self._sites[name] = site
+        told = {table: part.table for table, part in (*site.parts.items(), *site.own.items())}
         self._tables[name] = told | _configured(self._members[name])
 
     def lose(self, member: str, reason: str) -> None:
@@ -75,9 +132,7 @@ class Catalog:
 
     def adopt(self, sites: Mapping[str, Site]) -> None:
         for name, site in sites.items():
-            self._sites[name] = site
-            told = {table: part.table for table, part in site.parts.items()}
-            self._tables[name] = told | _configured(self._members[name])
+            self._put(name, site)
 
     def _known(self, member: str) -> str:
         if member.lower() not in self._members:
@@ -111,21 +166,53 @@ class Catalog:
         return member.lower() in self._members and table.lower() in self._tables[member.lower()]
 
     def _holders(self, table: str) -> list[str]:
-        return [member for member in self._members if self._has(member, table)]
+        # Who has rows of a table of our own is for its definition to say, whatever a member tells.
+        own = [member for member in self._members if table.lower() in self._sites[member].own]
+        return own or [member for member in self._members if self._has(member, table)]
 
     def _spelled(self, table: str) -> str:
         return self._tables[self._holders(table)[0]][table.lower()]
 
     # --- tables ----------------------------------------------------------------------------------
     def parts(self, ref: TableRef) -> tuple[TablePart, ...]:
-        """The parts that `ref` stands for, in the order of the configuration."""
-        holders = [ref.member.lower()] if ref.member else self._holders(ref.name)
+        """The parts that `ref` stands for, in the order of the configuration; of copies the one that is read."""
+        holders = [ref.member.lower()] if ref.member else self._read_at(ref.name)
+        self._check_buckets(ref)
         return tuple(self._part(member, ref.name) for member in holders)
+
+    def is_copied(self, ref: TableRef) -> bool:
+        """Whether all its holders have the same rows, and any of them will do."""
+        return ref.member is None and self._is_copied(ref.name)
+
+    def spread(self, ref: TableRef) -> dict[str, Spread]:
+        """By member, which rows of a table of our own each has; empty for any other, and for one part alone."""
+        if ref.member is not None or self._is_copied(ref.name):
+            return {}
+        own = (self._sites[member].own.get(ref.name.lower()) for member in self._holders(ref.name))
+        return {part.member: part.own for part in own if part is not None and part.own is not None}
+
+    def nearest(self, members: Iterable[str]) -> Self:
+        """The same catalog for a query that reads copies at the first of these that has one."""
+        near = copy(self)
+        near._nearest = tuple(member.lower() for member in members)
+        return near
+
+    def _is_copied(self, table: str) -> bool:
+        own = [self._sites[member].own.get(table.lower()) for member in self._holders(table)]
+        return bool(own) and all(part is not None and part.is_copy for part in own)
+
+    def _read_at(self, table: str) -> list[str]:
+        holders = self._holders(table)
+        if not self._is_copied(table):
+            return holders
+        # One that is down may come back while the query is planned; then another was as good.
+        order = [*self._nearest, *(member for member in holders if member not in self._nearest)]
+        return sorted(holders, key=lambda member: (bool(self._sites[member].down), order.index(member)))[:1]
 
     def files_version(self, member: str, table: str) -> int | None:
         """The version of the files of that member's part, as it was last told."""
         site = self._sites.get(member.lower())
-        part = site.parts.get(table.lower()) if site is not None else None
+        part = site.part(table.lower()) if site is not None else None
         return part.files_version if part is not None else None
 
     def is_veiled(self, member: str, table: str) -> bool:
@@ -135,7 +222,7 @@ class Catalog:
     def columns_of(self, member: str, table: str) -> tuple[Column, ...] | None:
         """The same of its columns."""
         site = self._sites.get(member.lower())
-        part = site.parts.get(table.lower()) if site is not None else None
+        part = site.part(table.lower()) if site is not None else None
         return part.columns if part is not None else None
 
     def schemas(self) -> tuple[str, ...]:
@@ -169,6 +256,7 @@ class Catalog:
         known_rows = [count for count in rows if count is not None]
         configured = [self._members[member].tables for member in holders]
         formats = {each.format for tables in configured for name, each in tables.items() if name.lower() == table}
+        formats |= {OWN_FORMAT for each in holders if table in self._sites[each].own}
         return TableLine(
             table=self._spelled(table),
             members=tuple(self._members[member].name for member in holders),
@@ -183,6 +271,10 @@ class Catalog:
         return TableRef(part.table, self._members[member.lower()].name, part.columns)
 
     def _logical_ref(self, table: str) -> TableRef:
+        own = self._sites[self._holders(table)[0]].own.get(table.lower())
+        if own is not None:  # a member that is down may not be needed
+            self._check_clash(own)
+            return TableRef(own.table, None, own.columns)
         first, *others = [self._part(member, table) for member in self._holders(table)]
         for other in others:
             how = difference(other.columns, first.columns)
@@ -201,6 +293,9 @@ class Catalog:
         spelled = self._tables[member].get(table.lower(), table)
         if site.down:
             raise SiteError(f"site {name} is down: {site.down}; table {spelled} is there", member=name)
+        if table.lower() in site.own:
+            self._check_clash(site.own[table.lower()])
+            return site.own[table.lower()]
         reason = site.broken.get(table.lower())
         if reason is None and table.lower() in site.parts:
             return site.parts[table.lower()]
@@ -209,3 +304,23 @@ class Catalog:
             raise quoting(SiteError(prefix + reason.removeprefix(prefix), member=name))
         unknown = f"the site does not know it (has it the same configuration? see members.{name}.tables)"
         raise SiteError(prefix + unknown, member=name)
+
+    def _check_buckets(self, ref: TableRef) -> None:
+        """A member that was taken out of the configuration took its rows along: the rest is not the table."""
+        spread = self.spread(ref)
+        here = sum(upto - first for each in spread.values() for first, upto in each.here)
+        buckets = next((each.buckets for each in spread.values()), 0)
+        if here < buckets:
+            raise SiteError(
+                f"table {ref.name}: {buckets - here} of its {buckets} buckets are at members that are not configured",
+                suggestion="put the members back that SHOW CREATE TABLE names",
+            )
+
+    def _check_clash(self, part: TablePart) -> None:
+        """Rows of one would be taken for rows of the other. CREATE TABLE sees to it, a later configuration may not."""
+        for member in self._members.values():
+            if part.table.lower() in _configured(member):
+                raise SiteError(
+                    f"table {part.table} is one of our own, and members.{member.name}.tables has one of that name",
+                    suggestion="give the one in the configuration another name",
+                )

@@ -24,13 +24,15 @@ class SeenCatalog(Catalog):
         # Logical tables of which the user sees some parts, or some columns in one part and others in another.
         self._uneven: set[str] = set()
         self._members, self._sites, self._tables = {}, {}, {}
+        self._own, self._told, self._nearest = (), {}, whole._nearest
         columns: dict[str, set[frozenset[str] | None]] = {}
         for member, config in whole._members.items():
             site, tables = whole._sites[member], {}
             parts: dict[str, TablePart] = {}
+            own: dict[str, TablePart] = {}
             for table, name in whole._tables[member].items():
                 seen = rights.seen(member, table)
-                part = site.parts.get(table)
+                part = site.part(table)
                 left = seen.columns(part.columns) if part is not None else ()
                 if seen.is_hidden or (part is not None and not left):
                     columns.setdefault(table, set()).add(None)
@@ -39,13 +41,14 @@ class SeenCatalog(Catalog):
                 if seen.is_veiled:
                     self._veiled.add((member, table))
                 if part is not None:
-                    parts[table] = _as_seen(msgspec.structs.replace(part, columns=left), part, seen.is_veiled)
+                    shown = _as_seen(msgspec.structs.replace(part, columns=left), part, seen.is_veiled)
+                    (own if part.own else parts)[table] = shown
                     hidden = {each.name.lower() for each in part.columns} - {each.name.lower() for each in left}
                     columns.setdefault(table, set()).add(frozenset(hidden))
             if tables:
                 broken = {table: reason for table, reason in site.broken.items() if table in tables}
                 self._members[member] = config
-                self._sites[member] = Site(parts, broken, site.down)
+                self._sites[member] = Site(parts, broken, site.down, own)
                 self._tables[member] = tables
         self._uneven = {table for table, kinds in columns.items() if len(kinds) > 1}
 

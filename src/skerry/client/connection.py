@@ -107,6 +107,7 @@ class MemberLink:
         expected: str,
         options: dict[str, str],
         variables: dict[str, Variable] | None = None,
+        more: list[list[Value] | dict[str, Value]] | None = None,
     ) -> None:
         """Send the query and wait for its first page, count or error."""
         with self._changed:
@@ -120,6 +121,7 @@ class MemberLink:
                 expected=expected,
                 options=options,
                 variables=variables,
+                more=more,
                 now=clock.now(),
             )
             self._routes.follow(core)

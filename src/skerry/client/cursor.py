@@ -159,6 +159,7 @@ class CursorCore:
         expected: str = "any",
         options: dict[str, str] | None = None,
         variables: dict[str, Variable] | None = None,
+        more: list[list[Value] | dict[str, Value]] | None = None,
         now: float,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
@@ -177,6 +178,7 @@ class CursorCore:
             size.size_bytes,
             options or {},
             variables or {},
+            more or [],
         )
         return self._executed
 

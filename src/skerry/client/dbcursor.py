@@ -126,16 +126,16 @@ class Cursor:
     def executemany(
         self, operation: str, seq_of_parameters: Iterable[Parameters], *, timeout_s: float | None = None
     ) -> Cursor:
-        """Run a statement that returns no rows, once for each of the parameters."""
+        """Run a statement that returns no rows with each of the parameters, as one statement: for all or for none."""
         self._check()
         self._drop_result()
-        changed = 0
         if not isinstance(seq_of_parameters, Iterable):
             raise InterfaceError(f"executemany takes a sequence of parameters, not {seq_of_parameters!r}")
-        for parameters in seq_of_parameters:
-            self._execute(operation, parameters, timeout_s, "count", {})
-            changed += max(self._count, 0)
-        self._count = changed
+        given = list(seq_of_parameters)
+        if given:
+            self._execute(operation, given[0], timeout_s, "count", {}, [arguments.values(each) for each in given[1:]])
+        else:
+            self._count = 0
         return self
 
     @edge
@@ -271,15 +271,16 @@ class Cursor:
         timeout_s: float | None,
         expected: str,
         options: dict[str, str],
+        more: Sequence[list[Value] | dict[str, Value]] = (),
     ) -> None:
         self._check()
         self._drop_result()
         values, timeout_s = arguments.values(parameters), seconds(timeout_s, "timeout_s")
         self._link = self.connection._links.home
-        operation = statement_text(operation, values, self._link.limits.frame_bytes_from_client)
+        operation = statement_text(operation, [values, *more], self._link.limits.frame_bytes_from_client)
         while True:
             try:
-                self._execute_at(self._link, operation, values, timeout_s, expected, options)
+                self._execute_at(self._link, operation, values, timeout_s, expected, options, more)
                 return
             except SiteError as error:
                 # Before the first page, and not because of what the member answered: it is gone, or about to go.
@@ -299,6 +300,7 @@ class Cursor:
         timeout_s: float,
         expected: str,
         options: dict[str, str],
+        more: Sequence[list[Value] | dict[str, Value]],
     ) -> None:
         connection = self.connection
         if connection.fault_policy is not None:
@@ -316,6 +318,7 @@ class Cursor:
             expected=expected,
             options=options,
             variables=dict(connection.variables),
+            more=list(more),
         )
         self._describe(core)
         if core.used_schema is not None:  # only here: a USE that is attached to is another connection's

@@ -76,6 +76,7 @@ class NotSupportedError(DatabaseError):
 _CLASSES: tuple[tuple[type[errors.SkerryError], type[Error]], ...] = (
     (errors.Cancelled, OperationalError),
     (errors.AccessDenied, OperationalError),
+    (errors.KeyExists, IntegrityError),
     (errors.UserError, ProgrammingError),
     (errors.SiteError, OperationalError),
     (errors.Overloaded, OperationalError),

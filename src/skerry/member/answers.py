@@ -9,6 +9,7 @@ from typing import assert_never
 import msgspec
 import pyarrow as pa
 
+from skerry.catalog.catalog import OWN_FORMAT
 from skerry.member.initiator import Initiated
 from skerry.member.planning import Explained, Planner
 from skerry.member.requests import RowsAnswer
@@ -37,22 +38,22 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
         case Explained(plan, is_json, refused, ran):
             plan = with_reasons(plan)
             if not is_json:
-                return _answer({"plan": explain(plan, planner.name, planner.topology, ran, refused)})
+                return told_rows({"plan": explain(plan, planner.name, planner.topology, ran, refused)})
             found = describe(plan, planner.name, planner.topology, ran, refused)
-            return _answer({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
+            return told_rows({"plan": [json.dumps(found, ensure_ascii=False, indent=2)]})
         case ShowSchemas(pattern):
             shown = Pattern(pattern)
-            return _answer({"namespace": [name for name in planner.catalog.schemas() if shown.matches(name)]})
+            return told_rows({"namespace": [name for name in planner.catalog.schemas() if shown.matches(name)]})
         case UseSchema(schema):
             name = planner.catalog.schema(schema)
-            used = _answer({"namespace": [name or DEFAULT_SCHEMA]})
+            used = told_rows({"namespace": [name or DEFAULT_SCHEMA]})
             return msgspec.structs.replace(used, schema_name=name)
         case ShowColumns(ref):
-            return _answer({"col_name": [column.name for column in ref.columns]})
+            return told_rows({"col_name": [column.name for column in ref.columns]})
         case ShowTables(pattern, schema):
             shown = Pattern(pattern)
             lines = [line for line in planner.catalog.show_tables(schema) if shown.matches(line.table)]
-            return _answer(
+            return told_rows(
                 {
                     "table": [line.table for line in lines],
                     "members": [", ".join(line.members) for line in lines],
@@ -65,7 +66,7 @@ def answer_statement(planner: Planner, statement: Explained | Command) -> RowsAn
         case DescribeTable(ref, is_extended):
             rows = [(column.name, column.type) for column in ref.columns]
             rows += describe_parts(planner.catalog.parts(ref), planner) if is_extended else []
-            return _answer({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
+            return told_rows({"col_name": [name for name, _ in rows], "data_type": [kind for _, kind in rows]})
         case AnalyzeTable() | DropVariable():
             raise InternalError(f"{type(statement).__name__} is answered elsewhere")
         case never:
@@ -76,11 +77,17 @@ def describe_parts(parts: Sequence[TablePart], planner: Planner) -> list[tuple[s
     """What DESCRIBE EXTENDED says below the columns: where each part is, how large, and what is known of its values."""
     lines = [("", ""), ("# Parts", "")]
     for part in parts:
-        table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)
         is_veiled = planner.catalog.is_veiled(part.member, part.table)
         rows = "unknown" if part.rows is None else str(part.rows)
         size = "unknown" if is_veiled else str(part.size_bytes)
         source = part.stats.source if part.stats is not None else "none yet"
+        if part.own:
+            ranges = ", ".join(f"{first} to {upto - 1}" for first, upto in part.own.here)
+            buckets = f"{ranges} of {part.own.buckets}" if part.own.columns else "all, as at each member"
+            kept = [("  format", OWN_FORMAT), ("  buckets", buckets), ("  rows", rows), ("  bytes", size)]
+            lines += [(f"{part.member}.{part.table}", ""), *kept]
+            continue
+        table = next(each for name, each in planner.config.members[part.member].tables.items() if name == part.table)
         lines += [
             (f"{part.member}.{part.table}", ""),
             ("  format", table.format),
@@ -104,7 +111,7 @@ def ran_as(initiated: Initiated, seconds: float) -> Actual:
 _BIGINT = frozenset({"rows", "bytes"})
 
 
-def _answer(columns: Mapping[str, Sequence[object]]) -> RowsAnswer:
+def told_rows(columns: Mapping[str, Sequence[object]]) -> RowsAnswer:
     fields = [pa.field(name, pa.int64() if name in _BIGINT else pa.string()) for name in columns]
     schema = pa.schema(fields)
     batch = pa.record_batch([pa.array(columns[f.name], f.type) for f in fields], schema=schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import time
+from collections.abc import Iterable, Sequence
 
 from skerry.access.audit import Attached, Begun, Ended, Prepared, Refusals, Refused, Stopped, TookPart, who, written
 from skerry.access.auditfile import AuditFile
@@ -15,6 +16,7 @@ from skerry.member.initiator import Initiated
 from skerry.member.requests import Asked, PrepareStatement, RunStatement
 from skerry.model import trace
 from skerry.model.caller import Caller
+from skerry.model.commits import Part
 from skerry.model.errors import AccessDenied, Cancelled, ConfigError, SiteError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.wire.messages import Execute
@@ -137,15 +139,35 @@ class Auditing:
         if self._file is not None:
             self._file.put(Stopped(time=_time(), query=written(query), code=code, **who(caller)))
 
-    def took_part(self, message: Execute) -> None:
-        """The tables of this member that another one's query reads: it says so itself, and is held to it."""
+    def took_part(self, message: Execute, own: Iterable[str] = ()) -> None:
+        """The tables of this member that another one's query reads: it says so itself, and is held to it.
+
+        `own`: names of tables of our own.
+        """
         if self._file is None or not message.fragments or message.query.initiator == self._member.name:
             return
         me = self._member.name
-        tables = tuple(f"{me}.{table}" for table in self._member.tables if f"{me}.{table}" in message.schema_info)
+        known = (f"{me}.{table}" for table in (*self._member.tables, *own))
+        tables = tuple(place for place in known if place in message.schema_info)
         user, roles = getattr(message, "user", ""), tuple(getattr(message, "roles", ()))
         query, initiator = written(message.query), message.query.initiator
         self._file.put(TookPart(time=_time(), user=user, roles=roles, initiator=initiator, query=query, tables=tables))
+
+    def wrote(self, query: QueryId, part: Part, tables: Sequence[str]) -> None:
+        """Another member's statement writes to these tables of this member."""
+        if self._file is None or query.initiator == self._member.name:
+            return
+        places = tuple(f"{self._member.name}.{table}" for table in tables)
+        self._file.put(
+            TookPart(
+                time=_time(),
+                user=part.user,
+                roles=part.roles,
+                initiator=query.initiator,
+                query=written(query),
+                tables=places,
+            )
+        )
 
     def refusal_of_part(self) -> SiteError | None:
         """Why the member takes no part in a query of another."""

@@ -6,7 +6,12 @@ over speaks for itself and for nobody else.
 
 from __future__ import annotations
 
+from skerry.config import Config, Role
+from skerry.model.commits import Part
 from skerry.model.errors import PeerError
+from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
+from skerry.wire.commit_messages import AskOutcome, CommitMessage, OutcomeOf, Prepare, Submit
+from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -34,8 +39,59 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
             # A participant tells the initiator, the initiator tells the participants: nobody tells anyone else.
             if message.query.initiator != me:
                 _must_be(sender, message.query.initiator, message)
-        case Started() | FragmentDone() | Progress() | Receipt() | Tables():
+        case Submit():
+            _must_be(sender, message.txn.query.initiator, message)
+        case AskOutcome() | Define():
+            _must_be(sender, message.query.initiator, message)
+        case (
+            Started()
+            | FragmentDone()
+            | Progress()
+            | Receipt()
+            | Tables()
+            | KnownDefinitions()
+            | Flushed()
+            | OutcomeOf()
+        ):
             _must_be(sender, message.member, message)
+
+
+def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -> None:
+    """PeerError for what no member says about commits (docs/protocol.md, 11): numbers must fit on a disk."""
+    data = {name for name, member in config.members.items() if member.role is Role.DATA}
+    is_asking = isinstance(message, Submit | AskOutcome)
+    if sender not in data and not is_asking:
+        raise PeerError(f"{type(message).__name__} came from {sender}, which has no tables")
+    match message:
+        case Submit():
+            # Who is to decide takes part, or decides for those without a disk.
+            decides = me in message.parts or (sender not in data and me == min(data))
+            if not decides or not message.parts or not data.issuperset(message.parts):
+                raise PeerError(f"transaction {message.txn}: its participants are not such as there are")
+            for part in message.parts.values():
+                _check_part(part)
+        case Prepare():
+            # The initiator decides, unless it has no disk.
+            if sender != message.txn.query.initiator and message.txn.query.initiator in data:
+                raise PeerError(f"transaction {message.txn}: {sender} is not who decides it")
+            _check_part(message.part)
+        case _:
+            pass
+    numbers = [
+        getattr(message, name, 0) for name in ("first_start", "read_ts", "clock", "prepare_ts", "commit_ts", "rows")
+    ]
+    query = message.query if isinstance(message, AskOutcome | OutcomeOf) else message.txn.query
+    attempt = 1 if isinstance(message, AskOutcome | OutcomeOf) else message.txn.attempt
+    is_named = 0 < len(query.local) <= OWN_NAME_CHARS and query.initiator in config.members
+    if not is_named or not 0 < attempt < 1 << 31 or not all(0 <= number <= TIMESTAMP_MAX for number in numbers):
+        raise PeerError(f"{type(message).__name__} from {sender}: a name or a number that cannot be")
+
+
+def _check_part(part: Part) -> None:
+    if part.staged:
+        raise PeerError("files are not staged yet")
+    if len(part.writes) > 2 * COMPUTED_ROWS or not all(0 < write.table < 1 << 32 for write in part.writes):
+        raise PeerError(f"{len(part.writes)} writes, or of a table that cannot be")
 
 
 def _must_be(sender: str, claimed: str, message: Message) -> None:

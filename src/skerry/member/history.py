@@ -35,6 +35,8 @@ class ClientCursor:
         self.plan = ""
         self.answer: Answer | None = None  # for whoever attaches, of a statement whose client may be gone
         self.counted: Counted | None = None  # what a statement ends in that gives no rows
+        self.is_write = False  # a query runs for it, whose rows are written
+        self.changed: CountAnswer | None = None  # of a write to tables of our own
         self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()
@@ -61,11 +63,13 @@ class ClientCursor:
     @property
     def has_no_rows(self) -> bool:
         """A count comes of it, also while it runs."""
-        return self.initiated is not None and isinstance(self.initiated.result, Counted)
+        return self.is_write or (self.initiated is not None and isinstance(self.initiated.result, Counted))
 
     @property
     def count(self) -> CountAnswer | None:
         """The count that the query ended in, as soon as it is made: its cursor may end before anybody is told."""
+        if self.changed is not None:
+            return self.changed
         if self.counted is None or not self.counted.is_made:
             return None
         return CountAnswer(self.counted.rows, self.warnings)
@@ -78,7 +82,9 @@ class ClientCursor:
         if self.initiated is None:
             if self.answer is not None:
                 return "done"
-            return f"queued ({ordinal(place)})" if (place := self.place()) else "planning"
+            if place := self.place():
+                return f"queued ({ordinal(place)})"
+            return "running" if self.is_write else "planning"
         if self.initiated.result.is_made:
             return "done"
         # Nobody reads a detached result yet: it is done when all of it is here.

@@ -55,6 +55,7 @@ class Initiated:
         user: str = "",
         roles: tuple[str, ...] = (),
         share: str = "",
+        read_ts: int = 0,
     ) -> None:
         self.query = query
         self.plan = plan
@@ -62,7 +63,7 @@ class Initiated:
         if is_traced:
             options[TRACE_OPTION] = 1
         self.core = QueryCore(
-            query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets, user, roles
+            query, plan, parameters, timeout_s, limits, clock.now(), options, relays, budgets, user, roles, read_ts
         )
         self.watch = Watch(Patience.of(policy, limits, timeout_s))
         self._inputs = inputs

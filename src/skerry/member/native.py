@@ -156,6 +156,7 @@ def _statement(message: ClientExecute) -> RunStatement:
         options=message.options,
         size=_size(message),
         variables=message.variables,
+        more=message.more,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack
 from typing import assert_never
 
 import msgspec
@@ -160,12 +161,18 @@ class Participant:
             self.fail(spool.failed)
 
     async def _run_job(self, running: Running, fragment: SparkFragment) -> None:
+        with ExitStack() as opened:  # what is read of our own tables stays as it is until the job has ended
+            await self._run_opened(running, fragment, opened)
+
+    async def _run_opened(self, running: Running, fragment: SparkFragment, opened: ExitStack) -> None:
         around = self._around
         assert around.engine is not None
         reach("fragment starting")
         assert self.core.plan is not None
         rights = around.rights_of(self.core.execute.user, self.core.execute.roles)
-        tables, rows, size_bytes = await snapshots(fragment, self.core.plan.schema_info, rights, around)
+        tables, rows, size_bytes = await snapshots(
+            fragment, self.core.plan.schema_info, rights, around, self.core.execute.read_ts, opened
+        )
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max
         through_driver = fragment.output.through_driver and (not rows_max or rows <= rows_max)

@@ -11,8 +11,11 @@ from skerry.catalog.believed import believed
 from skerry.catalog.catalog import Catalog
 from skerry.config import Config
 from skerry.member import clock
+from skerry.member.ownreads import OwnReads
 from skerry.member.tables import LocalTables
 from skerry.model.errors import PeerError, SiteError
+from skerry.model.sharded import Definition
+from skerry.model.table import TablePart
 from skerry.wire.messages import Describe, Message, Tables
 from skerry.wire.peers import Peers
 
@@ -28,6 +31,7 @@ class PeerTables:
         own: LocalTables,
         peers: Peers,
         send: Callable[[str, Message], None],
+        own_reads: OwnReads,
     ) -> None:
         self._name = name
         self._config = config
@@ -35,14 +39,32 @@ class PeerTables:
         self._own = own
         self._peers = peers
         self._send = send
+        self._own_reads = own_reads
+        self._defined: tuple[Definition, ...] = ()
         # Who has asked for our tables, and is told when there is more to say of them.
         self._askers: set[str] = set()
         # Questions that somebody waits for, by their ids: whom they were put to.
         self._asked: dict[str, tuple[str, asyncio.Future[Tables | None]]] = {}
 
+    def define(self) -> None:
+        """The catalog has the tables of our own that are known here now."""
+        definitions = self._own_reads.definitions()
+        if definitions != self._defined:
+            self._defined = definitions
+            self._catalog.define(definitions)
+
+    def holders(self) -> tuple[str, ...]:
+        """All members that have tables, in the order of the configuration."""
+        own = {member for each in self._own_reads.definitions() for member in each.table.members}
+        return tuple(name for name, each in self._config.members.items() if each.tables or name in own)
+
     async def learn_own(self) -> None:
+        self._catalog.learn(self._name, *await self._all())
+
+    async def _all(self) -> tuple[tuple[TablePart, ...], dict[str, str]]:
         parts, broken = await self._own.all()
-        self._catalog.learn(self._name, parts, broken)
+        files = {part.table.lower() for part in parts} | {name.lower() for name in broken}
+        return (*parts, *(part for part in self._own_reads.parts() if part.table.lower() not in files)), broken
 
     async def answer(self, sender: str, message: Describe) -> None:
         if message.tables:
@@ -50,12 +72,12 @@ class PeerTables:
             self._send(sender, Tables(message.request_id, self._name, parts, broken, message.tables))
             return
         self._askers.add(sender)
-        parts, broken = await self._own.all()
+        parts, broken = await self._all()
         self._send(sender, Tables(message.request_id, self._name, parts, broken))
 
     async def tell(self) -> None:
         """There are new statistics: for the own catalog, and for all who asked before."""
-        parts, broken = await self._own.all()
+        parts, broken = await self._all()
         self._catalog.learn(self._name, parts, broken)
         for peer in sorted(self._askers):  # one that has no link now gets it with the next, or is lost and asks again
             self._send(peer, Tables("", self._name, parts, broken))
@@ -108,7 +130,10 @@ class PeerTables:
     async def refresh(self, members: tuple[str, ...] = ()) -> None:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""
         known, limits = self._config.members, self._config.limits
-        wanted = members or tuple(name for name, each in known.items() if each.tables)
+        if self.is_there(self._own_reads.keeper):
+            await self._own_reads.catch_up()
+        self.define()
+        wanted = members or self.holders()
         waits: dict[asyncio.Future[Any], str] = {}
         questions = []
         for name in wanted:
@@ -138,4 +163,4 @@ class PeerTables:
 
     def is_there(self, name: str) -> bool:
         """Whether the member can be asked now."""
-        return name == self._name or self._peers.state(name) == "up"
+        return name == self._name or (name != "" and self._peers.state(name) == "up")

@@ -14,6 +14,7 @@ from skerry.catalog.seen import seen_by
 from skerry.catalog.topology import Topology
 from skerry.config import Config
 from skerry.member.clientoptions import plan_rules
+from skerry.member.ownplaces import placed
 from skerry.member.peertables import PeerTables
 from skerry.member.requests import PrepareStatement, RunStatement
 from skerry.model import trace
@@ -41,6 +42,7 @@ from skerry.sql.commands import (
 )
 from skerry.sql.expected import BOUND
 from skerry.sql.fixed import fixed_values
+from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
 from skerry.wire.values import from_value, to_value
@@ -49,7 +51,7 @@ from skerry.wire.values import from_value, to_value
 _PRUNED_TRIES = 3
 _TOO_DEEP = "the statement is nested too deeply, or has too many UNIONs in a row, to be planned"
 
-M = TypeVar("M", RunStatement, PrepareStatement)
+M = TypeVar("M")
 T = TypeVar("T")
 
 
@@ -120,11 +122,15 @@ class Assigned(msgspec.Struct, frozen=True):
     default: str | None
 
 
+class AboutOwn(msgspec.Struct, frozen=True):
+    """A statement that defines or changes tables of our own (`changing.py`)."""
+
+
 # A statement that is understood: to be run, or to be answered by the initiator itself.
-Understood = Planned | Tried | Assigned | Explained | Command
+Understood = Planned | Tried | Assigned | Explained | AboutOwn | Command
 
 
-class _SchemaCatalog:
+class SchemaCatalog:
     """The catalog as a client sees it whose default schema is `schema_name`."""
 
     def __init__(self, catalog: Catalog, schema_name: str) -> None:
@@ -140,8 +146,10 @@ class _SchemaCatalog:
 
 async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
     """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    if is_about_own(message.sql):
+        return AboutOwn()
     for _ in range(_PRUNED_TRIES):
-        planned = await _with_fresh_tables(planner, _plan, message)
+        planned = await with_fresh_tables(planner, _plan, message)
         left_out = _left_out(planned)
         ask = planner.peer_tables.files_version
         versions = await asyncio.gather(*(ask(each.member, each.table) for each in left_out))
@@ -154,16 +162,21 @@ async def plan_statement(planner: Planner, message: RunStatement) -> Understood:
         if None in versions:
             break
         await planner.peer_tables.refresh(changed)
-    return await _with_fresh_tables(planner, _plan_all_parts, message)
+    return await with_fresh_tables(planner, _plan_all_parts, message)
 
 
-def check_expected(understood: Understood, expected: str) -> None:
+def check_expected(understood: Understood, message: RunStatement) -> None:
     """UserError for a client that said it takes rows only, or a count only, and would get the other."""
+    expected = message.expected
+    if isinstance(understood, AboutOwn):
+        return  # who reads it tells
     counts = isinstance(understood, Assigned | DropVariable) or (
         isinstance(understood, Planned) and _counts(understood.plan)
     )
     if expected == "count" and not counts:
         raise UserError("the statement returns rows, its client expects the number of rows that it changes")
+    if message.more:
+        raise UserError("executemany is for INSERT, UPDATE and DELETE on tables of our own")
     if expected == "rows" and counts:
         raise UserError("the statement changes rows and returns none, its client expects rows")
 
@@ -180,12 +193,15 @@ def _counts(plan: Plan) -> bool:
 
 async def prepare_statement(planner: Planner, message: PrepareStatement) -> tuple[Parameter, ...]:
     """The statement's markers and what is known of their types; errors as in `plan_statement`."""
-    return await _with_fresh_tables(planner, _prepare, message)
+    if is_about_own(message.sql):
+        raise SqlError("statements about tables of our own are not prepared yet: send them with their values")
+    return await with_fresh_tables(planner, _prepare, message)
 
 
-async def _with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
+async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T], message: M) -> T:
     asked: set[str] = set()
     while True:
+        planner.peer_tables.define()
         try:
             return await planner.workers.run(work, planner, message)
         except RecursionError:
@@ -218,7 +234,7 @@ def _left_out(planned: Understood) -> tuple[LeftOut, ...]:
             return tried.plan.left_out
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | AnalyzeTable():
             return ()
-        case DropVariable():
+        case DropVariable() | AboutOwn():
             return ()
         case never:
             assert_never(never)
@@ -230,19 +246,15 @@ def _plan_all_parts(planner: Knowledge, message: RunStatement) -> Understood:
 
 
 def _reachable(planner: Planner) -> tuple[str, ...]:
-    names = (name for name, each in planner.config.members.items() if each.tables)
+    names = planner.peer_tables.holders()
     return tuple(name for name in names if planner.peer_tables.is_there(name)) or (planner.name,)
 
 
 def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> Understood:
     planner = planner.seen_by(message.rights)
-    given: Any
-    if isinstance(message.parameters, dict):
-        given = {name: from_value(value) for name, value in message.parameters.items()}
-    else:
-        given = [from_value(value) for value in message.parameters]
-    catalog = _SchemaCatalog(planner.catalog, message.schema_name)
-    statement: Statement = analyse(message.sql, given, catalog, planner.limits, _variables(message))
+    given = given_values(message)
+    catalog = SchemaCatalog(planner.catalog, message.schema_name)
+    statement: Statement = analyse(message.sql, given, catalog, planner.limits, given_variables(message))
     match statement:
         case Query():
             return _planned(statement, planner, message, prunes)
@@ -253,6 +265,8 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
         case AnalyzeTable(ref, columns):
             parts = planner.catalog.parts(ref)
             _check_whole(parts, message.rights)
+            if any(part.own for part in parts):
+                raise UserError(f"table {ref.name} is one of our own: it is counted as it is written, not analyzed")
             return Planned(analyze_plan(parts, columns, planner.site), {})
         case ShowSchemas() | ShowTables() | ShowColumns() | UseSchema() | DescribeTable() | DropVariable():
             return statement
@@ -260,14 +274,39 @@ def _plan(planner: Knowledge, message: RunStatement, *, prunes: bool = True) -> 
             assert_never(never)
 
 
+def given_values(message: RunStatement) -> Any:
+    """What the statement's markers stand for."""
+    return _given(message.parameters)
+
+
+def given_more(message: RunStatement) -> list[Any]:
+    """What else they stand for; UserError if that is of another kind."""
+    kind = type(message.parameters)
+    if any(type(each) is not kind for each in message.more):
+        raise UserError("some parameters are given by name, and some by place")
+    return [_given(each) for each in message.more]
+
+
+def _given(parameters: list[Value] | dict[str, Value]) -> Any:
+    if isinstance(parameters, dict):
+        return {name: from_value(value) for name, value in parameters.items()}
+    return [from_value(value) for value in parameters]
+
+
+def planned_query(query: Query, planner: Knowledge, message: RunStatement) -> Planned:
+    """Of a statement that is more than a query. All parts are read: nobody asks whether files have changed since."""
+    return _planned(query, planner, message, False)
+
+
 def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bool) -> Planned:
-    found = plan_query(query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    query, catalog = placed(query, planner.catalog, planner.name)
+    found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         raise found.refused
     return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
 
 
-def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
+def given_variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
     """What the client keeps is what it likes: read as any other value of it."""
     check_variables(message.variables)
     for variable in message.variables.values():
@@ -276,7 +315,8 @@ def _variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variabl
 
 
 def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prunes: bool) -> Explained | Tried:
-    found = plan_query(statement.query, planner.catalog, _site(planner, message), planner.limits, prunes=prunes)
+    query, catalog = placed(statement.query, planner.catalog, planner.name)
+    found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         if statement.analyze:
             raise found.refused
@@ -288,8 +328,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
 
 
 def _prepare(planner: Knowledge, message: PrepareStatement) -> tuple[Parameter, ...]:
-    catalog = _SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
-    statement = analyse(message.sql, Unbound(), catalog, planner.limits, _variables(message))
+    catalog = SchemaCatalog(planner.seen_by(message.rights).catalog, message.schema_name)
+    statement = analyse(message.sql, Unbound(), catalog, planner.limits, given_variables(message))
     if isinstance(statement, Explain | Assign):
         statement = statement.query
     if not isinstance(statement, Query):

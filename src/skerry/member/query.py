@@ -128,10 +128,12 @@ class QueryCore:
         budgets: Mapping[tuple[str, str], int] | None = None,
         user: str = "",
         roles: tuple[str, ...] = (),
+        read_ts: int = 0,
     ) -> None:
         """`relays`: members that channels only pass, and which (member/relay.py). They take part like any other.
 
         `budgets`: bytes that a query may send over a link, by sender and receiver. `user`, `roles`: whose query it is.
+        `read_ts`: the moment at which tables of our own are read.
         """
         self.query = query
         self.plan = plan
@@ -145,7 +147,7 @@ class QueryCore:
         self._deadline = now + timeout_s
         self._relays = relays or {}
         self._budgets = budgets or {}
-        self._user, self._roles = user, roles
+        self._user, self._roles, self.read_ts = user, roles, read_ts
         self.participants = tuple(sorted({fragment.member for fragment in plan.fragments} | set(self._relays)))
         self._owing = set(self.participants)  # participants whose receipt is outstanding
         self._awaited = Awaited(plan)
@@ -191,6 +193,7 @@ class QueryCore:
                     relays=self._relays.get(member, ()),
                     user=self._user,
                     roles=self._roles,
+                    read_ts=self.read_ts,
                 ),
             )
             for member in self.participants

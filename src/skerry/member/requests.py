@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -28,6 +28,7 @@ class RunStatement(msgspec.Struct, frozen=True):
 
     `share`: whose share of the member it takes; the service says so, whatever a door said.
     `rights`: of whoever asks; the service says them, whatever a door said.
+    `more`: further values for the same markers, all in one statement.
     """
 
     query: QueryId
@@ -41,6 +42,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     share: str = ""
     rights: Rights = EVERYTHING
     variables: Mapping[str, Variable] = {}
+    more: Sequence[list[Value] | dict[str, Value]] = ()
 
 
 class Asked(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import msgspec
 
@@ -15,10 +15,11 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.exchange.intake import Intake
 from skerry.exchange.spool import Spool
 from skerry.member import clock
-from skerry.member.gathering import found_in
+from skerry.member.gathering import Snapshot, found_in
 from skerry.member.inputs import Arriving, Inputs
 from skerry.member.jobs import partitions_for, small_bodies
 from skerry.member.outgoing import Outgoing
+from skerry.member.ownreads import OwnReads
 from skerry.member.resources import Held, Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, RowStore
 from skerry.member.tables import LocalTables, no_table
@@ -53,6 +54,7 @@ class Surroundings(msgspec.Struct):
     workers: Workers
     jobs: Workers
     tables: LocalTables
+    own_reads: OwnReads
     taskport: TaskPort
     task_address: str
     inputs: Inputs
@@ -83,12 +85,17 @@ class Running:
 
 
 async def snapshots(
-    fragment: SparkFragment, schema_info: Mapping[str, int], rights: Rights, around: Surroundings
+    fragment: SparkFragment,
+    schema_info: Mapping[str, int],
+    rights: Rights,
+    around: Surroundings,
+    read_ts: int,
+    opened: ExitStack,
 ) -> tuple[dict[str, TableFiles], float, int]:
     """The files of the fragment's tables by placeholder, the most rows that a join of them has, and their bytes.
 
     Tables are as `rights` show them, which are the asking user's by this member's own rules: whatever the initiator
-    planned, no fragment reads more.
+    planned, no fragment reads more. Those of our own are read as they were at `read_ts`, and let go of with `opened`.
     """
     tables: dict[str, TableFiles] = {}
     counts: list[float] = []
@@ -100,7 +107,7 @@ async def snapshots(
         seen = rights.seen(me, leaf.table)
         if seen.is_hidden:  # in the words for a table that is not there
             raise no_table(me, leaf.table)
-        snapshot = await around.tables.snapshot(leaf.table)
+        snapshot = await _snapshot(leaf.table, schema_info, around, read_ts, opened)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
@@ -112,6 +119,17 @@ async def snapshots(
         size_bytes += snapshot.part.size_bytes
         counts.append(math.inf if snapshot.part.rows is None else snapshot.part.rows)
     return tables, most_rows(counts), size_bytes
+
+
+async def _snapshot(
+    table: str, schema_info: Mapping[str, int], around: Surroundings, read_ts: int, opened: ExitStack
+) -> Snapshot:
+    if around.tables.has(table):
+        return await around.tables.snapshot(table)
+    own = await around.own_reads.current(table, schema_info)
+    snapshot = await around.own_reads.open(own, read_ts)
+    opened.callback(around.own_reads.close, own, read_ts)
+    return snapshot
 
 
 async def wait_for_inputs(

@@ -6,14 +6,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar, assert_never
 
+import pyarrow as pa
+
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
+from skerry.member.computing import Gathered, check_size, rows_of
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.places import Places
 from skerry.member.planning import (
+    AboutOwn,
     Assigned,
     Explained,
     Planned,
@@ -28,11 +32,12 @@ from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, Ru
 from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
 from skerry.model import trace
-from skerry.model.errors import Cancelled, EngineEnded, StaleSchema, TimedOut
-from skerry.model.fragment import Rows
+from skerry.model.errors import Cancelled, EngineEnded, SkerryError, StaleSchema, TimedOut
+from skerry.model.fragment import Plan, Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
 from skerry.model.points import reach
+from skerry.model.results import Schema
 from skerry.plan.explain import explain
 from skerry.sql.commands import (
     AnalyzeTable,
@@ -44,6 +49,7 @@ from skerry.sql.commands import (
     ShowTables,
     UseSchema,
 )
+from skerry.wire.codec import decode_batch, decode_schema
 from skerry.wire.messages import Message
 
 _ATTEMPTS = 3  # columns that change faster than this are somebody's loop
@@ -66,14 +72,19 @@ class Runs:
         send: Callable[[str, Message], None],
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
+        moment: Callable[[Plan], int],
+        change: Callable[[RunStatement, ClientCursor], Awaitable[Answer]],
         plan: PlanStatement = plan_statement,
     ) -> None:
+        """`moment`: when a plan's tables of our own are read, all of them; 0 if it has none. `change` them."""
         self._planner = planner
         self._plan = plan
         self._inputs = inputs
         self._send = send
         self._initiate = initiate
         self._on_ended = on_ended
+        self._moment = moment
+        self._change = change
         limits = planner.limits
         shares: Shares[QueryId] = Shares(
             "queries",
@@ -90,6 +101,8 @@ class Runs:
         has_lost_engine = False
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
+            if isinstance(planned, AboutOwn):
+                return await self._changed(statement, cursor)
             if isinstance(planned, Runnable):
                 planned = await self._placed(statement, cursor, planned, attempt)
             if not isinstance(planned, Runnable):
@@ -115,10 +128,17 @@ class Runs:
                 await self._planner.peer_tables.refresh((error.member,))
         raise StaleSchema(f"the columns of its tables changed {_ATTEMPTS} times while the query was planned")
 
+    async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        """A statement about tables of our own. What was handed to the members that write goes on in any case."""
+        answer = await _while_wanted(cursor, statement.query, self._change(statement, cursor), "being carried out")
+        if isinstance(answer, CountAnswer):
+            cursor.changed, cursor.told_rows = answer, answer.rows
+        return answer
+
     async def _understood(self, statement: RunStatement, cursor: ClientCursor) -> Understood:
         understood = await _while_wanted(cursor, statement.query, self._plan(self._planner, statement))
         cursor.tables = tables_of(understood)
-        check_expected(understood, statement.expected)
+        check_expected(understood, statement)
         return understood
 
     async def _placed(self, statement: RunStatement, cursor: ClientCursor, planned: Runnable, attempt: int) -> Runnable:
@@ -168,6 +188,53 @@ class Runs:
         if not cursor.is_closed and cursor.options.lease.seconds > 0:
             cursor.initiated = None  # whoever attaches wants the plan, not the rows that were thrown away
         return self._told(statement, cursor, explained)
+
+    async def gather(
+        self,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        attempt: int,
+        plan: Callable[[], Awaitable[Planned]],
+        check: Callable[[Schema], None],
+    ) -> Gathered:
+        """All rows of a query that a write needs (see `computing.Gather`); UserError if they are too many."""
+        query = _attempted(statement.query, attempt)
+        cursor.place = lambda: self._places.place(query)
+        try:
+            await self._places.take(query, statement.share)  # owner: the query's deadline
+            cursor.place = lambda: 0
+            planned = await plan()
+        except BaseException:
+            self._places.leave(query)
+            raise
+        finally:
+            cursor.place = lambda: 0
+        cursor.is_write = True
+        initiated = self._begin(statement, cursor, planned, attempt)
+        cursor.initiated = None  # what is answered is the count of what becomes of these rows
+        try:
+            return await self._gathered(initiated, check)
+        except BaseException as error:
+            initiated.cancel(error if isinstance(error, SkerryError) else Cancelled(f"query {query} was closed"))
+            raise
+        finally:
+            initiated.drop_result()
+
+    async def _gathered(self, initiated: Initiated, check: Callable[[Schema], None]) -> Gathered:
+        schema, limits = await initiated.schema(), self._planner.limits
+        check(schema)
+        arrow, batches = decode_schema(schema.arrow), list[pa.RecordBatch]()
+        number, is_last, rows, size_bytes = 0, False, 0, 0
+        while not is_last:
+            page = await initiated.page(number, limits.page_rows, limits.page_bytes)
+            number, is_last = number + 1, page.is_last
+            came = [decode_batch(each, arrow, limits.frame_bytes) for each in page.batches]
+            batches += came
+            rows += page.rows
+            size_bytes += sum(batch.nbytes for batch in came)
+            check_size(rows, size_bytes // 2, limits)
+            initiated.arrived(number)
+        return Gathered(rows_of(arrow, batches), initiated.core.read_ts)
 
     async def _assign(self, statement: RunStatement, cursor: ClientCursor, assigned: Assigned, attempt: int) -> Answer:
         """DECLARE and SET VAR: the row that the query gives is the client's to keep."""
@@ -233,6 +300,7 @@ class Runs:
             statement.rights.user,
             statement.rights.roles,
             statement.share,
+            self._moment(planned.plan),
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]
@@ -245,7 +313,7 @@ class Runs:
         self._on_ended(initiated)
 
 
-async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T]) -> T:
+async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T], doing: str = "planned") -> T:
     """Ends the work when the cursor is closed, or its time is up."""
     task, closed = asyncio.ensure_future(work), asyncio.ensure_future(cursor.closed.wait())
     left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
@@ -254,7 +322,7 @@ async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T]
         if cursor.is_closed:
             raise Cancelled(f"query {query} was closed")
         if not task.done():
-            waited = "planned" if not cursor.place() else "in the queue"
+            waited = doing if not cursor.place() else "in the queue"
             raise TimedOut(f"query {query} was {waited} longer than its {cursor.options.timeout_s:g} s")
         return await task
     finally:
@@ -281,7 +349,7 @@ def tables_of(understood: Understood) -> tuple[str, ...]:
             return tuple(sorted({*plan.schema_info, *(f"{each.member}.{each.table}" for each in plan.left_out)}))
         case DescribeTable(ref) | ShowColumns(ref) | AnalyzeTable(ref):
             return (f"{ref.member}.{ref.name}" if ref.member is not None else ref.name,)
-        case ShowSchemas() | ShowTables() | UseSchema() | DropVariable():
+        case ShowSchemas() | ShowTables() | UseSchema() | DropVariable() | AboutOwn():
             return ()
         case never:
             assert_never(never)

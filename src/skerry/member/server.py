@@ -18,11 +18,12 @@ from skerry.exchange.entries import ReadableSpool
 from skerry.member import clock
 from skerry.member.auditing import Auditing
 from skerry.member.background import Background
+from skerry.member.changing import Changing, Work
 from skerry.member.claims import refuse_forged
 from skerry.member.clients import Clients
 from skerry.member.directory import Directory
 from skerry.member.drain import Drain
-from skerry.member.history import History
+from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
 from skerry.member.keeping import Keeping
@@ -30,10 +31,13 @@ from skerry.member.knownplans import KnownPlans
 from skerry.member.lull import Lull
 from skerry.member.orphans import Orphans
 from skerry.member.outgoing import Outgoing
+from skerry.member.own import OwnTables
+from skerry.member.ownreads import OwnReads
 from skerry.member.peertables import PeerTables
 from skerry.member.planners import Planners
 from skerry.member.planning import Planner, Worker, plan_statement
 from skerry.member.query import Phase
+from skerry.member.requests import Answer, RunStatement
 from skerry.member.resources import Resources, Workers
 from skerry.member.rounds import Rounds
 from skerry.member.running import Surroundings
@@ -44,6 +48,7 @@ from skerry.member.takingpart import TakingPart
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
 from skerry.model.caller import Caller
+from skerry.model.commits import Part
 from skerry.model.errors import SiteError, SiteStopping, SkerryError
 from skerry.model.fragment import Plan
 from skerry.model.ids import ChannelId, QueryId
@@ -55,6 +60,8 @@ from skerry.plan.observed import Observed
 from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
+from skerry.wire.commit_messages import CommitMessage
+from skerry.wire.definition_messages import Define, Defined, Definitions, Flushed, FlushTable, KnownDefinitions
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Cancel,
@@ -193,7 +200,24 @@ class Member:
             random=self.random,
             tls=self.tls,
         )
-        self.peer_tables = PeerTables(self.name, self.config, self.catalog, self.tables, self.peers, self.send)
+        self.own_tables = OwnTables(
+            self.name,
+            self.config,
+            self.send,
+            self.own,
+            self.workers,
+            self.rulebook.rights_of,
+            self._peers_up,
+            self._wrote,
+        )
+        self.own_tables.on_flushed = self._statistics_changed
+        self.changing = Changing(
+            self.name, self.config, self.own_tables, self.workers, self.send, self.rulebook.rights_of
+        )
+        self.own_reads = OwnReads(self.name, self.own_tables, self.workers)
+        self.peer_tables = PeerTables(
+            self.name, self.config, self.catalog, self.tables, self.peers, self.send, self.own_reads
+        )
 
     def _prepare_service(self, plan: PlanStatement, workers: Worker) -> None:
         """What clients ask for, and the door that they come through."""
@@ -209,9 +233,19 @@ class Member:
         )
         rules = self._rights_of if self.config.access.rules else None
         self.access = Access(self.config.access, self.workers.run, rules)
+        self._runs = Runs(
+            self.planner,
+            self.inputs,
+            self.send,
+            self.initiate,
+            self.initiated_ended,
+            self.own_reads.moment,
+            self._change,
+            plan,
+        )
         self.service = Service(
             self.planner,
-            Runs(self.planner, self.inputs, self.send, self.initiate, self.initiated_ended, plan),
+            self._runs,
             History(self.name, self.limits.history_queries, self.resources.memory),
             self.access,
             self.own,
@@ -222,6 +256,18 @@ class Member:
         self._drain = Drain(self.name, lambda: self.service.running, self.initiated, self.participants)
         self.clients = Clients(self.service, self.access, self.name, self.limits)
 
+    def _wrote(self, query: QueryId, part: Part, tables: list[str]) -> None:
+        if (unaudited := self._audit.refusal_of_part()) is not None:
+            raise unaudited
+        self._audit.wrote(query, part, tables)
+
+    def _peers_up(self) -> list[str]:
+        return [name for name in self.config.members if name != self.name and self.peers.state(name) == "up"]
+
+    async def _change(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        work = Work(self.planner, self.own_tables.defining, self._runs.gather)
+        return await self.changing.answer(work, statement, cursor)
+
     def _rights_of(self, caller: Caller) -> Rights:
         return self.rulebook.rights_of(caller.name, caller.roles)
 
@@ -231,6 +277,7 @@ class Member:
         await self.access.load()
         self._audit.start()
         await self._keeping.load()
+        await self.own_tables.start()
         handlers = {
             "control": self.peers.serve,
             "data": data_handler(self.inputs.lookup, self.limits, self._data_ports(), self._sender_of),
@@ -247,6 +294,7 @@ class Member:
             address, self.limits, self.identity, handlers, self.tls, self.clients.identify
         )
         self.rounds.start()
+        self.own_tables.meet()
         await self.peer_tables.learn_own()
         self.own(self.peer_tables.refresh(), "first look at the other sites")
         trace.emit(trace.MemberStarted(self.name, self.config.cluster, address, self.identity.epoch))
@@ -283,6 +331,7 @@ class Member:
         await self._keeping.close()
         await self.rounds.stop()
         await self._background.stop()
+        await self.own_tables.stop()
         self.workers.stop()
         self.jobs.stop()
         self._directory.remove()
@@ -312,6 +361,7 @@ class Member:
             workers=self.workers,
             jobs=self.jobs,
             tables=self.tables,
+            own_reads=self.own_reads,
             taskport=self.taskport,
             task_address=self.task_address,
             inputs=self.inputs,
@@ -371,7 +421,7 @@ class Member:
         match message:
             case Execute():
                 self.taking_part.execute(message)
-                self._audit.took_part(message)
+                self._audit.took_part(message, (each.table.name for each in self.own_tables.definitions.values()))
             case PlanReply():
                 self.taking_part.plan_arrived(sender, message)
             case Cancel():
@@ -386,6 +436,14 @@ class Member:
             case CheckResponse():
                 for query in self.rounds.orphans.answered(sender, message.inactive):
                     self.rounds.orphaned(query)
+            case Define() | Defined() | Definitions() | KnownDefinitions():
+                self.own_tables.defining.receive(sender, message)
+            case FlushTable():
+                self.own(self.changing.flush_here(sender, message), "flush")
+            case Flushed():
+                self.changing.flushed(sender, message)
+            case _ if isinstance(message, CommitMessage):
+                self.own_tables.receive(sender, message)
             case PlanRequest() if message.query not in self.initiated:
                 self.send(sender, PlanReply(message.query, message.request_id, message.plan_id, self._plan(message)))
             case _ if isinstance(message, _TO_INITIATOR):
@@ -425,6 +483,7 @@ class Member:
     # --- peers -------------------------------------------------------------------------------------
     def _peer_up(self, peer: str, epoch: int) -> None:
         self.peer_tables.ask(peer)
+        self.own_tables.peer_up(peer)
 
     def _peer_back(self, peer: str, heard_at: float) -> None:
         self._spares.drop(peer)
@@ -433,6 +492,8 @@ class Member:
     def _peer_lost(self, peer: str, error: SiteError) -> None:
         self._spares.drop(peer)
         self.peer_tables.lost(peer, error)
+        self.own_tables.peer_lost(peer, error)
+        self.changing.peer_lost(peer, error)
         for initiated in list(self.initiated.values()):
             initiated.peer_lost(peer, error)
         self.taking_part.peer_lost(peer)

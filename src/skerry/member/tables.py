@@ -70,6 +70,10 @@ class LocalTables:
         )
         self._locks: dict[str, asyncio.Lock] = {name: asyncio.Lock() for name in member.tables}
 
+    def has(self, name: str) -> bool:
+        """Whether the configuration has it; else it may be one of our own."""
+        return any(table.lower() == name.lower() for table in self._member.tables)
+
     def find(self, name: str) -> TableConfig:
         for table in self._member.tables.values():
             if table.name.lower() == name.lower():

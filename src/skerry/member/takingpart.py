@@ -104,6 +104,8 @@ class TakingPart:
     async def _part(self, table: str, plan: Plan) -> TablePart:
         """The table with the columns that it was planned with, if it has them: its files are listed when it is read."""
         around = self._around()
+        if not around.tables.has(table):
+            return around.own_reads.part(await around.own_reads.current(table, plan.schema_info))
         known = around.tables.known(table)
         if known is not None and plan.schema_info.get(f"{known.member}.{known.table}") == known.schema_version:
             return known

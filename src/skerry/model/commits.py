@@ -31,12 +31,18 @@ class Policy(enum.IntEnum):
 
 
 class Write(msgspec.Struct, frozen=True, array_like=True):
-    """`row` None deletes the row. Key and row are bytes whose meaning only the store knows."""
+    """`row` None deletes the row. Key and row are bytes whose meaning only the store knows.
+
+    `is_patch`: `row` changes the row that is there, and nothing if there is none. `is_counted`: not the old place of a
+    row that moves.
+    """
 
     table: int
     key: bytes
     row: bytes | None
     policy: Policy = Policy.REPLACE
+    is_patch: bool = False
+    is_counted: bool = True
 
 
 class Staged(msgspec.Struct, frozen=True, array_like=True):
@@ -56,11 +62,13 @@ class Versions(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Part(msgspec.Struct, frozen=True, array_like=True):
-    """All that a transaction writes at one member; no key stands twice."""
+    """All that a transaction writes at one member; no key stands twice. `user` and `roles`: of whoever asks."""
 
     writes: tuple[Write, ...] = ()
     staged: tuple[Staged, ...] = ()
     versions: tuple[Versions, ...] = ()
+    user: str = ""
+    roles: tuple[str, ...] = ()
 
 
 # --- records: what a member's store keeps, and gives back in the same order when the member starts -----------------

@@ -225,6 +225,11 @@ class Config(msgspec.Struct, frozen=True):
         """The file of what a member keeps; "" for none. Hidden, as tables see files: it may lie among a table's own."""
         return f"{self.state}/_{self.cluster}.{member}.kept" if self.state else ""
 
+    def tables_path(self, member: str) -> str:
+        """The folder of a data member's share of tables of our own; "" if it keeps none."""
+        is_lite = self.members[member].spark is None
+        return "" if is_lite or not self.state else f"{self.state}/_{self.cluster}.{member}.tables"
+
     def table_names(self) -> tuple[str, ...]:
         """Logical tables: a name used by several members counts once, whatever its case."""
         names = {name.lower(): name for member in reversed(self.members.values()) for name in member.tables}

@@ -5,6 +5,7 @@ SkerryError
 │   ├── SqlError       the SQL text, with the place in it
 │   ├── ConfigError    skerry.yaml, with the place in it
 │   ├── Cancelled      someone asked for the end of the query
+│   ├── KeyExists      a row with this primary key is there already
 │   └── AccessDenied   nobody knows who asks: the user, password, token or certificate is wrong
 ├── PeerError          the other side of a connection broke the protocol
 │   └── VersionError   no protocol version in common
@@ -62,6 +63,10 @@ class Cancelled(UserError):
 class AccessDenied(UserError):
     code = 104
     may_quote = False
+
+
+class KeyExists(UserError):
+    code = 105
 
 
 class PeerError(SkerryError):

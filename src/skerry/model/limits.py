@@ -198,6 +198,10 @@ VALUE_DEPTH = 20
 OWN_COLUMNS = 256
 OWN_NAME_CHARS = 128
 OWN_BUCKETS = 65_536
+# What one statement writes by Spark, of which its initiator and each member hold all: rows, and bytes of all copies. A
+# link is silent for a member while a message is under way: at 20 Mbit/s this is 1.7 s, of the 3 s that it waits
+COMPUTED_ROWS = 100_000
+COMPUTED_BYTES = 4 * MIB
 # A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
 # history included; what a row takes there beside its values
 FLUSH_ROWS = 20_000
@@ -215,6 +219,31 @@ STORE_WAITING = 10_000
 STORE_WAITING_BYTES = 128 * MIB
 STORE_TOGETHER = 1000
 IDS_FORGOTTEN = 1000
+# Definitions: tables of one cluster, and what all of them take on the wire; statements that wait for others' knowledge,
+# for so long; those that are known by their id
+OWN_TABLES = 1000
+DEFINITIONS_BYTES = 4 * MIB
+DEFINES_WAITING = 100
+DEFINE_WAIT_S = 5.0
+DEFINED_KEPT = 1000
+# For the keeper's answer, which waits for others; and whether it knows more
+DEFINED_WAIT_S = 15.0
+CATCH_UP_S = 2.0
+# Before a write that met another one is tried again: at first, and at most
+CHANGE_PAUSE_S = 0.005
+CHANGE_PAUSE_MAX_S = 0.2
+CHANGE_STALE = 5  # attempts at a table that changes
+TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
+# Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
+COMMIT_TICK_S = 0.1
+COMMIT_LAZY_S = 0.2
+# Between looks at what is to be flushed; how many of them between looks at ids that are old, and until one that failed
+# is tried again
+UPKEEP_S = 1.0
+FORGET_ROUNDS = 60
+UPKEEP_PAUSE_ROUNDS = 30
+# Of keys that a query names: more are not looked up, all members are asked
+BUCKETS_ASKED = 1000
 # Delta's log: commits between two checkpoints, commits kept before the last one; characters of a text in statistics,
 # and rows of a file that are looked at to see whether values repeat
 DELTA_CHECKPOINT = 50

@@ -9,8 +9,8 @@ import msgspec
 
 from skerry.model.table import Column
 
-Action = Literal["insert", "update", "delete"]
-CHANGES: tuple[Action, ...] = ("insert", "update", "delete")
+Action = Literal["insert", "update", "delete", "define"]
+CHANGES: tuple[Action, ...] = ("insert", "update", "delete", "define")
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -102,14 +102,23 @@ class Rights(msgspec.Struct, frozen=True):
         """Roles add up; within a role the rule about the fewest tables is the one that counts."""
         if self.is_open:
             return WHOLE
-        member, table = member.lower(), table.lower()
         sights = []
-        for rules in self.rules:
-            matching = [rule for rule in rules if rule.pattern.matches(member, table)]
-            rule = max(matching, key=lambda each: each.pattern.rank, default=None)
-            if rule is not None and rule.sight is not None and rule.sight not in sights:
+        for rule in self._rules_of(member, table):
+            if rule.sight is not None and rule.sight not in sights:
                 sights.append(rule.sight)
         return Seen(tuple(sights))
+
+    def may(self, action: Action, member: str, table: str) -> bool:
+        """Whether one of its roles lets the user change the table so."""
+        return self.is_open or any(action in rule.changes for rule in self._rules_of(member, table))
+
+    def _rules_of(self, member: str, table: str) -> list[Rule]:
+        """The one of each role that counts."""
+        found = []
+        for rules in self.rules:
+            matching = [rule for rule in rules if rule.pattern.matches(member.lower(), table.lower())]
+            found += [max(matching, key=lambda each: each.pattern.rank)] if matching else []
+        return found
 
 
 def everything(user: str = "", roles: tuple[str, ...] = ()) -> Rights:

@@ -39,3 +39,35 @@ class BucketMap(msgspec.Struct, frozen=True, array_like=True):
     table: int
     version: int
     groups: tuple[tuple[int, int, str], ...]
+
+
+class Definition(msgspec.Struct, frozen=True, array_like=True):
+    """A table and where its buckets are; both are told together."""
+
+    table: OwnTable
+    buckets: BucketMap
+
+
+class Create(msgspec.Struct, frozen=True, array_like=True, tag=0):
+    """`table` has number 0 and version 0: whoever keeps definitions gives them."""
+
+    table: OwnTable
+    if_not_exists: bool = False
+
+
+class Drop(msgspec.Struct, frozen=True, array_like=True, tag=1):
+    """The table of this number: another that has its name by then is not meant."""
+
+    table: int
+    name: str
+
+
+Wish = Create | Drop
+
+
+class Catalogue(msgspec.Struct, frozen=True, array_like=True):
+    """All definitions. `version` only rises, `next_id` is the number of the next table: none is ever used again."""
+
+    version: int = 0
+    next_id: int = 1
+    definitions: tuple[Definition, ...] = ()

@@ -40,11 +40,23 @@ class PartStats(msgspec.Struct, frozen=True, array_like=True):
     source: str = "footers"
 
 
+class Spread(msgspec.Struct, frozen=True, array_like=True):
+    """How a table of our own is spread: the hash of `columns` is a row's bucket, one of so many.
+
+    `here`: those of the part, as ranges (`first`, exclusive `upto`). Without columns each part has all rows.
+    """
+
+    columns: tuple[str, ...] = ()
+    buckets: int = 0
+    here: tuple[tuple[int, int], ...] = ()
+
+
 class TablePart(msgspec.Struct, frozen=True, array_like=True):
     """What one member holds of one table.
 
     `schema_version` changes with the columns; `files_version` with the files' listing.
     `rows` is None while nobody has counted them, `stats` while nobody has looked at the values.
+    `own`: it is of a table of our own; None for files of the configuration.
     """
 
     table: str
@@ -55,3 +67,9 @@ class TablePart(msgspec.Struct, frozen=True, array_like=True):
     schema_version: int
     files_version: int
     stats: PartStats | None = None
+    own: Spread | None = None
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it has all rows of the table, as each other part of it."""
+        return self.own is not None and not self.own.columns

@@ -63,8 +63,8 @@ def _is_fixed(column_type: str) -> bool:
 
 
 def held_row_bytes(part: TablePart) -> float:
-    """Bytes of a row as its files hold it, on average; infinite for a part nobody has counted."""
-    return math.inf if part.rows is None else part.size_bytes / max(1, part.rows)
+    """Bytes of a row as its files hold it, on average; infinite for a part that nobody has counted, or that grows."""
+    return math.inf if part.rows is None or part.own else part.size_bytes / max(1, part.rows)
 
 
 class Estimate(msgspec.Struct, frozen=True):

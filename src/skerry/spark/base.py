@@ -31,7 +31,7 @@ from skerry.spark.source import SourceSpec
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
 from skerry.spark.types import arrow_schema, columns_of, schema_of, struct_of
-from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, read_table
+from skerry.spark.views import EDGE_PREFIX, Views, escape_glob, numbered, read_overlaid, read_table
 from skerry.wire.codec import decode_batch, decode_schema, encode_schema
 from skerry.wire.values import to_value
 
@@ -63,7 +63,7 @@ class SessionEngine(ABC):
         self.source_slots: SlotPool | None = None
         self._session: SparkSession | None = None
         self._tags = Tags(settings.limits.cancelled_tags)
-        self._views = Views(self._spark, self._read)
+        self._views = Views(self._spark, self._read_whole)
         self._edge_numbers = itertools.count(1)
         self._edge_views: set[str] = set()
         self._schemas: dict[object, Schema] = {}
@@ -108,15 +108,21 @@ class SessionEngine(ABC):
         return self._views
 
     @abstractmethod
-    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
-        """Few rows as a relation of their own, which is a part of the job's plan."""
+    def _rows_frame(self, is_small: bool, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        """Few rows as a relation of their own, which is a part of the plan of a job, small or not."""
 
     def _frame(self, job: Job, sql: str, arguments: dict[str, Any], edges: Mapping[str, DataFrame]) -> DataFrame:
         """The query, which runs when its rows are asked for. `edges`: by the names that it has for them."""
         return self._spark().sql(sql, args=arguments or None)
 
-    def _read(self, table: TableFiles) -> DataFrame:
+    def _read_whole(self, table: TableFiles) -> DataFrame:
         """The rows of a table."""
+        if table.overlaid is None:
+            return self._read(table)
+        return read_overlaid(table, self._read, partial(self._rows_frame, False))
+
+    def _read(self, table: TableFiles) -> DataFrame:
+        """The rows of its files."""
         return read_table(self._spark(), table, escape_glob)
 
     def _numbered(self, frame: DataFrame, schema: Schema) -> DataFrame:
@@ -303,7 +309,7 @@ class SessionEngine(ABC):
         if edge.bodies is None:
             return self._edge_frame(SourceSpec(edge, encode_schema(schema), limits))
         batches = [decode_batch(body, schema, limits.frame_bytes) for body in edge.bodies]
-        return self._rows_frame(job, edge.columns, pa.Table.from_batches(batches, schema))
+        return self._rows_frame(job.is_small, edge.columns, pa.Table.from_batches(batches, schema))
 
     def _known_as(self, name: str, edge: DataFrame) -> AbstractContextManager[None]:
         """The job's text may use this name while the block runs."""
@@ -332,11 +338,6 @@ class SessionEngine(ABC):
         if self._session is None:
             raise SiteError("this member's Spark is not running")
         return self._session
-
-
-def numbered(frame: DataFrame, width: int) -> DataFrame:
-    """Columns may share a name, or have one with dots: between Spark and the member they are numbers."""
-    return frame.toDF(*[f"c{index}" for index in range(width)])
 
 
 def with_views(sql: str, views: Mapping[str, str]) -> str:

@@ -95,7 +95,7 @@ class ConnectEngine(SessionEngine):
     def _known_as(self, name: str, edge: DataFrame) -> AbstractContextManager[None]:
         return nullcontext()  # the query brings its edges with it
 
-    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+    def _rows_frame(self, is_small: bool, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
         session: Any = self._spark()
         # Sail finds no columns in a stream without rows.
         return ConnectFrame(LocalRelation(rows, None if rows.num_rows else struct_of(columns).json()), session)

@@ -28,8 +28,23 @@ class TableView(msgspec.Struct, frozen=True):
     arguments: tuple[tuple[str, str], ...] = ()
 
 
+class Overlaid(msgspec.Struct, frozen=True):
+    """What came to a table of our own after its files were written.
+
+    Rows of the files `touched` do not count if their key is in `keys`; all `rows` do. `key`: the columns of the key.
+    """
+
+    touched: tuple[str, ...]
+    key: tuple[str, ...]
+    keys: pa.RecordBatch
+    rows: pa.RecordBatch
+
+
 class TableFiles(msgspec.Struct, frozen=True):
-    """A table as of one listing: these files, no others. `version` names the listing. `seen`: by whoever asks."""
+    """A table as of one listing: these files, no others. `version` names the listing. `seen`: by whoever asks.
+
+    overlaid: of a table of our own. `version` names what it holds as well.
+    """
 
     member: str
     table: str
@@ -40,6 +55,7 @@ class TableFiles(msgspec.Struct, frozen=True):
     version: int
     columns: tuple[Column, ...] = ()  # declared in the configuration, or learned before; () = infer
     seen: TableView | None = None
+    overlaid: Overlaid | None = None
 
 
 class EdgeInput(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ from skerry.model.limits import (
 )
 from skerry.model.results import Schema
 from skerry.model.table import Column
-from skerry.spark.base import agreed, numbered
+from skerry.spark.base import agreed
 from skerry.spark.connect import ConnectEngine
 from skerry.spark.engine import Job, JobResult, TableFiles
 from skerry.spark.sail_process import SailProcess, machine_memory_bytes
@@ -45,7 +45,7 @@ from skerry.spark.sink import SinkSpec, check_decimals, hand_over, random_attemp
 from skerry.spark.source import SourceSpec, source_function
 from skerry.spark.suspects import Suspects
 from skerry.spark.types import columns_of, struct_of
-from skerry.spark.views import read_table
+from skerry.spark.views import numbered, read_table
 from skerry.wire.codec import decode_schema
 
 # Sail's words for files whose columns it cannot merge.

@@ -100,8 +100,8 @@ class ClassicEngine(SessionEngine):
             return self._small_jobs().frame(job, sql, arguments)
         return super()._frame(job, sql, arguments, edges)
 
-    def _rows_frame(self, job: Job, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
-        session = self._small_jobs().session if job.is_small else self._spark()
+    def _rows_frame(self, is_small: bool, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        session = self._small_jobs().session if is_small else self._spark()
         return session.createDataFrame(rows, struct_of(columns))
 
     def _close(self) -> None:

@@ -21,8 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from skerry.model.limits import ASKED_STATEMENTS, CALL_BYTES, KEPT_STATEMENT_CHARS, KEPT_STATEMENTS
 from skerry.model.results import Schema
+from skerry.model.table import Column
 from skerry.spark.engine import Job, TableFiles
-from skerry.spark.views import Views, escape_glob, read_table
+from skerry.spark.types import struct_of
+from skerry.spark.views import Views, escape_glob, read_overlaid, read_table
 from skerry.sql.functions import admitted
 from skerry.wire.codec import decode_schema
 
@@ -148,7 +150,12 @@ class SmallJobs:
         }
 
     def _read(self, table: TableFiles) -> DataFrame:
+        if table.overlaid is not None:
+            return read_overlaid(table, self._read, self._rows).coalesce(1)
         return read_table(self.session, table, escape_glob).coalesce(1)
+
+    def _rows(self, columns: Sequence[Column], rows: pa.Table) -> DataFrame:
+        return self.session.createDataFrame(rows, struct_of(columns)).coalesce(1)
 
 
 @contextmanager

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import reduce
 
 import msgspec
+import pyarrow as pa
 from pyspark.errors import AnalysisException
+from pyspark.sql import Column as SparkColumn
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import lit
+from pyspark.sql.functions import col, lit
 
 from skerry.catalog.listing import partitions
 from skerry.model import trace
 from skerry.model.errors import SiteError
 from skerry.model.limits import SEEN_VIEWS
-from skerry.spark.engine import WHOLE_TABLE, TableFiles, TableView
+from skerry.model.table import Column
+from skerry.spark.engine import WHOLE_TABLE, Overlaid, TableFiles, TableView
 from skerry.spark.types import struct_of
 
 PREFIX = "skerry_table_"
@@ -30,7 +35,8 @@ _Key = tuple[object, ...]
 
 def _key(table: TableFiles) -> _Key:
     options = tuple(sorted(table.options.items()))
-    return (*_place(table), table.version, table.format, options, table.files, table.columns, table.seen)
+    touched = table.overlaid.touched if table.overlaid is not None else ()
+    return (*_place(table), table.version, table.format, options, table.files, touched, table.columns, table.seen)
 
 
 def _place(table: TableFiles) -> _Key:
@@ -174,6 +180,43 @@ def read_table(session: SparkSession, table: TableFiles, path_of: Callable[[str]
     if table.columns:
         reader = reader.schema(struct_of(table.columns))
     return reader.load([path_of(file) for file in table.files])
+
+
+def read_overlaid(
+    table: TableFiles,
+    read: Callable[[TableFiles], DataFrame],
+    rows: Callable[[Sequence[Column], pa.Table], DataFrame],
+) -> DataFrame:
+    """A table of our own. `rows` makes a relation of Arrow: what no file holds yet is a part of the plan."""
+    overlaid = table.overlaid
+    assert overlaid is not None
+    width, bare = len(table.columns), msgspec.structs.replace(table, overlaid=None)
+    frames = []
+    if table.files:
+        frames.append(numbered(read(bare), width))
+    if overlaid.touched:
+        touched = numbered(read(msgspec.structs.replace(bare, files=overlaid.touched)), width)
+        frames.append(touched.join(*_changed(table, overlaid, rows), "left_anti"))
+    if overlaid.rows.num_rows or not frames:
+        frames.append(numbered(rows(table.columns, pa.Table.from_batches([overlaid.rows])), width))
+    return reduce(DataFrame.unionAll, frames).toDF(*[column.name for column in table.columns])
+
+
+def _changed(
+    table: TableFiles, overlaid: Overlaid, rows: Callable[[Sequence[Column], pa.Table], DataFrame]
+) -> tuple[DataFrame, SparkColumn]:
+    """The keys that the overlay decides, and when a row of a file has one of them. Keys are never NULL."""
+    places = {column.name: place for place, column in enumerate(table.columns)}
+    names = [f"k{number}" for number in range(len(overlaid.key))]
+    columns = [Column(name, table.columns[places[key]].type) for name, key in zip(names, overlaid.key, strict=True)]
+    keys = rows(columns, pa.Table.from_batches([overlaid.keys]).rename_columns(names))
+    equal = [col(f"c{places[key]}") == col(name) for name, key in zip(names, overlaid.key, strict=True)]
+    return keys, reduce(operator.and_, equal)
+
+
+def numbered(frame: DataFrame, width: int) -> DataFrame:
+    """Columns may share a name, or have one with dots: between Spark and the member they are numbers."""
+    return frame.toDF(*[f"c{index}" for index in range(width)])
 
 
 def _empty(session: SparkSession, table: TableFiles) -> DataFrame:

@@ -1,4 +1,4 @@
-"""Statements about tables of our own: text → typed statement. Pure; no service asks for it yet.
+"""Statements about tables of our own: text → typed statement. Pure.
 
 A write whose parts are all constants is left as they are (`tables/ways.py` makes tuples of it). For any other, and for
 those where `needs_query` is said, the query is made that gives keys and values, gated and bound as any query.
@@ -7,6 +7,8 @@ those where `needs_query` is said, the query is made that gives keys and values,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from sqlglot import exp
@@ -17,15 +19,20 @@ from skerry.model.limits import Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
 from skerry.model.sharded import OwnTable
+from skerry.model.table import Column
+from skerry.model.variables import Variable
+from skerry.sql.columntypes import type_text
 from skerry.sql.constants import Unsure, is_plain
-from skerry.sql.definitions import alter_table, create_table
-from skerry.sql.grammar.changes import Changed, ChangeGrammar, Inserted, Piece
+from skerry.sql.definitions import alter_table, create_table, new_name
+from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Piece, TableDefinition
 from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.keys import keys_said
 from skerry.sql.owntables import (
     Begin,
     Change,
     Commit,
+    CreateAs,
+    CreateTable,
     Definition,
     Delete,
     DropTable,
@@ -47,31 +54,102 @@ from skerry.sql.statement import Given, Query, bound_query, check_said, statemen
 
 Values = Sequence[Any] | Mapping[str, Any] | None
 
+# What is called so in a query that is made here.
+_GIVEN = "skerry_given"
+_VALUE = "skerry_value_"
+_ALL_DELETED = "all rows are deleted, whose keys are read first"
 _ADMITTED = (
     "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, BEGIN, COMMIT, ROLLBACK, "
     "FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
 )
 
 
+class NeedsQuery(Exception):
+    """A write that is more than constants. `reason` is for EXPLAIN; `is_read`: it reads the rows that it changes."""
+
+    def __init__(self, reason: str, table: OwnTable, is_read: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.table = table
+        self.is_read = is_read
+
+
 def analyse_change(
-    text: str, values: Values, known: Known, limits: Limits, *, needs_query: bool = False
+    text: str,
+    values: Values,
+    known: Known,
+    limits: Limits,
+    *,
+    needs_query: bool = False,
+    casts: bool = False,
+    variables: Mapping[str, Variable] = MappingProxyType({}),
 ) -> Change | Definition:
-    """The one statement of `text`; SqlError says what is wrong with it, and where."""
+    """The one statement of `text`; SqlError says what is wrong with it, and where.
+
+    `casts`: its query gives values of the columns' own types. TRUNCATE is a Delete where a query is needed.
+    """
+    return _read(text, limits, variables, values, known, needs_query=needs_query, casts=casts)
+
+
+def analyse_constants(
+    text: str,
+    values: Values,
+    known: Known,
+    limits: Limits,
+    variables: Mapping[str, Variable] = MappingProxyType({}),
+) -> Change | Definition:
+    """The same for whoever makes no queries: NeedsQuery for a write that needs one, read no further than to see it."""
+    return _read(text, limits, variables, values, known, binds=False)
+
+
+def created_as(text: str, columns: Sequence[Column], known: Known, limits: Limits) -> CreateTable:
+    """The table that CREATE TABLE … AS makes, whose query gives these columns."""
+    grammar = ChangeGrammar(statement_tokens(text, limits), text)
+    grammar.take_words("CREATE", "TABLE")
+    said = grammar.create_table()
+    defined = []
+    for column in columns:
+        try:
+            kind = parse_type(column.type)
+            type_text(kind, column.type)
+        except SqlError:
+            shown = f"column {column.name[:100]} of the query is {column.type}, which no table holds"
+            raise SqlError(shown, suggestion="CAST it to another type") from None
+        defined.append(Defined(exp.Identifier(this=column.name, quoted=True), kind, []))
+    return create_table(replace(said, columns=defined, query=None), known, text)
+
+
+def _read(
+    text: str,
+    limits: Limits,
+    variables: Mapping[str, Variable],
+    values: Values,
+    known: Known,
+    *,
+    needs_query: bool = False,
+    casts: bool = False,
+    binds: bool = True,
+) -> Change | Definition:
     try:
-        tokens = statement_tokens(text, limits)
-        reader = _Reader(tokens, text, values, known, needs_query)
+        tokens = statement_tokens(text, limits, variables)
+        reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds)
         return reader.read()
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
 
 
 class _Reader:
-    def __init__(self, tokens: list[Token], text: str, values: Values, known: Known, needs_query: bool) -> None:
-        self.grammar = ChangeGrammar(tokens, text)
-        self.text = text
-        self.values = values
+    def __init__(
+        self, tokens: list[Token], given: Given, known: Known, needs_query: bool, casts: bool, binds: bool
+    ) -> None:
+        self.grammar = ChangeGrammar(tokens, given.text)
+        self.given = given
+        self.text = given.text
+        self.values = given.values
         self.known = known
         self.needs_query = needs_query
+        self.casts = casts
+        self.binds = binds
 
     def read(self) -> Change | Definition:
         grammar = self.grammar
@@ -82,7 +160,7 @@ class _Reader:
             definition = self._definition()
         except Mismatch as error:
             raise grammar.explained(error) from None
-        if self.values:
+        if self.values and not isinstance(definition, CreateAs):
             raise SqlError(f"{grammar.tokens[0].text.upper()[:40]} takes no parameters")
         return definition
 
@@ -94,19 +172,25 @@ class _Reader:
             return self._update(grammar.update())
         if grammar.take_words("DELETE"):
             return self._delete(grammar.delete())
+        if self.needs_query and grammar.take_words("TRUNCATE", "TABLE"):
+            name = grammar.own_name()
+            grammar.ended()
+            return self._delete(Changed(name, [], None, None))
         return None
 
     def _definition(self) -> Definition:
         grammar = self.grammar
         if grammar.take_words("CREATE", "TABLE"):
-            return create_table(grammar.create_table(), self.known, self.text)
+            return self._create(grammar.create_table())
         if grammar.take_words("DROP", "TABLE"):
             if_exists = grammar.take_words("IF", "EXISTS")
             return DropTable(self._named(if_exists))
         if grammar.take_words("ALTER", "TABLE"):
             return alter_table(grammar, self._table(grammar.own_name()), self.text)
         if grammar.take_words("TRUNCATE", "TABLE"):
-            return TruncateTable(self._only())
+            table = self._only()
+            self._needs_query(_ALL_DELETED, table)
+            return TruncateTable(table)
         if grammar.take_words("FLUSH", "TABLE"):
             return FlushTable(self._only())
         if grammar.take_words("SHOW", "CREATE", "TABLE"):
@@ -122,6 +206,17 @@ class _Reader:
         shown = start.text.upper()[:40]
         message = f"{shown} is no statement about tables of our own: these are {_ADMITTED}"
         raise sql_error(message, self.text, start.start, start.end)
+
+    def _create(self, said: TableDefinition) -> CreateTable | CreateAs:
+        if said.query is None:
+            return create_table(said, self.known, self.text)
+        name = new_name(said, self.known, self.text)
+        if name.lower() in self.known.tables:
+            return CreateTable(self.known.tables[name.lower()], if_not_exists=True)
+        if not self.binds:
+            return CreateAs(None)
+        check_said(said.query, said.tokens, self.text)
+        return CreateAs(self._bound_query(said.query, said.tokens))
 
     def _only(self) -> OwnTable:
         table = self._named(False)
@@ -151,10 +246,11 @@ class _Reader:
         self._check_missing(table, columns, said)
         if said.rows is None:
             assert said.query is not None
+            reason = "a query gives the rows"
+            self._needs_query(reason, table, is_read=False)
             self._check_width(said.query, table, columns)
             check_said(said.query, said.tokens, self.text)
-            query = bound_query(said.query, said.tokens, Given(self.text, self.values, self.known))
-            reason = "a query gives the rows"
+            query = self._bound_query(self._as_stored(said.query, table, columns), said.tokens)
             return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
         rows = tuple(self._row(row, table, columns, place) for place, row in enumerate(said.rows, 1))
         is_plain_row = all(value is None or is_plain(value) for row in rows for value in row)
@@ -162,13 +258,35 @@ class _Reader:
             parameters = self._bound([value for row in rows for value in row if value is not None])
             return Insert(table, self.text, parameters, None, "", columns, said.policy, rows)
         reason = "" if is_plain_row else "a value is computed by Spark"
+        self._needs_query(reason, table, is_read=False)
         check_said(exp.Values(expressions=said.rows), said.tokens, self.text)
         made = exp.Values(expressions=[])
         for row in rows:
             values = [self._or_default(value, table, place) for value, place in zip(row, columns, strict=True)]
             made.append("expressions", exp.Tuple(expressions=values))
-        query = bound_query(made, said.tokens, Given(self.text, self.values, self.known))
+        query = self._bound_query(self._as_stored(made, table, columns), said.tokens)
         return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
+
+    def _needs_query(self, reason: str, table: OwnTable, *, is_read: bool = True) -> None:
+        if not self.binds:
+            raise NeedsQuery(reason, table, is_read)
+
+    def _bound_query(self, tree: exp.Expr, tokens: list[Token]) -> Query:
+        return bound_query(tree, tokens, self.given)
+
+    def _as_stored(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> exp.Expr:
+        """The query, around it the casts to the columns' types if they are asked for."""
+        if not self.casts:
+            return query
+        names = [f"{_VALUE}{number}" for number in range(len(columns))]
+        alias = exp.TableAlias(this=_name(_GIVEN), columns=[_name(name) for name in names])
+        given = [_column(name, _GIVEN) for name in names]
+        casts = [self._cast(value, table, place) for value, place in zip(given, columns, strict=True)]
+        listed = [exp.Alias(this=value, alias=_name(name)) for value, name in zip(casts, names, strict=True)]
+        return exp.Select(expressions=listed, from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
+
+    def _cast(self, value: exp.Expr, table: OwnTable, place: int) -> exp.Expr:
+        return exp.Cast(this=value, to=parse_type(table.columns[place].type)) if self.casts else value
 
     def _places(self, table: OwnTable, names: list[exp.Identifier] | None) -> tuple[int, ...]:
         if names is None:
@@ -240,12 +358,13 @@ class _Reader:
         if keys is not None and not self.needs_query:
             parameters = self._bound([*(tree for tree in trees.values() if tree is not None), *_flat(keys)])
             return Update(table, self.text, parameters, None, "", tuple(trees.items()), keys)
+        self._needs_query(reason, table)
         if moves_rows(table, trees):
             places: Sequence[int] = range(len(table.columns))
         else:
             places = list(trees)
         listed = [
-            self._or_default(trees[place], table, place)
+            self._cast(self._or_default(trees[place], table, place), table, place)
             if place in trees
             else _column(table.columns[place].name, alias)
             for place in places
@@ -269,17 +388,18 @@ class _Reader:
     def _delete(self, said: Changed) -> Delete:
         table = self._table(said.name)
         alias = said.name.alias_or_name
-        reason = ""
-        if said.where is None:
+        if said.where is None and self.binds and not self.needs_query:
             if self.values:
                 self._bound([])
             return Delete(table, self.text, {}, None, "", None)
+        reason = _ALL_DELETED if said.where is None else ""
         try:
-            keys = keys_said(said.where.tree, table, alias)
+            keys = keys_said(said.where.tree, table, alias) if said.where is not None else ()
         except Unsure as error:
             reason = error.reason
         if not reason and not self.needs_query:
             return Delete(table, self.text, self._bound(_flat(keys)), None, "", keys)
+        self._needs_query(reason, table)
         query = self._keyed_query(said, table, alias, [], [])
         return Delete(table, self.text, query.parameters, query, reason, None)
 
@@ -291,10 +411,7 @@ class _Reader:
             if piece is not None and not _is_default(piece.tree):
                 check_said(piece.tree, piece.tokens, self.text)
         keys: list[exp.Expr] = [_column(name, alias) for name in table.primary_key]
-        values = [
-            exp.Alias(this=tree, alias=exp.Identifier(this=f"skerry_value_{place}", quoted=False))
-            for place, tree in enumerate(listed)
-        ]
+        values = [exp.Alias(this=tree, alias=_name(f"{_VALUE}{place}")) for place, tree in enumerate(listed)]
         select = exp.Select(expressions=[*keys, *values], from_=exp.From(this=said.name))
         if said.from_ is not None:
             others = said.from_.tree
@@ -304,7 +421,7 @@ class _Reader:
                 select.set(key, others.args.get(key))
         if said.where is not None:
             select.set("where", exp.Where(this=said.where.tree))
-        return bound_query(select, self.grammar.tokens, Given(self.text, self.values, self.known))
+        return self._bound_query(select, self.grammar.tokens)
 
     def _bound(self, nodes: Sequence[exp.Expr]) -> dict[str, Any]:
         return bind_parameters(exp.Tuple(expressions=list(nodes)), self.values, self.text)
@@ -318,6 +435,10 @@ def _is_default(node: exp.Expr) -> bool:
     """The word DEFAULT; a column may be called so, in backquotes."""
     is_column = isinstance(node, exp.Column) and len(node.parts) == 1
     return is_column and node.name.upper() == "DEFAULT" and not node.this.quoted
+
+
+def _name(name: str) -> exp.Identifier:
+    return exp.Identifier(this=name, quoted=False)
 
 
 def _column(name: str, table: str) -> exp.Column:

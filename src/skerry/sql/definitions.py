@@ -27,7 +27,7 @@ _OWN_PREFIX = "skerry_"
 
 
 def create_table(said: TableDefinition, known: Known, text: str) -> CreateTable:
-    name = _new_name(said, known, text)
+    name = new_name(said, known, text)
     columns = _columns(said.columns, (), text)
     key = _key(said, columns, text)
     distributed, members = _distributed(said, key, known, text)
@@ -45,7 +45,8 @@ def create_table(said: TableDefinition, known: Known, text: str) -> CreateTable:
     )
 
 
-def _new_name(said: TableDefinition, known: Known, text: str) -> str:
+def new_name(said: TableDefinition, known: Known, text: str) -> str:
+    """The name of the table; SqlError if it cannot have it."""
     name = said.name.name
     if not name.isprintable() or len(name) > OWN_NAME_CHARS or "." in name or name.lower().startswith(_OWN_PREFIX):
         rule = (

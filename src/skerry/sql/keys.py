@@ -16,7 +16,7 @@ def keys_said(where: exp.Expr, table: OwnTable, alias: str) -> tuple[tuple[exp.E
     keys = {name.lower(): name for name in table.primary_key}
     found: dict[str, tuple[exp.Expr, ...]] = {}
     for condition in operands(where) if isinstance(where, exp.And) else [where]:
-        column, values = _equality(condition)
+        column, values = equality(condition)
         name = _own_name(column, alias)
         if name not in keys:
             shown = ".".join(part.name for part in column.parts)[:100]
@@ -35,7 +35,8 @@ def _own_name(column: exp.Column, alias: str) -> str:
     return names[-1] if len(names) == 1 or (len(names) == 2 and names[0] == alias.lower()) else ""
 
 
-def _equality(condition: exp.Expr) -> tuple[exp.Column, tuple[exp.Expr, ...]]:
+def equality(condition: exp.Expr) -> tuple[exp.Column, tuple[exp.Expr, ...]]:
+    """A column and the constants that it may equal; Unsure if the condition says anything else."""
     while isinstance(condition, exp.Paren):
         condition = condition.this
     values: tuple[exp.Expr, ...] = ()

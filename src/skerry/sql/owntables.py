@@ -1,14 +1,17 @@
-"""Statements about tables of our own, typed: what `analyse_change` makes of a text. No service asks for them yet."""
+"""Statements about tables of our own, typed: what `analyse_change` makes of a text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from sqlglot import exp
 
 from skerry.model.commits import Policy
+from skerry.model.errors import SqlError
+from skerry.model.lexemes import lexemes
 from skerry.model.names import Catalog, TableRef
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import Column
@@ -34,11 +37,32 @@ class Known:
 
 
 @dataclass(frozen=True)
+class Configured:
+    """A catalog without tables of our own, whose names are `own`: statements find those by themselves."""
+
+    catalog: Catalog
+    own: frozenset[str]
+
+    def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+        return None if parts[-1].lower() in self.own else self.catalog.lookup(parts)
+
+    def names(self) -> list[str]:
+        return [name for name in self.catalog.names() if name.rpartition(".")[2].lower() not in self.own]
+
+
+@dataclass(frozen=True)
 class CreateTable:
     """`table` has number 0 and version 0: whoever makes it gives them."""
 
     table: OwnTable
     if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class CreateAs:
+    """CREATE TABLE … AS: the query gives columns and rows (`created_as`). None where nobody makes queries."""
+
+    query: Query | None
 
 
 @dataclass(frozen=True)
@@ -146,6 +170,7 @@ class Delete(Change):
 
 Definition = (
     CreateTable
+    | CreateAs
     | DropTable
     | TruncateTable
     | AlterTable
@@ -173,3 +198,36 @@ def moves_rows(table: OwnTable, places: Iterable[int]) -> bool:
 def key_columns(table: OwnTable) -> tuple[OwnColumn, ...]:
     by_name = {column.name.lower(): column for column in table.columns}
     return tuple(by_name[name.lower()] for name in table.primary_key)
+
+
+def is_about_own(sql: str) -> bool:
+    """Whether a statement begins like one about tables of our own."""
+    try:
+        words = [sql[each.start : each.upto].upper() for each in islice(lexemes(sql), 6)]
+    except SqlError:
+        return False
+    if words[:1] == ["EXPLAIN"]:
+        words = words[2:] if words[1:2] == ["ANALYZE"] else words[1:]
+        words = words[2:] if words[:2] == ["FORMAT", "JSON"] else words
+        return bool(words) and (words[0] in _EXPLAINED or words[:2] == ["TRUNCATE", "TABLE"])
+    words = words[:3]
+    return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
+
+
+def explained(sql: str) -> str | None:
+    """What is to be explained, in its place; None for what is to be done."""
+    first, *rest = islice(lexemes(sql), 2)
+    if sql[first.start : first.upto].upper() != "EXPLAIN":
+        return None
+    for each in rest:
+        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
+            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
+    return " " * first.upto + sql[first.upto :]
+
+
+_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
+_EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
+_FIRST_TWO = frozenset(
+    {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
+)
+_FIRST_THREE = frozenset({("SHOW", "CREATE", "TABLE"), ("SHOW", "TABLE", "STATUS")})

@@ -34,6 +34,18 @@ def bind_parameters(tree: exp.Expr, values: Sequence[Any] | Mapping[str, Any] | 
     return _by_place(markers, list(values or ()), text)
 
 
+def bind_again(bound: Mapping[str, Any], values: Sequence[Any] | Mapping[str, Any], number: int) -> dict[str, Any]:
+    """Other values for the same markers; `number`: which ones they are, as a person counts."""
+    if isinstance(values, Mapping):
+        if values.keys() != bound.keys():
+            names = ", ".join(f":{name}" for name in bound)
+            raise SqlError(f"values number {number} have other names than the parameters {names or '(there are none)'}")
+        return dict(values)
+    if len(values) != len(bound):
+        raise SqlError(f"values number {number} are {len(values)}, the statement has {len(bound)} parameters")
+    return dict(zip(bound, values, strict=True))
+
+
 def _by_name(markers: list[exp.Placeholder], values: Mapping[str, Any], text: str) -> dict[str, Any]:
     for marker in markers:
         name = marker.name

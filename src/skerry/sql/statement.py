@@ -145,7 +145,10 @@ def _statement(tokens: list[Token], given: Given) -> Statement:
             raise SqlError(f"{words[0]} takes no parameters")
         return command
     start = tokens[0]
-    admitted = "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE and SET VAR"
+    admitted = (
+        "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE, SET VAR, and for tables of its own "
+        "CREATE, DROP and FLUSH TABLE, INSERT, UPDATE and DELETE"
+    )
     raise sql_error(
         f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
         text,

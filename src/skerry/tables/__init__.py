@@ -1,5 +1,4 @@
-"""Tables of our own: which way a write goes, how members commit it, what one of them keeps on its disk.
+"""Tables of our own: their definitions, which way a write goes, how members commit it, what one keeps on its disk.
 
-No statement reaches any of it yet. Not here: staged files of bulk writes, TRUNCATE, columns that change, moves of
-buckets, and the views by which Spark reads files and overlay together.
+Not here: staged files of bulk writes, TRUNCATE, columns that change, moves of buckets.
 """

@@ -7,6 +7,7 @@ ten times a second.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import assert_never
 
 from skerry.model.commits import (
@@ -22,7 +23,7 @@ from skerry.model.commits import (
     Record,
     TransactionId,
 )
-from skerry.model.errors import PeerError, SkerryError
+from skerry.model.errors import PeerError, SiteError, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.asking import Asking
@@ -43,7 +44,7 @@ from skerry.tables.instructions import (
     PrepareWritten,
     Send,
 )
-from skerry.tables.outcomes import Outcomes
+from skerry.tables.outcomes import Known, Outcomes
 from skerry.tables.participant import Participant
 from skerry.wire.commit_messages import (
     AskOutcome,
@@ -116,14 +117,22 @@ class Commits:
         return self._settle(self._participant.read(read, read_ts, tables, at), at)
 
     def submit(
-        self, txn: TransactionId, first_start: int, read_ts: int, parts: dict[str, Part], at: At
+        self, txn: TransactionId, first_start: int, read_ts: int, parts: dict[str, Part], at: At, decider: str = ""
     ) -> list[Instruction]:
-        """An Answer follows. One participant decides for itself, with one message and one fsync."""
+        """An Answer follows. One participant decides for itself, with one message and one fsync.
+
+        `decider`: who decides in any case. What a query wrote may be elsewhere when it is said again, and whoever
+        decided then is to be found.
+        """
         request = Submit(txn, first_start, read_ts, parts, self.clock.tick(at))
-        decider = self.member if self._has_disk and len(parts) > 1 else min(parts)
+        decider = decider or (self.member if self._has_disk and len(parts) > 1 else min(parts))
         if decider == self.member:
             return self._settle(self._decider.submit(request, HERE, at), at)
         return self._asking.submit(request, decider, at)
+
+    def committed(self, query: QueryId) -> Known | None:
+        """A commit of this query that the member decided, or took part in."""
+        return self._outcomes.commit_of(query)
 
     def inquire(self, query: QueryId, first_start: int, members: frozenset[str], at: At) -> list[Instruction]:
         """A Tell follows: how the client's statement ended. `members`: all that have a disk."""
@@ -157,12 +166,19 @@ class Commits:
             case Decided():
                 return self._participant.decided(sender, message)
             case Outcome():
+                self._saw(message.commit_ts, sender, at)
                 return self._asking.answered(sender, message)
             case AskOutcome():
                 return self._decider.asked_outcome(message, sender)
             case OutcomeOf():
+                self._saw(message.commit_ts, sender, at)
                 return self._asking.told(sender, message)
         assert_never(message)
+
+    def _saw(self, commit_ts: int, sender: str, at: At) -> None:
+        """Whoever wrote through this member reads what it wrote; a time too far ahead is no commit's."""
+        with suppress(SiteError):
+            self.clock.observe(commit_ts, at, sender)
 
     def _counted(self, message: Vote | Refusal | Done, at: At) -> list[Instruction]:
         match message:
@@ -172,6 +188,10 @@ class Commits:
                 return self._decider.refused(message)
             case Done():
                 return self._decider.done(message)
+
+    def lost(self, member: str, error: SkerryError, at: At) -> list[Instruction]:
+        """Nobody can reach that member now. It may be back any time: only what waits for its vote need not wait."""
+        return self._settle(self._decider.lost(member, error), at)
 
     # --- what the shell has done -----------------------------------------------------------------
     def looked(self, txn: TransactionId, number: int, looked: Looked, at: At) -> list[Instruction]:

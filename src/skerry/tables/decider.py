@@ -214,6 +214,7 @@ class Decider:
         if len(deciding.votes) < len(deciding.participants):
             return []
         deciding.life.move(DecidingEvent.VOTED)
+        deciding.until = at.s + self._limits.vote_wait_s  # for the disk
         deciding.commit_ts = self._clock.tick(at)
         deciding.rows = sum(vote.rows for vote in deciding.votes.values())
         deciding.unacked = set(deciding.participants)
@@ -245,6 +246,17 @@ class Decider:
         deciding.failure = failure if isinstance(failure, Failure) else failure_of(failure, self._member)
         deciding.is_retryable = is_retryable
         return [Persist((Decision(deciding.txn, deciding.first_start, 0),), (DecisionWritten(deciding.txn),))]
+
+    def lost(self, member: str, error: SkerryError) -> list[Instruction]:
+        """A participant is gone: what still needs its vote is given up at once."""
+        return [
+            each
+            for deciding in list(self._deciding.values())
+            if deciding.life.phase is DecidingPhase.COLLECTING
+            and member in deciding.participants
+            and member not in deciding.votes
+            for each in self._abort(deciding, error)
+        ]
 
     # --- decisions -------------------------------------------------------------------------------
     def decision_written(self, txn: TransactionId) -> list[Instruction]:
@@ -302,6 +314,7 @@ class Decider:
         for deciding in list(self._deciding.values()):
             phase = deciding.life.phase
             if phase is DecidingPhase.COLLECTING and not deciding.is_alone and at.s >= deciding.until:
+                deciding.until = at.s + self._limits.vote_wait_s  # for the disk
                 instructions += self._abort(deciding, self._too_late(deciding))
             elif phase is not DecidingPhase.COMMITTED and deciding.origins and at.s >= deciding.until:
                 # On its way to disk, and the disk is slow: it may become a commit, so nobody may say that it is none.

@@ -32,7 +32,14 @@ def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Tab
     name = name_of(generation, first, upto)
     # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd", use_dictionary=_repeating(rows), store_schema=False)
+    pq.write_table(
+        rows,
+        sink,
+        compression="zstd",
+        use_dictionary=_repeating(rows),
+        write_statistics=_bounded(rows),
+        store_schema=False,
+    )
     content = memoryview(sink.getvalue())
     try:
         make_folder(folder)
@@ -59,6 +66,17 @@ def _repeating(rows: pa.Table) -> list[str]:
     head = rows.slice(0, STATS_SAMPLE_ROWS)
     plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
     return [name for name in plain if 2 * pc.count_distinct(head.column(name)).as_py() < head.num_rows]
+
+
+def _bounded(rows: pa.Table) -> list[str]:
+    """Columns whose least and greatest value readers may go by. NaN is neither to Arrow: Spark, to which it is the
+    greatest number, and Sail would leave its rows out."""
+    plain = [field.name for field in rows.schema if not pa.types.is_nested(field.type)]
+    return [name for name in plain if not _has_nan(rows.column(name))]
+
+
+def _has_nan(values: pa.ChunkedArray) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
 def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:
@@ -136,7 +154,7 @@ def _bounds(values: pa.ChunkedArray) -> tuple[Bound, Bound]:
         values = values.cast(pa.int32())
     elif pa.types.is_timestamp(kind):
         values = values.cast(pa.int64())
-    elif pa.types.is_floating(kind) and pc.any(pc.is_nan(values)).as_py():
+    elif _has_nan(values):
         return None, None
     found = pc.min_max(values).as_py()
     low, high = found["min"], found["max"]

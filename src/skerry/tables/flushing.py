@@ -134,5 +134,11 @@ class Flusher:
             reach("trim.forgotten")
             await asyncio.to_thread(files.remove_files, shard.folder, names)
 
+    async def remove(self, shard: Shard) -> None:
+        """The folder of a table that the store has dropped; one that stays goes when the member starts anew."""
+        async with self._turn(shard):
+            await asyncio.to_thread(files.remove_folder, shard.folder)
+            await asyncio.wrap_future(self._store.folder_gone(shard.table.id))
+
     def _turn(self, shard: Shard) -> asyncio.Lock:
         return self._turns.setdefault(shard.table.id, asyncio.Lock())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from skerry.model.commits import Part, Record, Staged, TransactionId, Write
+from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Failure
@@ -141,20 +142,26 @@ Instruction = (
 
 # --- what the store found ----------------------------------------------------------------------------------------
 class Found(msgspec.Struct, frozen=True):
-    """The newest row of a key, deleted or not (0: there was none); of staged files the newest of all their keys."""
+    """The newest row of a key, deleted or not (0: there was none); of staged files the newest of all their keys.
+
+    `row`: what a patch makes of it.
+    """
 
     commit_ts: int = 0
     is_live: bool = False
     rows: int = 1  # that staged files would write
+    row: bytes | None = None
 
 
 class Looked(msgspec.Struct, frozen=True):
     """In the order of the part. `stale`: the table or its bucket map is another than planned with.
 
     `kept_from`: what was deleted before is forgotten, so a snapshot older than this cannot be checked.
+    `error`: why it cannot be written here, whatever is there.
     """
 
     writes: tuple[Found, ...] = ()
     staged: tuple[Found, ...] = ()
     stale: str = ""
     kept_from: int = 0
+    error: SkerryError | None = None

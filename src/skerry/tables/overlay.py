@@ -26,12 +26,14 @@ class Seen(NamedTuple):
     """The overlay at one moment. Keys of `touched` are decided here, whatever files say: `rows` are those that exist.
 
     `touched` has all columns; of a deleted row only the key is set. `buckets` and `keys` go with `touched`.
+    `last_ts`: of the last commit that counts. No other moment with the same has other rows.
     """
 
     touched: pa.RecordBatch
     rows: pa.RecordBatch
     keys: list[bytes]
     buckets: Numbers
+    last_ts: int
 
 
 class Version(NamedTuple):
@@ -125,6 +127,7 @@ class Overlay:
             touched.filter(pa.array(is_there, pa.bool_())),
             [self._keys[number] for number in numbers[last].tolist()],
             buckets_of([touched.column(name) for name in spread_by(self.table)], self.table.buckets),
+            int(ts[places].max(initial=after_ts)),
         )
         if read_ts >= self.last_ts:
             self._seen = (state, seen)

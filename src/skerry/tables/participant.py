@@ -10,7 +10,16 @@ import enum
 import msgspec
 
 from skerry.model.commits import Aborted, Committed, Part, Policy, Prepared, Staged, TransactionId, Write
-from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import (
+    KeyExists,
+    Overloaded,
+    PeerError,
+    SiteError,
+    SkerryError,
+    StaleSchema,
+    TimedOut,
+    UserError,
+)
 from skerry.model.limits import CommitLimits
 from skerry.model.transitions import Machine, staying
 from skerry.tables.clock import At, HybridClock
@@ -187,6 +196,8 @@ class Participant:
             return []
         if looked.stale:
             return self._refuse(taking, StaleSchema(looked.stale, member=self._member), is_retryable=True)
+        if looked.error is not None:
+            return self._refuse(taking, looked.error, is_retryable=isinstance(looked.error, Overloaded))
         if taking.read_ts and taking.read_ts < looked.kept_from:
             text = f"transaction {txn}: its snapshot is older than what {self._member} keeps"
             return self._refuse(taking, UserError(text, suggestion="begin it again"), is_retryable=True)
@@ -197,10 +208,10 @@ class Participant:
         policies = [write.policy for write in taking.part.writes] + [staged.policy for staged in taking.part.staged]
         if any(policy is Policy.FAIL and each.is_live for policy, each in zip(policies, found, strict=True)):
             text = f"a row with the same primary key exists at {self._member}; nothing was written"
-            return self._refuse(taking, UserError(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
+            return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
         pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
-        taking.writes, taking.staged = tuple(write for write, _ in pairs), taking.part.staged
-        taking.rows = len(pairs) + sum(each.rows for each in looked.staged)
+        taking.writes, taking.staged = tuple(_as_found(*pair) for pair in pairs), taking.part.staged
+        taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
         taking.prepare_ts = self._clock.tick(at)
@@ -374,6 +385,11 @@ def _in_order(lock: Lock) -> tuple[int, bytes]:
 
 
 def _takes_effect(write: Write, found: Found) -> bool:
-    if write.row is None:
+    if write.row is None or write.is_patch:
         return found.is_live
     return not (write.policy is Policy.NOTHING and found.is_live)
+
+
+def _as_found(write: Write, found: Found) -> Write:
+    """A patch is kept as the row that it makes."""
+    return Write(write.table, write.key, found.row, write.policy) if write.is_patch else write

@@ -33,6 +33,7 @@ from skerry.model.errors import InternalError, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.limits import IDS_FORGOTTEN
 from skerry.model.sharded import BucketMap, OwnTable
+from skerry.tables.catalogue import Kept
 from skerry.tables.manifest import DataFile, Flush, Manifest, Named
 from skerry.tables.writes import decode_body, encode_body
 
@@ -46,6 +47,7 @@ CREATE TABLE tables (id INTEGER PRIMARY KEY, body BLOB NOT NULL, flushed_ts INTE
   kept_ts INTEGER NOT NULL DEFAULT 0, generation INTEGER NOT NULL DEFAULT 0, published INTEGER NOT NULL DEFAULT 0,
   published_ts INTEGER NOT NULL DEFAULT 0, delta_version INTEGER NOT NULL DEFAULT -1);
 CREATE TABLE dropped (id INTEGER PRIMARY KEY);
+CREATE TABLE catalogue (one INTEGER PRIMARY KEY CHECK (one = 1), body BLOB NOT NULL);
 CREATE TABLE maps (table_id INTEGER PRIMARY KEY, body BLOB NOT NULL);
 CREATE TABLE transactions (number INTEGER PRIMARY KEY, initiator TEXT NOT NULL, local TEXT NOT NULL,
   attempt INTEGER NOT NULL, first_start INTEGER NOT NULL, decider TEXT NOT NULL, prepare_ts INTEGER NOT NULL,
@@ -88,6 +90,7 @@ class Loaded(msgspec.Struct, frozen=True):
     records: tuple[Record, ...]
     commits: tuple[Commit, ...]
     manifests: dict[int, Manifest]
+    kept: Kept = Kept()
 
 
 _pack, _unpack = msgspec.msgpack.encode, msgspec.msgpack.decode
@@ -118,7 +121,13 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
         records=tuple(_records(file, prepared)),
         commits=tuple(commits),
         manifests=_manifests(file),
+        kept=_kept(file),
     )
+
+
+def _kept(file: sqlite3.Connection) -> Kept:
+    row = file.execute("SELECT body FROM catalogue").fetchone()
+    return Kept() if row is None else _unpack(row[0], type=Kept)
 
 
 def _records(file: sqlite3.Connection, prepared: dict[int, list[Write]]) -> Iterable[Record]:
@@ -162,6 +171,20 @@ def _manifests(file: sqlite3.Connection) -> dict[int, Manifest]:
 
 
 # --- tables and the clock ---------------------------------------------------------------------------------------------
+def keep(file: sqlite3.Connection, kept: Kept, member: str) -> None:
+    """All definitions; tables that are new here come with them, those that are gone go. An older version is nothing."""
+    if kept.catalogue.version <= _kept(file).catalogue.version:
+        return
+    own = {each.table.id: each for each in kept.catalogue.definitions if member in each.table.members}
+    for (number,) in file.execute("SELECT id FROM tables").fetchall():
+        if number not in own:
+            drop_table(file, number)
+    for definition in own.values():
+        put_table(file, definition.table)
+        put_map(file, definition.buckets)
+    file.execute("INSERT OR REPLACE INTO catalogue VALUES (1, ?)", (_pack(kept),))
+
+
 def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
     """A table, or its next version. Its columns and key stay while it has rows: files and overlay have them so."""
     found = file.execute("SELECT body FROM tables WHERE id = ?", (table.id,)).fetchone()
@@ -296,6 +319,8 @@ def _put(
     by_table = attrgetter("table")
     for table, group in groupby(sorted(writes, key=by_table), by_table):
         if file.execute("SELECT 1 FROM tables WHERE id = ?", (table,)).fetchone() is None:
+            if table < _kept(file).catalogue.next_id:
+                continue  # it was dropped meanwhile, and its rows with it
             raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
         body = encode_body(group)
         file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
@@ -336,7 +361,7 @@ def flushed(file: sqlite3.Connection, table: int, flush: Flush) -> None:
     """Names the new files, ends the old ones, and with them the overlay up to the flush."""
     row = file.execute("SELECT generation FROM tables WHERE id = ?", (table,)).fetchone()
     if row is None:
-        raise InternalError(f"a flush of table {table}, which this member does not have")
+        raise SiteError(f"table number {table} was dropped while it was flushed")
     if row[0] == flush.generation:
         return
     if row[0] != flush.generation - 1:

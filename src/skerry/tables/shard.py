@@ -24,9 +24,13 @@ from skerry.tables.writes import Pair
 
 
 class Snapshot(NamedTuple):
-    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`."""
+    """The table at `read_ts`: all rows of `plain`, those of `touched` whose key is not in `keys`, and `rows`.
+
+    `last_ts`: of the last commit that counts. Snapshots with the same files and the same `last_ts` are alike.
+    """
 
     read_ts: int
+    last_ts: int
     plain: tuple[DataFile, ...]
     touched: tuple[DataFile, ...]
     keys: pa.RecordBatch
@@ -60,6 +64,7 @@ class Shard:
         files = [file for group in groups for file in group.files]
         return Snapshot(
             read_ts,
+            seen.last_ts,
             tuple(file for file in files if file.name not in touched),
             tuple(file for file in files if file.name in touched),
             seen.touched.select(list(self.table.primary_key)),
@@ -76,10 +81,20 @@ class Shard:
         base_ts = self.manifest.base_of(read_ts, self.table.name)
         return groups_of(self.manifest.files_at(base_ts), self.ranges), self.overlay.at(read_ts, base_ts)
 
+    def size(self) -> tuple[int, int]:
+        """Rows and bytes now. A row that came since the last flush may count twice: in its file, and anew."""
+        seen, files = self.overlay.at(self.overlay.last_ts, self.manifest.flushed_ts), self.manifest.live
+        rows = seen.rows.num_rows + sum(file.rows for file in files)
+        return rows, seen.touched.nbytes + sum(file.size_bytes for file in files)
+
     def pin(self, read_ts: int) -> None:
         """Nothing that a read at this moment needs is removed until `unpin`."""
         self.manifest.base_of(read_ts, self.table.name)
         self._pins[read_ts] += 1
+
+    @property
+    def is_pinned(self) -> bool:
+        return bool(self._pins)
 
     def unpin(self, read_ts: int) -> None:
         self._pins[read_ts] -= 1

@@ -21,6 +21,7 @@ from skerry.model.limits import STORE_TOGETHER, STORE_WAITING, STORE_WAITING_BYT
 from skerry.model.points import reach
 from skerry.model.sharded import BucketMap, OwnTable
 from skerry.tables import records
+from skerry.tables.catalogue import Kept
 from skerry.tables.durable import Lock, make_folder, sync_folder
 from skerry.tables.manifest import Flush
 from skerry.tables.records import APPLICATION, SCHEMA, SCHEMA_VERSION, Loaded
@@ -85,6 +86,10 @@ class Store:
         self._lock.release()
 
     # --- calls --------------------------------------------------------------------------------------------------------
+    def keep(self, kept: Kept) -> Future[None]:
+        """All definitions, and with them the tables that are here or no longer."""
+        return self._call(partial(records.keep, kept=kept, member=self._member))
+
     def put_table(self, table: OwnTable) -> Future[None]:
         return self._call(partial(records.put_table, table=table))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from skerry.model.commits import Part, Policy, Staged, Versions, Write
-from skerry.model.errors import UserError
+from skerry.model.errors import KeyExists, UserError
 from skerry.model.ids import QueryId
 
 
@@ -70,7 +70,7 @@ def _after(first: Write, second: Write) -> Write:
         return Write(second.table, second.key, second.row, first.policy)
     match second.policy:
         case Policy.FAIL:
-            raise UserError(
+            raise KeyExists(
                 f"table {second.table}: this transaction has written a row with the same primary key before"
             )
         case Policy.NOTHING:

@@ -6,9 +6,9 @@ otherwise than we do goes to Spark (`sql/constants.py`); one that no column take
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import cycle, product
 from math import prod
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from skerry.wire.tuples import encode_tuple, plain_value
 
 Packet: TypeAlias = packets.Insert | packets.LocalUpdate | packets.Delete
 Row: TypeAlias = tuple[Any, ...]
+Bound: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,31 +48,32 @@ class BySpark:
     reason: str
 
 
-def way_of(change: Change) -> ByTuples | BySpark:
-    """SqlError for a value that its column does not take."""
+def way_of(change: Change, more: Sequence[Bound] = ()) -> ByTuples | BySpark:
+    """SqlError for a value that its column does not take. `more`: other values of its parameters, for which it does
+    the same; of two that mean one row the later one counts, as though they came one after the other."""
     if change.query is not None:
         return BySpark(change.reason or "the query was asked for")
     try:
         match change:
             case Insert():
-                return _inserted(change)
+                return _inserted(change, [change.parameters, *more])
             case Update():
-                return _updated(change)
+                return _updated(change, [change.parameters, *more])
             case Delete():
-                return _deleted(change)
+                return _deleted(change, [change.parameters, *more])
     except Unsure as error:
         return BySpark(error.reason)
     raise AssertionError(change)
 
 
-def _inserted(change: Insert) -> ByTuples:
+def _inserted(change: Insert, bound: Sequence[Bound]) -> ByTuples:
     table, rows = change.table, change.rows
     assert rows is not None
-    _check_count(len(rows), "rows")
+    _check_count(len(rows) * len(bound), "rows")
     given = {place: at for at, place in enumerate(change.columns)}
     key = [_place(table, column) for column in key_columns(table)]
     columns = [
-        _column(change, place, [row[given[place]] if place in given else None for row in rows])
+        _column(change, place, [row[given[place]] if place in given else None for row in rows], bound)
         for place in range(len(table.columns))
     ]
     made: list[Row] = list(zip(*columns, strict=True))
@@ -82,44 +84,57 @@ def _inserted(change: Insert) -> ByTuples:
     return ByTuples(packet, keys, f"{_counted(len(made), 'row')} of constants")
 
 
-def _updated(change: Update) -> ByTuples:
+def _updated(change: Update, bound: Sequence[Bound]) -> ByTuples:
     assert change.keys is not None
-    keys = _keys(change, change.keys)
-    values = tuple((_column(change, place, [value])[0], place) for place, value in change.assignments)
-    items = tuple(packets.LocalItem(key, values) for key in keys)
-    _check_bytes(len(keys) * len(msgspec.msgpack.encode(values)) + sum(len(encode_tuple(key)) for key in keys))
+    columns = [(place, _column(change, place, [value], bound)) for place, value in change.assignments]
+    set_to: dict[Row, tuple[tuple[Any, int], ...]] = {}
+    for number, values in enumerate(bound):
+        made = tuple((column[number], place) for place, column in columns)
+        set_to |= dict.fromkeys(_keys(change.table, change.keys, values), made)
+        _check_count(len(set_to), "keys")
+    keys = tuple(set_to)
+    items = tuple(packets.LocalItem(key, made) for key, made in set_to.items())
+    _check_bytes(sum(len(msgspec.msgpack.encode(made)) + len(encode_tuple(key)) for key, made in set_to.items()))
     packet = packets.LocalUpdate(change.table.id, change.table.version, items)
     return ByTuples(packet, keys, f"{_counted(len(keys), 'key')} and constants")
 
 
-def _deleted(change: Delete) -> ByTuples:
+def _deleted(change: Delete, bound: Sequence[Bound]) -> ByTuples:
     table = change.table
     if change.keys is None:
         return ByTuples(packets.Delete(table.id, table.version), (), "all rows, without a condition")
-    keys = _keys(change, change.keys)
+    found: dict[Row, None] = {}
+    for values in bound:
+        found |= dict.fromkeys(_keys(table, change.keys, values))
+        _check_count(len(found), "keys")
+    keys = tuple(found)
     tuples = tuple(map(encode_tuple, keys))
     _check_bytes(sum(map(len, tuples)))
     return ByTuples(packets.Delete(table.id, table.version, tuples), keys, _counted(len(keys), "key"))
 
 
-def _keys(change: Change, said: tuple[tuple[exp.Expr, ...], ...]) -> tuple[Row, ...]:
+def _keys(table: OwnTable, said: tuple[tuple[exp.Expr, ...], ...], bound: Bound) -> Iterable[Row]:
     """Every combination of the values that columns of the key may have, once."""
     _check_count(prod(map(len, said)), "keys")
     values = []
-    for column, nodes in zip(key_columns(change.table), said, strict=True):
-        found = matched([constant(node, change.parameters) for node in nodes], column.type)
+    for column, nodes in zip(key_columns(table), said, strict=True):
+        found = matched([constant(node, bound) for node in nodes], column.type)
         values.append(list(dict.fromkeys(map(plain_value, found))))
-    return tuple(product(*values))
+    return product(*values)
 
 
-def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None]) -> list[Any]:
-    """A column's values in msgpack's form; None is its default."""
+def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound: Sequence[Bound]) -> list[Any]:
+    """A column's values in msgpack's form, for one set of parameters after the other; None is its default."""
     column = change.table.columns[place]
-    default = _default(column)
-    values = [None if node is None else constant(node, change.parameters) for node in nodes]
-    check_together(values)
+    default = default_of(column)
+    values = []
+    for each in bound:
+        together = [None if node is None else constant(node, each) for node in nodes]
+        if len(together) > 1:
+            check_together(together)
+        values += together
     made = []
-    for node, value in zip(nodes, values, strict=True):
+    for node, value in zip(cycle(nodes), values, strict=False):
         try:
             stored = default if node is None else assigned(value, column.type)
         except Misfit as error:
@@ -131,7 +146,8 @@ def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None]) -> lis
     return made
 
 
-def _default(column: OwnColumn) -> Any:
+def default_of(column: OwnColumn) -> Any:
+    """What a column has that no value is given for."""
     if column.default is None:
         return None
     return assigned(constant(parse_expression(column.default), {}), column.type)

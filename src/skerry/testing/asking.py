@@ -6,7 +6,7 @@ import uuid
 
 import pyarrow as pa
 
-from skerry.member.requests import GivePage, RowsAnswer, RunStatement
+from skerry.member.requests import CountAnswer, GivePage, RowsAnswer, RunStatement
 from skerry.model.caller import Caller
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
@@ -17,7 +17,7 @@ _LIMITS = Limits()
 
 
 def ask(cluster: LocalCluster, member: str, user: str, sql: str, **planning: str) -> pa.Table:
-    """All rows of the answer; whatever is refused or fails is raised as the member raised it."""
+    """All rows of the answer, or one with the count; whatever is refused or fails is raised as the member raised it."""
     return cluster.call(_ask(cluster, member, user, sql, planning))
 
 
@@ -26,6 +26,8 @@ async def _ask(cluster: LocalCluster, member: str, user: str, sql: str, planning
     caller = Caller(user, "test", "here", query.local)
     statement = RunStatement(query, sql, options=planning)
     answer = await service.execute(caller, statement)
+    if isinstance(answer, CountAnswer):
+        return pa.table({"changed": [answer.rows]})
     assert isinstance(answer, RowsAnswer)
     schema, page = decode_schema(answer.schema.arrow), answer.page
     batches = []

@@ -12,7 +12,10 @@ from skerry.wire.messages import Failure, Message
 
 
 class ClientExecute(Message, frozen=True):
-    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4. variables: of this client's session."""
+    """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4. variables: of this client's session.
+
+    more: further values for the same markers. The statement does for all of them what it does for one, or nothing.
+    """
 
     request: int
     query: QueryId
@@ -25,6 +28,7 @@ class ClientExecute(Message, frozen=True):
     page_bytes: int = 0
     options: dict[str, str] = msgspec.field(default_factory=dict)
     variables: dict[str, Variable] = msgspec.field(default_factory=dict)
+    more: list[list[Value] | dict[str, Value]] = msgspec.field(default_factory=list)
 
 
 class ClientResult(Message, frozen=True):

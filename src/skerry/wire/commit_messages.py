@@ -1,4 +1,4 @@
-"""The messages by which members commit to tables of their own (docs/protocol.md, 10). No connection carries them yet.
+"""The messages by which members commit to tables of their own (docs/protocol.md, 11).
 
 Each may be lost, doubled and late: who waits for an answer says the same again.
 """

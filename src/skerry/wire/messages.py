@@ -18,7 +18,7 @@ from skerry.model.table import TablePart
 # A connection of these kinds is a member's, and is opened to nobody who has not proven to be one.
 MEMBER_KINDS = ("control", "data")
 # The versions that are spoken: on control connections, which carry plans, on data connections, and on all others.
-CONTROL_VERSIONS = (4,)
+CONTROL_VERSIONS = (5,)
 DATA_VERSIONS = (2, 3)
 NEXT_CHANNEL_VERSION = 3  # of data connections that carry one channel after another
 PROTOCOL_VERSIONS = (1,)
@@ -113,6 +113,7 @@ class Execute(Message, frozen=True):
     """Start these fragments now. Never SQL, always `plan_id`. `relays`: channels that pass this member.
 
     `user`, `roles`: who asks, and what its proof told of; each participant applies its own rules to them.
+    `read_ts`: the moment at which all tables of our own are read; 0 if there are none.
     """
 
     query: QueryId
@@ -129,6 +130,7 @@ class Execute(Message, frozen=True):
     relays: tuple[ChannelId, ...] = ()
     user: str = ""
     roles: tuple[str, ...] = ()
+    read_ts: int = 0
 
 
 class PlanRequest(Message, frozen=True):

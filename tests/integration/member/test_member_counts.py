@@ -222,8 +222,10 @@ def test_a_cursor_has_a_rowcount_and_no_rows(cluster: LocalCluster) -> None:
     assert (again.rowcount, again.description) == (3 * FEW, None)
     cursor.execute("SELECT id FROM oslo.few")
     assert len(cursor.fetchall()) == cursor.rowcount == FEW
-    cursor.executemany(f"{COUNT}SELECT id FROM few WHERE id < ?", [[1], [10]])
-    assert (cursor.rowcount, cursor.description) == (33, None)
+    cursor.executemany(f"{COUNT}SELECT id FROM few WHERE id < ?", [[10]])
+    assert (cursor.rowcount, cursor.description) == (30, None)
+    with pytest.raises(skerry.ProgrammingError, match="executemany is for INSERT"):  # one statement, all or nothing
+        cursor.executemany(f"{COUNT}SELECT id FROM few WHERE id < ?", [[1], [10]])
 
 
 def test_a_count_whose_answer_was_lost_is_told_again_and_run_once(door: Door, counting: Counting) -> None:

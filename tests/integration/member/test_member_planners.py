@@ -12,6 +12,7 @@ import pytest
 
 import skerry.aio
 from skerry.config import Config, parse
+from skerry.member.computing import PlanChange, planned_change
 from skerry.member.knownplans import planned_anew
 from skerry.member.planners import Planners, _Process
 from skerry.member.planning import Planned, _plan, plan_statement
@@ -21,6 +22,7 @@ from skerry.model.caller import Caller
 from skerry.model.errors import Overloaded, SqlError
 from skerry.model.fragment import Plan
 from skerry.model.ids import QueryId
+from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import Column, TablePart
 from skerry.testing.long_statements import LONG
 from skerry.testing.ports import free_ports
@@ -31,6 +33,8 @@ TABLE = "t: {format: parquet, path: t, columns: {id: bigint}}"
 PART = TablePart("t", "oslo", (Column("id", "bigint"),), 1000, 8000, 1, 1)
 BOB = Caller("", "test", "desk:8", "test")
 SMALL = "SELECT id, count(*) FROM t WHERE id > 3 GROUP BY id"
+OWN = OwnTable(1, "copy", 1, (OwnColumn("k", "int", False),), ("k",), ("k",), ("oslo",))
+WRITE = "INSERT INTO copy SELECT id FROM t WHERE id > 3 ON CONFLICT DO REPLACE"
 # Takes minutes, wherever it is planned.
 WORST = " ".join(["SELECT 1 FROM t t0", *(f"JOIN t t{n} ON t{n}.id = t{n - 1}.id" for n in range(1, 3000))])
 
@@ -70,6 +74,12 @@ def test_a_process_makes_the_same_plan_of_what_the_member_knows_now() -> None:
         threads = member_of()
         async with planning() as (member, planners):
             assert await planned(member, SMALL) == await planned(threads, SMALL)
+            for casts in (False, True):
+                write = PlanChange(
+                    RunStatement(QueryId("oslo", "a"), WRITE, share="ann"), {"copy": OWN}, ("oslo",), casts
+                )
+                made = [await planned_change(planned_anew(each.planner), write) for each in (member, threads)]
+                assert made[0] == made[1]
             with pytest.raises(SqlError, match="nothing") as raised:
                 await planners.run(_plan, member.planner, RunStatement(QueryId("oslo", "a"), "SELECT nothing FROM t"))
             assert raised.value.place

@@ -32,7 +32,7 @@ def test_one_answer_everywhere(small: World, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", PARTITIONS)
-def test_true_false_and_null_are_all_rows(small: World, seed: int) -> None:
+def test_true_false_and_null_are_those_of_one_spark(small: World, seed: int) -> None:
     outcome = check_partition(small, seed)
     assert not outcome.refusal
     assert outcome.unlike == [], outcome.sql

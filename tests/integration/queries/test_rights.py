@@ -30,13 +30,14 @@ roles:
   analyst:
     - {on: orders, select: [id, customer, total], where: "region = 'north'"}
     - {on: customers, select: true, masks: {email: "'***'", score: "-1"}}
+    - {on: ledger, own: true, select: [id, total], where: "region = 'north'", masks: {total: "total * 10"}}
   north: [{on: orders, select: true, where: "region = 'north'"}, {on: customers, select: [id, name]}]
   own: [{on: orders, select: true, where: "owner = session_user()"}]
   part: [{on: oslo.orders, select: true}]
   mixed:
     - {on: orders, select: true}
     - {on: oslo.orders, select: true, masks: {note: "'x'", total: "1"}}
-  steward: [{on: "*", select: true}]
+  steward: [{on: "*", select: true, insert: true, define: true}]
 users: {ann: [analyst], nora: [north], "o'hara": [own], pat: [part], max: [mixed], sue: [steward]}
 """
 # The rows of the south are hidden from ann. One of them divides by zero, one is no number, one joins with nobody.
@@ -76,7 +77,9 @@ def ruled(sail_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iter
     members["lite"] = {"address": "127.0.0.1:7101", "role": "lite"}
     for number, each in enumerate(members.values()):
         each["address"] = f"127.0.0.1:{7101 + number}"
+    state = root / "state"
     text = {"cluster": "ruled", "data_root": str(root), "members": members, "access": {"rules": "rules.yaml"}}
+    text["state"] = str(state)
     (root / "skerry.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
     with LocalCluster(load(root / "skerry.yaml"), engine=sail_engine) as cluster:
         for each in ("oslo", "bergen", "tromso", "lite"):
@@ -86,6 +89,25 @@ def ruled(sail_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iter
 
 def rows(cluster: LocalCluster, user: str, sql: str, at: str = "oslo", **planning: str) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in ask(cluster, at, user, sql, **planning).to_pylist()), key=repr)
+
+
+def test_tables_of_our_own_are_seen_by_the_same_rules(ruled: LocalCluster) -> None:
+    columns = "id INT, total INT, region STRING, note STRING"
+    ask(ruled, "bergen", "sue", f"CREATE TABLE ledger ({columns}) PRIMARY KEY (id) DISTRIBUTED BY (id)")
+    values = ", ".join(f"({n}, {n}, '{'north' if n % 3 else 'south'}', 'n')" for n in range(9))
+    ask(ruled, "tromso", "sue", f"INSERT INTO ledger VALUES {values}")
+    assert rows(ruled, "sue", "SELECT count(*), sum(total) FROM ledger") == [(9, 36)]
+    for at in ("oslo", "lite"):
+        assert rows(ruled, "ann", "SELECT count(*), sum(total) FROM ledger", at) == [(6, 270)]
+        assert rows(ruled, "ann", "SELECT * FROM ledger WHERE total >= 70", at) == [(7, 70), (8, 80)]
+        assert rows(ruled, "ann", "DESCRIBE ledger", at) == [("id", "int"), ("total", "int")]
+        assert not [row for row in rows(ruled, "nora", "SHOW TABLES", at) if "ledger" in row]
+    for user, sql in (("nora", "SELECT * FROM ledger"), ("ann", "SELECT note FROM ledger")):
+        with pytest.raises(SqlError, match="unknown"):
+            rows(ruled, user, sql)
+    with pytest.raises(UserError, match="one of our own"):
+        ask(ruled, "oslo", "sue", "ANALYZE TABLE ledger")
+    ask(ruled, "oslo", "sue", "DROP TABLE ledger")
 
 
 QUERIES = [

@@ -80,6 +80,13 @@ def test_a_rule_about_fewer_tables_counts_before_one_about_more() -> None:
     assert clerk.seen("bergen", "salaries").is_hidden  # a rule without select shows nothing
 
 
+def test_a_table_of_our_own_has_rules_before_it_is_made() -> None:
+    ledger = rules("roles: {a: [{on: '*', select: true}, {on: oslo.ledger, own: true, select: [id]}]}")
+    rights = ledger.rights_of("x", ("a",))
+    assert rights.seen("oslo", "Ledger").sights[0].columns == {"id"}
+    assert rights.seen("bergen", "ledger").is_whole
+
+
 def test_roles_add_up() -> None:
     bob = rules().rights_of("bob")
     assert bob.seen("oslo", "customers").is_whole
@@ -113,6 +120,8 @@ def test_without_a_rules_file_everybody_may_do_everything() -> None:
     [
         ("{on: order, select: true}", "4:12", "no table order; did you mean orders?"),
         ("{on: bergen.customers, select: true}", "4:12", "no table bergen.customers"),
+        ("{on: bergn.ledger, own: true, select: true}", "4:12", "no member bergn; did you mean bergen?"),
+        ("{on: orders, own: true, select: true}", "4:12", "orders is not one table of our own: leave out own"),
         ("{on: oslo2.orders, select: true}", "4:12", "no member oslo2; did you mean oslo?"),
         ("{select: true}", "4:7", "on: missing"),
         ("{on: orders, selct: true}", "4:20", "unknown key; did you mean select?"),

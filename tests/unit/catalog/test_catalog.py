@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
-from skerry.catalog.catalog import Catalog
+from skerry.catalog.catalog import Catalog, own_part
 from skerry.config import parse
 from skerry.model.errors import PeerError, SiteError, UserError
-from skerry.model.table import Column, TablePart
+from skerry.model.sharded import Definition, OwnColumn, OwnTable
+from skerry.model.table import Column, PartStats, TablePart
+from skerry.tables.catalogue import first_map
 
 CONFIG = parse("""\
 cluster: nordic
@@ -171,3 +174,69 @@ def test_show_tables(catalog: Catalog) -> None:
         ("orders", ("Oslo", "bergen"), 15, 200, "json, parquet"),
     ]
     assert [each.problem for each in lines] == ["site bergen: table customer: gone", "", ""]
+
+
+def own(number: int, name: str, by: tuple[str, ...], members: tuple[str, ...] = ("Oslo", "bergen")) -> Definition:
+    table = OwnTable(number, name, 3, (OwnColumn("k", "bigint"),), ("k",), by, members)
+    return Definition(table, first_map(table))
+
+
+LEDGER = own(7, "Ledger", ("k",))
+CODES = own(8, "codes", ())
+
+
+def test_definitions_say_who_has_a_table_of_our_own_and_members_how_large_it_is(catalog: Catalog) -> None:
+    told = own_part(LEDGER, "Oslo", rows=5, size_bytes=50)
+    catalog.learn("Oslo", [part("Oslo", "orders"), told], {})
+    assert catalog.lookup(("ledger",)) is None  # whatever a member tells
+    catalog.define([LEDGER])
+    # One that was taken over can neither add rows, nor tell of other columns or values.
+    forged = msgspec.structs.replace(own_part(LEDGER, "bergen"), columns=KEY, rows=7, stats=PartStats(()))
+    catalog.learn("bergen", [forged, part("bergen", "Orders")], {})
+    catalog.learn("front", [part("front", "LEDGER")], {})
+    ref = catalog.lookup(("ledger",))
+    assert ref is not None
+    assert (ref.name, ref.columns) == ("Ledger", KEY[:1])
+    assert catalog.parts(ref) == (told, own_part(LEDGER, "bergen", rows=7))
+    (line,) = (each for each in catalog.show_tables() if each.table == "Ledger")
+    assert (line.members, line.rows, line.size_bytes, line.format) == (("Oslo", "bergen"), 12, 50, "skerry")
+    # Of another version of the table nothing was told yet.
+    catalog.define([own(9, "ledger", ("k",), ("bergen",))])
+    assert [(each.member, each.rows) for each in catalog.parts(ref)] == [("bergen", None)]
+    catalog.define([])
+    assert catalog.lookup(("bergen", "ledger")) is None
+
+
+def test_of_copies_one_is_read_where_it_is_wanted_and_up(catalog: Catalog) -> None:
+    catalog.define([CODES])
+    ref = catalog.lookup(("codes",))
+    assert ref is not None
+    assert catalog.is_copied(ref)
+
+    def read_at(*near: str) -> list[str]:
+        return [each.member for each in catalog.nearest(near).parts(ref)]
+
+    assert (read_at(), read_at("front", "bergen", "Oslo")) == (["Oslo"], ["bergen"])
+    catalog.lose("bergen", "gone")
+    assert read_at("bergen") == ["Oslo"]
+    assert catalog.lookup(("codes",)) == ref
+    catalog.lose("Oslo", "gone")
+    assert catalog.lookup(("codes",)) == ref
+    with pytest.raises(SiteError, match="site Oslo is down: gone; table codes is there"):
+        catalog.parts(ref)
+
+
+def test_a_table_of_our_own_and_one_of_the_configuration_cannot_be_told_apart(catalog: Catalog) -> None:
+    catalog.define([own(7, "Customer", ("k",), ("Oslo",))])
+    with pytest.raises(SiteError, match=r"table Customer is one of our own, and members\.bergen\.tables has one"):
+        catalog.lookup(("customer",))
+
+
+def test_a_table_without_one_of_its_members_is_no_shorter_table(catalog: Catalog) -> None:
+    catalog.define([own(7, "Ledger", ("k",), ("Oslo", "gone", "bergen"))])
+    ref = catalog.lookup(("ledger",))
+    assert ref is not None
+    with pytest.raises(SiteError, match="table Ledger: 5461 of its 16384 buckets are at members that are not conf"):
+        catalog.parts(ref)
+    (line,) = (each for each in catalog.show_tables() if each.table == "Ledger")
+    assert "not configured" in line.problem

@@ -64,6 +64,7 @@ def test_every_error_has_its_class() -> None:
         102: skerry.ProgrammingError,
         103: skerry.OperationalError,
         104: skerry.OperationalError,
+        105: skerry.IntegrityError,
         200: skerry.OperationalError,
         201: skerry.OperationalError,
         300: skerry.OperationalError,
@@ -204,10 +205,12 @@ def test_one_string_is_no_sequence_of_parameters(connection: Connection) -> None
 
 
 def test_executemany_counts(member: ScriptedMember, connection: Connection) -> None:
-    cursor = connection.cursor().executemany("change", [[1], [2], [3]])
-    assert cursor.rowcount == 9
-    assert cursor.description is None
-    assert {query.expected for query in member.of(ClientExecute)} == {"count"}
+    cursor = connection.cursor().executemany("change", ([number] for number in (1, 2, 3)))
+    assert (cursor.rowcount, cursor.description) == (3, None)
+    (asked,) = member.of(ClientExecute)  # one statement: all or nothing
+    sent = [[value.value for value in values] for values in (asked.parameters, *asked.more)]
+    assert (asked.expected, sent) == ("count", [[1], [2], [3]])
+    assert (connection.cursor().executemany("change", iter(())).rowcount, len(member.of(ClientExecute))) == (0, 1)
 
 
 def test_a_value_without_a_python_form(connection: Connection) -> None:

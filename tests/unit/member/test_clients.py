@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import socket
 
+import pytest
+
 from skerry.config import parse
 from skerry.member.server import Member
 from skerry.testing.ports import free_ports
@@ -19,6 +21,7 @@ def frame(message: Message) -> bytes:
     return b"".join(bytes(part) for part in encode_message(message))
 
 
+@pytest.mark.slow
 def test_a_client_that_pings_and_reads_nothing_fills_no_memory() -> None:
     """Its Pongs would wait for it without end, while every Ping says that it lives."""
     (port,) = free_ports(1)

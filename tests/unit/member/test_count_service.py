@@ -160,6 +160,7 @@ def test_a_stray_fetch_does_not_end_a_count(options: dict[str, str]) -> None:
     with_member(test)
 
 
+@pytest.mark.slow
 def test_a_query_that_cannot_be_planned_again_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[trace.Event] = []
     monkeypatch.setattr(trace, "listeners", [heard.append])

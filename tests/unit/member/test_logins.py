@@ -228,6 +228,7 @@ def test_other_members_are_told_the_same_user(cluster: LocalCluster) -> None:
     assert ("oslo",) in anna.attach(cursor.query_id).fetchall()
 
 
+@pytest.mark.slow
 def test_a_token_that_expires_begins_nothing_more(cluster: LocalCluster) -> None:
     # Its leeway is almost over.
     connection = cluster.connect(token=token(exp=time.time() - 58))

@@ -1,125 +1,122 @@
-"""A member's tables without a Spark: what its files alone decide."""
+"""One member's tables of our own, without any Spark: commits, upkeep, a start after a stop, a disk that fails."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-import logging
+import os
+import pickle
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from pyspark.errors import PySparkException
 
-from skerry.catalog.reads import Reads
 from skerry.config import parse
-from skerry.member.server import Member
-from skerry.model.errors import SiteError, SkerryError
-from skerry.spark.failures import translate
-from tests.unit.member.table_world import world
+from skerry.member import own as own_module
+from skerry.member.background import Background
+from skerry.member.computing import PlanChange, _plan
+from skerry.member.own import OwnTables
+from skerry.member.requests import RunStatement
+from skerry.member.resources import Workers
+from skerry.model.commits import Part, TransactionId, Versions
+from skerry.model.errors import SiteError
+from skerry.model.ids import QueryId
+from skerry.model.rights import everything
+from skerry.model.sharded import Create, OwnColumn, OwnTable
+from skerry.tables import flush
+from skerry.tables.columns import arrow_schema
+from skerry.tables.writes import writes_of
+from skerry.wire.commit_messages import State
+from skerry.wire.definition_messages import Define, Defined
+from skerry.wire.messages import Message
+
+TABLE = OwnTable(0, "t", 0, (OwnColumn("id", "bigint", False),), ("id",), ("id",), ("oslo",))
 
 
-async def _with_member(text: str, act: str, *arguments: str) -> None:
-    member = Member(parse(text), "oslo", None)
-    try:
-        part, method = act.split(".")
-        await getattr(getattr(member, part), method)(*arguments)
-    finally:
-        await member.stop()
+def with_oslo(folder: Path, act: Callable[[OwnTables], Awaitable[None]]) -> None:
+    text = "cluster: c\nstate: state\nmembers: {oslo: {address: 'h:1'}}"
+    config = parse(text, base_dir=str(folder))
 
-
-def test_a_cluster_without_tables_has_nobody_to_ask() -> None:
-    text = "cluster: c\nmembers: {oslo: {address: 'h:1'}}"
-    assert asyncio.run(_with_member(text, "peer_tables.refresh")) is None
-
-
-def test_the_bound_on_files_is_the_configurations(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / f"{name}.csv").write_text("1\n")
-    text = (
-        f"cluster: c\ndata_root: {tmp_path}\nlimits: {{table_files: 1}}\n"
-        "members: {oslo: {address: 'h:1', tables: {t: {format: csv, path: '*.csv'}}}}"
-    )
-    with pytest.raises(SiteError, match="more than 1 files"):
-        asyncio.run(_with_member(text, "tables.snapshot", "t"))
-
-
-def test_a_file_without_its_header_leaves_no_value_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> None:
-        async with world(tmp_path, "options: {header: true}") as w:
-            w.write("b", "Alice,Oslo\n")
-            _, broken = await w.tables.all()
-            assert broken["t"].startswith("column 1 of b.csv has another name than column 1 of a.csv")
+        background, workers = Background(), Workers("oslo", 4)
+
+        def send(member: str, message: Message) -> None:
+            assert member == "oslo"
+            if isinstance(message, Define | Defined):
+                asyncio.get_running_loop().call_soon(tables.defining.receive, member, message)
+
+        tables = OwnTables(
+            "oslo", config, send, background.own, workers, everything, lambda: (), lambda query, part, names: None
+        )
+        await tables.start()
+        try:
+            await act(tables)
+        finally:
+            await background.stop()
+            await tables.stop()
+            workers.stop()
 
     asyncio.run(run())
-    assert "column 1 of b.csv" in caplog.text
-    assert "Alice" not in caplog.text
 
 
-def test_reads_are_kept_up_to_the_member_s_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = [Reads(lambda file, *stamp: file) for _ in range(2)]
-    for name, reads in zip(("FOOTERS", "HEADERS"), kept, strict=True):
-        monkeypatch.setattr(f"skerry.member.tables.{name}", reads)
-
-    async def opened(limit: int) -> list[int]:
-        async with world(tmp_path, footers=limit):
-            for reads, _, file in itertools.product(kept, range(2), ("a", "b")):
-                reads.of(file, (1, 1))
-            return [reads.count() for reads in kept]
-
-    assert asyncio.run(opened(1)) == [4, 4]
-    assert asyncio.run(opened(2)) == [2, 2]
+async def insert(tables: OwnTables, name: str, *numbers: int) -> State:
+    table = tables.definitions["t"].table
+    batch = pa.RecordBatch.from_pylist([{"id": number} for number in numbers], arrow_schema(table))
+    part = Part(tuple(writes_of(table, batch)), (), (Versions(table.id, table.version, 1),))
+    outcome = await tables.submit(TransactionId(QueryId("oslo", name)), tables.now(), {"oslo": part})
+    return outcome.state
 
 
-def test_a_table_that_cannot_be_read_is_one_line_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    def lines() -> list[str]:
-        return [record.getMessage() for record in caplog.records if record.name == "skerry.catalog"]
-
-    async def run() -> None:
-        async with world(tmp_path) as w:
-            w.spark.unread = SiteError("table t: no such thing")
-            for _ in range(3):  # its own member and the others ask, and ask again
-                assert await w.tables.all() == ((), {"t": "no such thing"})
-            assert lines() == ["table t: no such thing"]
-            w.spark.unread = SiteError("table t: another thing")
-            await w.tables.named(["t"])
-            assert len(lines()) == 2
-            w.spark.unread = None
-            assert len((await w.tables.all())[0]) == 1
-            w.write("b", "4,d\n")
-            w.spark.unread = SiteError("table t: another thing")
-            await w.tables.all()
-            assert len(lines()) == 3, "it was well in between"
-            await w.settle()
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(run())
+async def rows(tables: OwnTables) -> tuple[int, int]:
+    """In files, and beside them."""
+    table, moment = tables.definitions["t"].table, tables.now()
+    found = await tables.open(table.id, table.version, moment)
+    tables.close(table.id, moment)
+    return sum(file.rows for file in (*found.plain, *found.touched)), found.rows.num_rows
 
 
-MALFORMED = (
-    "[MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION] Malformed records are detected: [4711,secret]. SQLSTATE: 22023"
-)
-
-
-@pytest.mark.parametrize(
-    ("error", "line"),
-    [
-        (
-            translate(PySparkException(MALFORMED), {}, what="table t"),
-            "table t: SiteError (code 300) [MALFORMED_RECORD_IN_PARSING.WITHOUT_SUGGESTION]",
-        ),
-        (translate(PySparkException("Cannot cast '4711,secret'"), {}, what="table t"), "table t: SiteError (code 300)"),
-        (SiteError("table t: no file under data/t"), "table t: no file under data/t"),  # all words are ours
-    ],
-)
-def test_a_record_of_a_table_that_cannot_be_read_stays_out_of_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, error: SkerryError, line: str
+def test_rows_are_flushed_by_themselves_and_found_after_a_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def run() -> None:
-        async with world(tmp_path) as w:
-            w.spark.unread = error
-            parts, broken = await w.tables.all()
-            assert (parts, f"table t: {broken['t']}") == ((), error.message)  # whoever asks gets all of it
+    monkeypatch.setattr(flush, "FLUSH_ROWS", 3)
+    monkeypatch.setattr(own_module, "UPKEEP_S", 0.01)
 
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(run())
-    assert [record.getMessage() for record in caplog.records] == [line]
+    async def first(tables: OwnTables) -> None:
+        await tables.defining.define(QueryId("oslo", "create"), Create(TABLE), everything())
+        assert await insert(tables, "a", 1, 2) is State.COMMITTED
+        assert await rows(tables) == (0, 2)
+        assert await insert(tables, "b", 3) is State.COMMITTED
+        while await rows(tables) != (3, 0):
+            await asyncio.sleep(0.01)
+        assert await insert(tables, "c", 4) is State.COMMITTED
+
+    async def second(tables: OwnTables) -> None:
+        assert (tables.version, await rows(tables)) == (1, (3, 1))
+        # The same id again is answered, and not run.
+        assert await insert(tables, "c", 5) is State.COMMITTED
+        assert await rows(tables) == (3, 1)
+
+    with_oslo(tmp_path, first)
+    with_oslo(tmp_path, second)
+    (folder,) = (tmp_path / "state").glob("*.tables")
+    (file,) = (folder / "1").glob("*.parquet")
+    file.write_bytes(file.read_bytes()[:-10])
+
+    async def third(tables: OwnTables) -> None:
+        with pytest.raises(SiteError, match="parquet"):
+            await rows(tables)
+        with pytest.raises(SiteError, match="parquet"):
+            await tables.flush(1)
+        assert await insert(tables, "d", 6) is State.ABORTED
+
+    with_oslo(tmp_path, third)
+    os.truncate(folder / "tables.sqlite", 100)
+    with pytest.raises(SiteError, match=r"site oslo: .*tables.sqlite is damaged"):
+        with_oslo(tmp_path, third)
+
+
+def test_planners_take_writes_as_they_take_queries() -> None:
+    statement = RunStatement(QueryId("oslo", "q"), "DELETE FROM t", share="ann", variables={})
+    message = pickle.loads(pickle.dumps(PlanChange(statement, {"t": TABLE}, ("oslo",))))
+    assert (message.sql, message.share, message.variables) == ("DELETE FROM t", "ann", {})
+    assert pickle.loads(pickle.dumps(_plan)) is _plan

@@ -21,7 +21,7 @@ from skerry.model.sharded import OwnTable
 from skerry.sql.changes import analyse_change
 from skerry.sql.definitions import shown_table
 from skerry.sql.dialect import render
-from skerry.sql.owntables import AlterTable, Change, CreateTable, Definition, Insert, Known, Update
+from skerry.sql.owntables import AlterTable, Change, CreateAs, CreateTable, Definition, Insert, Known, Update
 from tests.unit.sql.sql_cases import CATALOG
 
 UPDATES = bool(os.environ.get("SKERRY_UPDATE_CHANGES"))
@@ -92,6 +92,8 @@ def lines_of(statement: Change | Definition) -> list[str]:
     match statement:
         case CreateTable():
             return [*lines, *(["if not exists"] if statement.if_not_exists else []), shown_table(statement.table)]
+        case CreateAs(query):
+            return [*lines, *([f"query: {render(query.tree)}"] if query is not None else [])]
         case AlterTable():
             return [f"{lines[0]}, {statement.said}", shown_table(statement.changed)]
         case Change():

@@ -370,7 +370,7 @@ a table's name has at most 128 printable characters, no dot, and no skerry_ in f
 -- case: no columns
 CREATE TABLE t AS SELECT 1
 /*
-write the columns: CREATE TABLE t (a BIGINT, …) PRIMARY KEY (a) DISTRIBUTED BY (a)
+write the key first: CREATE TABLE t PRIMARY KEY (a) DISTRIBUTED BY (a) AS SELECT …
   CREATE TABLE t AS SELECT 1
                  ^^
 */
@@ -985,4 +985,44 @@ DELETE FROM account USING orders WHERE id = o_id
 syntax error at USING: the statement should end here
   DELETE FROM account USING orders WHERE id = o_id
                       ^^^^^
+*/
+
+-- case: a table of a query
+CREATE TABLE IF NOT EXISTS t PRIMARY KEY (k) DISTRIBUTED BY (k) IN (oslo) WITH (buckets = 9) AS SELECT o_id AS k FROM orders
+/*
+CreateAs
+query: SELECT o_id AS k FROM scan_0 AS orders
+*/
+
+-- case: a table of a query that is there
+CREATE TABLE IF NOT EXISTS account PRIMARY KEY (k) DISTRIBUTED GLOBALLY AS SELECT o_id AS k FROM orders
+/*
+CreateTable
+if not exists
+CREATE TABLE `account` (
+  `id` BIGINT NOT NULL,
+  `region` STRING NOT NULL,
+  `balance` DECIMAL(12,2) NOT NULL DEFAULT 0,
+  `opened` DATE,
+  `note` STRING DEFAULT 'new',
+  `active` BOOLEAN NOT NULL
+) PRIMARY KEY (`region`, `id`)
+DISTRIBUTED BY (`region`) IN (`oslo`, `bergen`, `tromso`)
+WITH (buckets = 16384)
+*/
+
+-- case: a table of columns and of a query
+CREATE TABLE t (k INT) PRIMARY KEY (k) DISTRIBUTED GLOBALLY AS SELECT o_id AS k FROM orders
+/*
+the query behind AS gives the columns: leave them out, or INSERT … SELECT afterwards
+  CREATE TABLE t (k INT) PRIMARY KEY (k) DISTRIBUTED GLOBALLY AS SELECT o_id AS k FROM orders
+                                                              ^^
+*/
+
+-- case: a table of neither
+CREATE TABLE t PRIMARY KEY (k) DISTRIBUTED GLOBALLY
+/*
+syntax error: expected AS and a query, which gives the columns at the end of the statement
+  CREATE TABLE t PRIMARY KEY (k) DISTRIBUTED GLOBALLY
+                                                     ^
 */

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged
-from skerry.model.errors import PeerError, StaleSchema, TimedOut, UserError
+from skerry.model.commits import Committed, Decision, Fence, Part, Policy, Prepared, Staged, Write
+from skerry.model.errors import PeerError, SiteError, StaleSchema, TimedOut, UserError
 from skerry.tables.clock import seconds
 from skerry.tables.instructions import Answer, Discard, Found, Look, Looked, Persist, ReadReady, ReadRefused, Tell
 from skerry.wire.commit_messages import Decided, Outcome, Prepare, State, Submit, Vote
@@ -53,9 +53,13 @@ def test_two_members_commit_with_two_syncs_after_each_other() -> None:
 def test_the_first_participant_decides_for_a_member_without_a_disk() -> None:
     members = Members("bergen", "oslo", "lite", lite=("lite",))
     start = members.begin("lite")
+    members.of["oslo"].clock.raise_to(start + seconds(2))
     members.submit("lite", txn(), {"oslo": put("l"), "bergen": put("k")}, start)
     members.settle()
-    assert [outcome.state for outcome in answers(members)] == [State.COMMITTED]
+    (outcome,) = answers(members)
+    assert outcome.state is State.COMMITTED
+    # Who wrote there reads it there, though another's clock was ahead.
+    assert members.of["lite"].snapshot(0, members.at) > outcome.commit_ts > start + seconds(2)
     assert any(isinstance(record, Decision) for record in members.disks["bergen"])
     assert members.disks["lite"] == []
 
@@ -328,3 +332,58 @@ def test_what_was_seen_under_locks_that_are_gone_is_not_believed() -> None:
     assert [look.number for look in looks] == [1, 2]
     assert bergen.looked(txn(), 1, Looked((Found(),)), members.at) == []
     assert [type(each) for each in bergen.looked(txn(), 2, Looked((Found(),)), members.at)] == [Persist]
+
+
+def test_a_lost_participant_is_not_waited_for_unless_it_has_voted() -> None:
+    members = Members("bergen", "oslo", "tromso")
+    members.down = {"tromso"}
+    start = members.begin("oslo")
+    members.submit("oslo", txn(), {"oslo": put("k"), "bergen": put("k"), "tromso": put("l")}, start)
+    members.sync("oslo", "bergen")  # they have voted
+    members.do("oslo", members.of["oslo"].lost("bergen", SiteError("site bergen is down"), members.at))
+    members.settle()
+    assert answers(members) == []
+    members.do("oslo", members.of["oslo"].lost("tromso", SiteError("site tromso is down"), members.at))
+    members.settle()
+    (outcome,) = answers(members)
+    assert is_refused(outcome, SiteError.code)
+    assert members.of["oslo"].is_idle
+
+
+def test_a_patch_changes_a_row_that_is_there_and_nothing_else() -> None:
+    members = Members("oslo")
+    members.rows["oslo"][b"k"] = (1, b"old")
+    patched = Part((Write(TABLE, b"k", b"patch", is_patch=True), Write(TABLE, b"none", b"patch", is_patch=True)))
+    instructions = members.of["oslo"].submit(txn(), members.begin("oslo"), 0, {"oslo": patched}, members.at)
+    (look,) = (each for each in instructions if isinstance(each, Look))
+    looked = Looked((Found(1, True, row=b"new"), Found()))
+    members.do("oslo", members.of["oslo"].looked(look.txn, look.number, looked, members.at))
+    members.settle()
+    (outcome,) = answers(members)
+    assert (outcome.state, outcome.rows) == (State.COMMITTED, 1)
+    assert (members.rows["oslo"][b"k"][1], b"none" in members.rows["oslo"]) == (b"new", False)
+    # A store that cannot look refuses, and says why.
+    instructions = members.of["oslo"].submit(txn("other"), members.begin("oslo"), 0, {"oslo": patched}, members.at)
+    (look,) = (each for each in instructions if isinstance(each, Look))
+    looked = Looked(error=SiteError("the file is damaged"))
+    members.do("oslo", members.of["oslo"].looked(look.txn, look.number, looked, members.at))
+    members.settle()
+    assert is_refused(answers(members)[-1], SiteError.code)
+
+
+@pytest.mark.parametrize("votes_late", [False, True])
+def test_a_decision_has_its_own_time_to_be_written(votes_late: bool) -> None:
+    """However late it was made: if it is on disk a second later, "unknown" is no answer."""
+    members = Members("oslo", "bergen")
+    start = members.begin("oslo")
+    members.submit("oslo", txn(), {"oslo": put("a"), "bergen": put("b")}, start)
+    members.sync("oslo")
+    members.wait(members.limits.vote_wait_s - 0.5)
+    if votes_late:
+        members.sync("bergen")
+    members.wait(1.5)
+    assert members.told == []
+    members.settle()
+    (answer,) = members.told
+    assert isinstance(answer, Answer)
+    assert answer.outcome.state is (State.COMMITTED if votes_late else State.ABORTED)

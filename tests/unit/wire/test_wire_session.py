@@ -272,9 +272,9 @@ def test_versions_and_clusters_must_match() -> None:
 
 def test_members_whose_plans_have_another_form_are_told_so() -> None:
     hello = Session(BERGEN, "oslo", 1, LIMITS, 0).hello()
-    assert choose_version(hello, OSLO) == 4
-    with pytest.raises(VersionError, match="bergen speaks protocol versions 1, 3 and oslo 4"):
-        choose_version(msgspec.structs.replace(hello, versions=(1, 3)), OSLO)
+    assert choose_version(hello, OSLO) == 5
+    with pytest.raises(VersionError, match="bergen speaks protocol versions 1, 4 and oslo 5"):
+        choose_version(msgspec.structs.replace(hello, versions=(1, 4)), OSLO)
 
 
 def test_hello_fits_before_login() -> None:

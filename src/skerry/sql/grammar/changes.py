@@ -34,7 +34,10 @@ class Defined:
 
 @dataclass(frozen=True)
 class TableDefinition:
-    """`keys`: every PRIMARY KEY that was said. `distributed`: columns, none for GLOBALLY; None if nothing was said."""
+    """`keys`: every PRIMARY KEY that was said. `distributed`: columns, none for GLOBALLY; None if nothing was said.
+
+    Without columns a `query` gives them, which `tokens` are.
+    """
 
     name: exp.Table
     if_not_exists: bool
@@ -43,6 +46,8 @@ class TableDefinition:
     distributed: list[exp.Identifier] | None
     members: list[exp.Identifier] | None
     options: list[tuple[exp.Identifier, Token]]
+    query: exp.Expr | None = None
+    tokens: list[Token] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -101,25 +106,36 @@ class ChangeGrammar(PipeGrammar):
         if_not_exists = self.take_words("IF", "NOT", "EXISTS")
         name = self.own_name()
         if self.sees(TokenType.ALIAS):
-            self.refuse("write the columns: CREATE TABLE t (a BIGINT, …) PRIMARY KEY (a) DISTRIBUTED BY (a)")
+            self.refuse("write the key first: CREATE TABLE t PRIMARY KEY (a) DISTRIBUTED BY (a) AS SELECT …")
         keys: list[list[exp.Identifier]] = []
         columns: list[Defined] = []
-        self.expect(TokenType.L_PAREN, "( and the columns")
-        while True:
+        has_columns = not self.sees_words("PRIMARY", "KEY") and not self.sees_words("DISTRIBUTED")
+        if has_columns:
+            self.expect(TokenType.L_PAREN, "( and the columns")
+        while has_columns:
             if self.sees_words("PRIMARY", "KEY") and self.sees(TokenType.L_PAREN, ahead=2):
                 self.at += 2
                 keys.append(self.names())
             else:
                 columns.append(self.column())
             if not self.take(TokenType.COMMA):
+                self.expect(TokenType.R_PAREN, ", or )")
                 break
-        self.expect(TokenType.R_PAREN, ", or )")
         if self.take_words("PRIMARY", "KEY"):
             keys.append(self.names())
         distributed, members = self._distributed()
         options = self._options() if self.take(TokenType.WITH) else []
+        if has_columns and self.sees(TokenType.ALIAS):
+            self.refuse("the query behind AS gives the columns: leave them out, or INSERT … SELECT afterwards")
+        if has_columns:
+            self.ended()
+            return TableDefinition(name, if_not_exists, columns, keys, distributed, members, options)
+        self.expect(TokenType.ALIAS, "AS and a query, which gives the columns")
+        first = self.at
+        query = self.query()
         self.ended()
-        return TableDefinition(name, if_not_exists, columns, keys, distributed, members, options)
+        said = (name, if_not_exists, columns, keys, distributed, members, options)
+        return TableDefinition(*said, query, self.tokens[first:])
 
     def _distributed(self) -> tuple[list[exp.Identifier] | None, list[exp.Identifier] | None]:
         if not self.take_words("DISTRIBUTED"):

@@ -1,0 +1,367 @@
+"""Statements about tables of our own, from a client's text to its answer: definitions, writes, flushes."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from skerry.config import Config, Role
+from skerry.member.answers import told_rows
+from skerry.member.computing import Computing, Gather, PlanChange, Unknown, planned_change
+from skerry.member.defining import Defining
+from skerry.member.history import ClientCursor
+from skerry.member.own import OwnTables
+from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
+from skerry.member.requests import Answer, CountAnswer, RunStatement
+from skerry.member.resources import Workers
+from skerry.model.amounts import counted
+from skerry.model.commits import TransactionId
+from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
+from skerry.model.ids import QueryId
+from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
+from skerry.model.results import Schema
+from skerry.model.rights import CHANGES, Rights
+from skerry.model.sharded import Create, Definition, Drop, OwnTable
+from skerry.plan.explain import explain
+from skerry.plan.reasons import with_reasons
+from skerry.sql import changes
+from skerry.sql import owntables as said
+from skerry.sql.changes import analyse_constants, created_as
+from skerry.sql.definitions import shown_table
+from skerry.sql.parameters import bind_again
+from skerry.tables.routing import Routed, routed
+from skerry.tables.ways import BySpark, way_of
+from skerry.wire.commit_messages import State
+from skerry.wire.definition_messages import Flushed, FlushTable
+from skerry.wire.messages import Message
+from skerry.wire.values import error_of, failure_of
+
+
+class NeedsQuery(NamedTuple):
+    """A write whose rows a query gives, and why."""
+
+    table: OwnTable
+    reason: str
+
+
+# A write, to be handed to members or to be made by a query first; or what is no write.
+_Understood = Routed | NeedsQuery | said.Definition
+
+
+class Work(NamedTuple):
+    """What statements are carried out with. `gather` runs a query and gives all its rows."""
+
+    planner: Planner
+    defining: Defining
+    gather: Gather
+
+
+class Changing:
+    """Belongs to the member's loop."""
+
+    def __init__(
+        self,
+        member: str,
+        config: Config,
+        own: OwnTables,
+        workers: Workers,
+        send: Callable[[str, Message], None],
+        rights_of: Callable[[str, tuple[str, ...]], Rights],
+    ) -> None:
+        self._member = member
+        self._config = config
+        self._own = own
+        self._workers = workers
+        self._send = send
+        self._rights_of = rights_of
+        self._computing = Computing(own, workers)
+        self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
+        self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
+
+    async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        """Raises what is wrong with it, or why nothing was written."""
+        explained = said.explained(statement.sql)
+        if explained is not None:
+            statement = msgspec.structs.replace(statement, sql=explained)
+        understood = await self._fresh(work, statement)
+        if not work.defining.keeper:
+            raise SiteError(
+                "this cluster keeps no tables of its own: no member has a place for them",
+                suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
+            )
+        cursor.tables = _about(understood)
+        if explained is not None:
+            return await self._explain(work, statement, understood)
+        if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
+            raise UserError("the statement changes rows and returns none, its client expects rows")
+        if isinstance(understood, Routed):
+            answer = await self._write(work, statement, understood)
+            if isinstance(answer, CountAnswer):
+                return answer
+            understood = answer
+            cursor.tables = _about(understood)
+        match understood:
+            case NeedsQuery(table):
+                message = partial(self._message, statement)
+                return await self._computing.write(table, work.planner, message, cursor, work.gather)
+            case said.CreateTable(table, if_not_exists):
+                await work.defining.define(statement.query, Create(table, if_not_exists), statement.rights)
+            case said.CreateAs():
+                return await self._create_as(work, statement, cursor)
+            case said.DropTable(table):
+                if table is not None:
+                    await work.defining.define(statement.query, Drop(table.id, table.name), statement.rights)
+            case said.FlushTable(table):
+                await self._flush(table, statement.rights)
+            case said.ShowCreateTable(table):
+                _refuse_hidden(table, statement.rights)
+                return told_rows({"createtab_stmt": [shown_table(table)]})
+            case _:
+                words = " ".join(statement.sql.split()[:2]).upper()[:40]
+                raise SqlError(f"{words} is not there yet for tables of our own")
+        return CountAnswer(0)
+
+    async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
+        """By the definitions that are known here; by the newest, if these make it an error."""
+        try:
+            return await self._understood(work.planner, statement)
+        except SqlError:
+            before = self._own.version
+            await work.defining.catch_up()
+            if self._own.version == before:
+                raise
+            return await self._understood(work.planner, statement)
+
+    async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
+        planner.peer_tables.define()
+        seen = self._seen(statement.rights)
+        return await self._workers.run(_understand, statement, self._known(planner, statement), seen, planner)
+
+    def _known(self, planner: Planner, statement: RunStatement) -> said.Known:
+        rights = statement.rights
+        catalog = SchemaCatalog(planner.seen_by(rights).catalog, statement.schema_name)
+        configured = said.Configured(catalog, frozenset(self._own.definitions))
+        return said.Known(configured, _tables(self._seen(rights)), self._members)
+
+    async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
+        """The query comes first, and the table is made if it can hold the rows. If they are not written, it goes."""
+        planner, rights, message = work.planner, statement.rights, partial(self._message, statement)
+        made: list[said.CreateTable] = []
+
+        async def plan() -> Planned:
+            planned = (await planned_change(planner, message())).planned
+            cursor.tables = tuple(sorted(planned.plan.schema_info))
+            return planned
+
+        def check(schema: Schema) -> None:
+            made.append(created_as(statement.sql, schema.columns, self._known(planner, statement), planner.limits))
+
+        rows = await self._computing.rows(statement, planner, partial(work.gather, statement, cursor), plan, check)
+        table, if_not_exists = made[-1].table, made[-1].if_not_exists
+        cursor.tables = tuple(sorted({*cursor.tables, *(f"{member}.{table.name}" for member in table.members)}))
+        await self._computing.check(table, rows, planner.limits)
+        await work.defining.define(statement.query, Create(table, if_not_exists), rights)
+        found = self._own.definitions.get(table.name.lower())
+        if found is None or msgspec.structs.replace(found.table, id=0, version=0) != table:
+            return CountAnswer(0)  # somebody else has made it meanwhile, or has dropped it
+        try:
+            return await self._computing.fill(found.table, rows, planner, message, cursor, work.gather)
+        except Unknown as unknown:
+            raise unknown.error from None
+        except SkerryError:
+            if not if_not_exists:  # else it may be somebody else's
+                dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
+                await work.defining.define(dropped, Drop(found.table.id, table.name), rights)
+            raise
+
+    # --- writes -------------------------------------------------------------------------------------------------------
+    async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer | _Understood:
+        """One attempt after the other, until one is committed or refused for good; the oldest is let through.
+
+        Of a table that was dropped, and made anew as another, a query may have to give the rows.
+        """
+        query, first_start = statement.query, self._own.now()
+        pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
+        while change.parts:
+            attempt += 1
+            outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
+            if outcome.state is State.COMMITTED:
+                return CountAnswer(outcome.rows // change.copies)
+            # Without a failure this attempt was aborted in an earlier life of the query.
+            if outcome.failure is not None:
+                error = error_of(outcome.failure)
+                if outcome.state is State.UNKNOWN or not outcome.is_retryable:
+                    raise error
+                if isinstance(error, StaleSchema):
+                    changes += 1
+                    if changes >= CHANGE_STALE:
+                        raise error
+                    await work.defining.catch_up()
+                    again = await self._understood(work.planner, statement)
+                    if not isinstance(again, Routed):
+                        return again
+                    change = again
+            await asyncio.sleep(pause_s)  # owner: the query's deadline
+            pause_s = min(2 * pause_s, CHANGE_PAUSE_MAX_S)
+        return CountAnswer(0)
+
+    def _message(self, statement: RunStatement) -> PlanChange:
+        """For who plans the statement with the definitions that are known now."""
+        return PlanChange(statement, _tables(self._seen(statement.rights)), self._members)
+
+    async def _explain(self, work: Work, statement: RunStatement, understood: _Understood) -> Answer:
+        match understood:
+            case Routed(parts, copies, table, reason):
+                lines = [f"writes table {table} as tuples, without Spark: {reason}"]
+                lines += [f"  {member}: {counted(len(part.writes))}" for member, part in parts.items()]
+                lines += ["  each of them has a copy" for _ in range(copies > 1)]
+            case NeedsQuery(table, reason):
+                made = await planned_change(work.planner, self._message(statement))
+                by = f"by the hash of {', '.join(table.distributed_by)}" if table.distributed_by else "a copy to each"
+                lines = [
+                    f"writes table {table.name} by Spark: {reason}",
+                    f"  rows come to {self._member}, and go to {', '.join(table.members)}: {by}",
+                    *explain(with_reasons(made.planned.plan), work.planner.name, work.planner.topology),
+                ]
+            case _:
+                raise SqlError("EXPLAIN takes a query or a write")
+        return told_rows({"plan": lines})
+
+    def _seen(self, rights: Rights) -> dict[str, Definition]:
+        return {name: each for name, each in self._own.definitions.items() if _is_seen(each.table, rights)}
+
+    # --- flushes ------------------------------------------------------------------------------------------------------
+    async def _flush(self, table: OwnTable, rights: Rights) -> None:
+        """At all members that have the table."""
+        answers = []
+        for member in table.members:
+            request_id, answer = uuid.uuid4().hex, asyncio.get_running_loop().create_future()
+            self._flushing[request_id] = member, answer
+            self._send(member, FlushTable(request_id, table.id, rights.user, rights.roles))
+            answers.append((request_id, answer))
+        try:
+            async with asyncio.timeout(DEFINED_WAIT_S):
+                for _, answer in answers:
+                    flushed: Flushed = await answer
+                    if flushed.failure is not None:
+                        raise error_of(flushed.failure)
+        except TimeoutError:
+            silent = ", ".join(self._flushing[request_id][0] for request_id, answer in answers if not answer.done())
+            raise TimedOut(f"FLUSH TABLE: no answer from {silent} within {DEFINED_WAIT_S:g} s") from None
+        finally:
+            for request_id, _ in answers:
+                del self._flushing[request_id]
+
+    async def flush_here(self, sender: str, message: FlushTable) -> None:
+        """What another member, or this one, asks for."""
+        failure = None
+        try:
+            table = next(
+                (each.table for each in self._own.definitions.values() if each.table.id == message.table), None
+            )
+            if table is None:
+                raise SiteError(f"site {self._member}: table number {message.table} is not known here")
+            rights = self._rights_of(message.user, message.roles)
+            if not any(rights.may(action, self._member, table.name) for action in CHANGES):
+                raise UserError(f"user {message.user} may not flush table {table.name}")
+            await self._own.flush(table.id)
+        except SkerryError as error:
+            failure = failure_of(error, self._member)
+        self._send(sender, Flushed(message.request_id, self._member, failure))
+
+    def flushed(self, sender: str, message: Flushed) -> None:
+        member, answer = self._flushing.get(message.request_id, ("", None))
+        if answer is not None and member == sender and not answer.done():
+            answer.set_result(message)
+
+    def peer_lost(self, peer: str, error: SiteError) -> None:
+        for member, answer in self._flushing.values():
+            if member == peer and not answer.done():
+                answer.set_exception(error)
+
+
+def _about(understood: _Understood) -> tuple[str, ...]:
+    """The parts that the statement is about, for the audit."""
+    match understood:
+        case NeedsQuery(table):
+            return tuple(f"{member}.{table.name}" for member in table.members)
+        case Routed(parts, _, table):
+            return tuple(f"{member}.{table}" for member in parts)
+        case said.CreateTable(table) | said.DropTable(OwnTable() as table) | said.FlushTable(table):
+            return tuple(f"{member}.{table.name}" for member in table.members)
+        case _:
+            return ()
+
+
+def _tables(definitions: Mapping[str, Definition]) -> dict[str, OwnTable]:
+    return {name: each.table for name, each in definitions.items()}
+
+
+def _is_seen(table: OwnTable, rights: Rights) -> bool:
+    """Whether there is such a table for the user: it may read it, or change it."""
+    return rights.is_open or any(
+        not rights.seen(member, table.name).is_hidden or any(rights.may(each, member, table.name) for each in CHANGES)
+        for member in table.members
+    )
+
+
+def _refuse_hidden(table: OwnTable, rights: Rights) -> None:
+    """UserError if columns are hidden from a user who may change nothing."""
+    for member in table.members if not rights.is_open else ():
+        sights = rights.seen(member, table.name).sights
+        is_known = all(any(sight.shows(column.name) for sight in sights) for column in table.columns)
+        if not is_known and not any(rights.may(each, member, table.name) for each in CHANGES):
+            raise UserError(
+                f"table {table.name}: to see how it was made needs the right to read all its columns",
+                suggestion=f"DESCRIBE {table.name} tells those that you may read",
+            )
+
+
+def _understand(
+    statement: RunStatement, known: said.Known, definitions: Mapping[str, Definition], planner: Planner
+) -> _Understood:
+    """In a worker's thread: thousands of rows are read here."""
+    rights = statement.rights
+    try:
+        understood = analyse_constants(
+            statement.sql, given_values(statement), known, planner.limits, given_variables(statement)
+        )
+    except changes.NeedsQuery as error:
+        _refuse_many(statement, error.reason)
+        return _by_query(error.table, error.reason, error.is_read, rights)
+    if not isinstance(understood, said.Change):
+        _refuse_many(statement, "this is neither")
+        return understood
+    more = [bind_again(understood.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
+    way = way_of(understood, more)
+    if isinstance(way, BySpark):
+        _refuse_many(statement, way.reason)
+        return _by_query(understood.table, way.reason, not isinstance(understood, said.Insert), rights)
+    if definitions[understood.table.name.lower()].table != understood.table:
+        raise InternalError(f"table {understood.table.name} changed while it was read")
+    return routed(definitions[understood.table.name.lower()], way, rights.user, rights.roles)
+
+
+def _refuse_many(statement: RunStatement, reason: str) -> None:
+    """Values that nobody looks at are not to be taken for written."""
+    if statement.more:
+        raise SqlError(
+            f"executemany writes rows of constants, or rows by their key: {reason}",
+            suggestion=f"execute it once for each, or give fewer than {WRITE_TUPLES} values at a time",
+        )
+
+
+def _by_query(table: OwnTable, reason: str, is_read: bool, rights: Rights) -> NeedsQuery:
+    """UserError if the rows that it changes are not all to be seen: others than are meant might be changed."""
+    if is_read and not all(rights.seen(member, table.name).is_whole for member in table.members):
+        raise UserError(
+            f"table {table.name}: to change rows by a condition is to read them, which needs the right to all of the "
+            "table, without filter or mask",
+            suggestion="name the key of each row: WHERE key = constant",
+        )
+    return NeedsQuery(table, reason)

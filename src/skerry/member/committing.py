@@ -1,0 +1,281 @@
+"""Shell of commits: what the core decides is written, sent, looked up and applied; who waits is answered."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, TypeVar, assert_never
+
+from skerry.member import clock
+from skerry.model import trace
+from skerry.model.commits import Part, Record, Staged, TransactionId, Write
+from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError
+from skerry.model.ids import QueryId
+from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
+from skerry.tables.clock import At
+from skerry.tables.commits import Commits
+from skerry.tables.instructions import (
+    Answer,
+    Apply,
+    Discard,
+    EndedAlone,
+    Instruction,
+    Look,
+    Looked,
+    Persist,
+    PrepareAlone,
+    ReadReady,
+    ReadRefused,
+    Send,
+    Tell,
+)
+from skerry.tables.outcomes import Known
+from skerry.wire.commit_messages import CommitMessage, Outcome
+from skerry.wire.values import error_of
+
+KeepRecords = Callable[[Iterable[Record]], Future[None]]
+_T = TypeVar("_T")
+
+
+def at() -> At:
+    return At(clock.now(), time.time_ns() // 1000)
+
+
+class Committing:
+    """Belongs to the member's loop. `persist` is None for a member without a disk.
+
+    `look` finds what a transaction meets, `apply` shows readers what it wrote.
+    """
+
+    def __init__(
+        self,
+        member: str,
+        limits: CommitLimits,
+        records: Iterable[Record],
+        persist: KeepRecords | None,
+        look: Callable[[QueryId, Part], Awaitable[Looked]],
+        apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...]], None],
+        send: Callable[[str, CommitMessage], None],
+        own: Callable[[Coroutine[Any, Any, None], str], None],
+    ) -> None:
+        self._member = member
+        self._persist = persist
+        self._look = look
+        self._apply = apply
+        self._send = send
+        self._own = own
+        self._loop = asyncio.get_running_loop()
+        self._core = Commits(member, limits, at(), records, has_disk=persist is not None)
+        self._trouble: SkerryError | None = None
+        self._queue: deque[Persist] = deque()  # in the order of the core
+        self._in_flight = 0
+        self._todo: deque[Instruction] = deque()
+        self._is_doing = False
+        self._lazy: asyncio.TimerHandle | None = None
+        self._answers: dict[TransactionId, asyncio.Future[Outcome]] = {}
+        self._tells: dict[QueryId, asyncio.Future[Tell]] = {}
+        self._reads: dict[str, asyncio.Future[None]] = {}
+        self._ticking: asyncio.TimerHandle | None = None
+        self._arm()
+
+    async def settle(self, within_s: float) -> None:
+        """Until all is on disk, or time is up: what is decided is told, and what is in doubt asked, after a start."""
+        until = clock.now() + within_s
+        if self._queue:
+            self._pump()
+        while (self._queue or self._in_flight) and self._trouble is None and clock.now() < until:
+            await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: `until`
+
+    def stop(self) -> None:
+        for timer in (self._ticking, self._lazy):
+            if timer is not None:
+                timer.cancel()
+        self._ticking = self._lazy = None
+        self._fail(SiteStopping(f"site {self._member} is stopping", member=self._member))
+
+    # --- what the member asks for ------------------------------------------------------------------------------------
+    def now(self, at_least: int = 0) -> int:
+        """A timestamp greater than all that this member has given or seen. SiteError if `at_least` is far ahead."""
+        return self._core.snapshot(at_least, at())
+
+    async def read(self, read_ts: int, tables: frozenset[int]) -> None:
+        """Until all commits up to `read_ts` are here, and no other can come."""
+        name, ready = uuid.uuid4().hex, self._loop.create_future()
+        self._check()
+        self._reads[name] = ready
+        try:
+            self._do(self._core.read(name, read_ts, tables, at()))
+            await ready
+        finally:
+            self._reads.pop(name, None)
+
+    async def submit(
+        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
+    ) -> Outcome:
+        """How this attempt ended. It goes on, and is answered by its id, if whoever waits is gone."""
+        return await self._answered(
+            self._answers, txn, lambda: self._core.submit(txn, first_start, read_ts, parts, at(), decider)
+        )
+
+    def committed(self, query: QueryId) -> Known | None:
+        """A commit of this query that is known here."""
+        return self._core.committed(query)
+
+    async def inquire(self, query: QueryId, first_start: int, members: frozenset[str]) -> Tell:
+        """How the client's statement ended, whoever decided it."""
+        return await self._answered(self._tells, query, lambda: self._core.inquire(query, first_start, members, at()))
+
+    async def _answered(self, waiting: dict[Any, asyncio.Future[_T]], key: Any, begin: Callable[[], Any]) -> _T:
+        self._check()
+        if key in waiting:
+            raise InternalError(f"{key} is awaited already")
+        answer: asyncio.Future[_T] = self._loop.create_future()
+        waiting[key] = answer
+        try:
+            self._do(begin())
+            return await answer
+        finally:
+            waiting.pop(key, None)
+
+    def receive(self, sender: str, message: CommitMessage) -> None:
+        """PeerError if the sender may not say this."""
+        if self._trouble is None:
+            self._do(self._core.receive(sender, message, at()))
+
+    def lost(self, member: str, error: SkerryError) -> None:
+        if self._trouble is None:
+            self._do(self._core.lost(member, error, at()))
+
+    # --- instructions -------------------------------------------------------------------------------------------------
+    def _do(self, instructions: Iterable[Instruction]) -> None:
+        """In order, also if one of them leads to more: a commit is applied before anybody reads what follows it."""
+        self._todo.extend(instructions)
+        if self._is_doing:
+            return
+        self._is_doing = True
+        try:
+            while self._todo and self._trouble is None:
+                self._obey(self._todo.popleft())
+        finally:
+            self._is_doing = False
+        self._arm()
+
+    def _obey(self, instruction: Instruction) -> None:
+        match instruction:
+            case Persist():
+                self._queue.append(instruction)
+                if instruction.is_urgent:
+                    self._pump()
+                elif self._lazy is None:
+                    self._lazy = self._loop.call_later(COMMIT_LAZY_S, self._pump)
+            case Send(to, message):
+                try:
+                    self._send(to, message)
+                except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
+                    trace.emit(trace.WorkGivenUp(f"{type(message).__name__} to {to}", trace.cause_of(error)))
+            case Look():
+                self._own(self._looked(instruction), f"transaction {instruction.txn}")
+            case Apply(_, commit_ts, writes, staged):
+                self._apply(commit_ts, writes, staged)
+            case Answer(outcome):
+                _answer(self._answers.get(outcome.txn), outcome)
+            case Tell(query):
+                _answer(self._tells.get(query), instruction)
+            case ReadReady(read):
+                _answer(self._reads.get(read), None)
+            case ReadRefused(read, failure):
+                if (ready := self._reads.get(read)) is not None and not ready.done():
+                    ready.set_exception(error_of(failure))
+            case Discard():
+                pass  # nothing stages files yet
+            case PrepareAlone() | EndedAlone():
+                raise InternalError(f"{type(instruction).__name__} is between cores")
+            case never:
+                assert_never(never)
+
+    async def _looked(self, look: Look) -> None:
+        try:
+            looked = await self._look(look.txn.query, look.part)
+        except SkerryError as error:
+            looked = Looked(error=error)
+        except Exception as error:
+            wrong = InternalError(f"transaction {look.txn}: {type(error).__name__}: {error}", member=self._member)
+            self._do(self._core.looked(look.txn, look.number, Looked(error=wrong), at()))
+            raise
+        if self._trouble is None:
+            self._do(self._core.looked(look.txn, look.number, looked, at()))
+
+    def _arm(self) -> None:
+        """Nobody looks at the time where nothing waits."""
+        if self._ticking is None and self._trouble is None and not self._core.is_idle:
+            self._ticking = self._loop.call_later(COMMIT_TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = None
+        self.tick()
+
+    def tick(self) -> None:
+        """What is late is said again or given up; old ids are forgotten."""
+        if self._trouble is None:
+            self._do(self._core.tick(at()))
+
+    # --- the disk -----------------------------------------------------------------------------------------------------
+    def _pump(self) -> None:
+        """Hands all that waits to the store, in order; when that has too much already, the rest follows later."""
+        if self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        assert self._persist is not None
+        while self._queue and self._trouble is None:
+            entry = self._queue[0]
+            try:
+                written = self._persist(entry.records)
+            except Overloaded as error:
+                if not self._in_flight:
+                    self._fail(error)
+                return
+            self._queue.popleft()
+            self._in_flight += 1
+            written.add_done_callback(lambda done, entry=entry: self._told(done, entry))  # type: ignore[misc]
+
+    def _told(self, done: Future[None], entry: Persist) -> None:
+        """In the store's thread."""
+        with suppress(RuntimeError):  # the loop is closed: what is on disk is found at the next start
+            self._loop.call_soon_threadsafe(self._written, done, entry)
+
+    def _written(self, done: Future[None], entry: Persist) -> None:
+        self._in_flight -= 1
+        if self._trouble is not None:
+            return
+        if (error := done.exception()) is not None:
+            self._fail(error if isinstance(error, SkerryError) else InternalError(f"{error!r}", member=self._member))
+            return
+        self._do(self._core.persisted(entry.then, at()))
+        if self._queue and self._lazy is None:
+            self._pump()
+
+    def _check(self) -> None:
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _fail(self, error: SkerryError) -> None:
+        """Nothing is committed here any more until the member starts anew and reads what is on disk."""
+        if self._trouble is not None:
+            return
+        why = f"site {self._member}: nothing can be committed until it starts anew: {error.message}"
+        is_stopping = isinstance(error, SiteStopping)
+        self._trouble = error if is_stopping else SiteError(why, member=self._member, suggestion=error.suggestion)
+        waiting: list[asyncio.Future[Any]] = [*self._answers.values(), *self._tells.values(), *self._reads.values()]
+        for answer in waiting:
+            if not answer.done():
+                answer.set_exception(self._trouble)
+
+
+def _answer(waiting: asyncio.Future[_T] | None, answer: _T) -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(answer)

@@ -1,0 +1,368 @@
+"""Writes that Spark computes: planned and run as any query; its rows come here, and go to the members that have them.
+
+All tables of our own are read at one moment. Who has written one of the rows since is in the way of the commit: then
+the query is run again, at a later moment. So no update is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import NamedTuple, Protocol
+from weakref import WeakValueDictionary
+
+import msgspec
+import pyarrow as pa
+
+from skerry.member.history import ClientCursor
+from skerry.member.own import OwnTables
+from skerry.member.planning import (
+    Knowledge,
+    Planned,
+    Planner,
+    SchemaCatalog,
+    given_values,
+    given_variables,
+    planned_query,
+    with_fresh_tables,
+)
+from skerry.member.requests import CountAnswer, RunStatement
+from skerry.member.resources import Workers
+from skerry.model import trace
+from skerry.model.commits import TransactionId
+from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError
+from skerry.model.limits import (
+    CHANGE_PAUSE_MAX_S,
+    CHANGE_PAUSE_S,
+    CHANGE_STALE,
+    COMPUTED_BYTES,
+    COMPUTED_ROWS,
+    Limits,
+)
+from skerry.model.names import TableRef
+from skerry.model.results import Schema
+from skerry.model.sharded import Definition, OwnTable
+from skerry.model.variables import Variable
+from skerry.sql.changes import analyse_change
+from skerry.sql.owntables import Change, CreateAs, Known
+from skerry.tables.catalogue import first_map
+from skerry.tables.clock import COUNTER_BITS
+from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of
+from skerry.tables.routing import Routed
+from skerry.wire.commit_messages import State
+from skerry.wire.values import error_of
+
+_MILLISECOND_BITS = COUNTER_BITS + 10  # about
+_ATTEMPT_BITS = (1 << 30) - 1
+
+
+class PlanChange(msgspec.Struct, frozen=True):
+    """For a planner. `tables`: by their names in lower case, those that there are for the user."""
+
+    statement: RunStatement
+    tables: dict[str, OwnTable]
+    members: tuple[str, ...]
+    casts: bool = False
+
+    @property
+    def sql(self) -> str:
+        return self.statement.sql
+
+    @property
+    def share(self) -> str:
+        return self.statement.share
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        return dict(self.statement.variables)
+
+
+class PlannedChange(msgspec.Struct, frozen=True):
+    """`wanted` is None for CREATE TABLE … AS: its table is known when its query runs."""
+
+    planned: Planned
+    wanted: Wanted | None
+
+
+class Gathered(NamedTuple):
+    """All rows of a query. `read_ts`: when its tables of our own were read, 0 if there are none."""
+
+    rows: pa.Table
+    read_ts: int
+
+
+class Gather(Protocol):
+    """Runs what `plan` makes, when there is a place for it, and gives its rows; `check` hears their columns first."""
+
+    def __call__(
+        self,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        attempt: int,
+        plan: Callable[[], Awaitable[Planned]],
+        check: Callable[[Schema], None],
+    ) -> Awaitable[Gathered]: ...
+
+
+class CastsNeeded(Exception):
+    """The query gives values that only Spark may cast: it is run again, with casts."""
+
+
+class _Readable(Known):
+    """What is read is what the user sees of it."""
+
+    def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
+        return self.catalog.lookup(parts)
+
+    def names(self) -> list[str]:
+        return self.catalog.names()
+
+
+async def planned_change(planner: Planner, message: PlanChange) -> PlannedChange:
+    """Raises SqlError or SiteError only after the sites were asked what they have now."""
+    return await with_fresh_tables(planner, _plan, message)
+
+
+def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
+    statement = message.statement
+    planner = planner.seen_by(statement.rights)
+    catalog = SchemaCatalog(planner.catalog, statement.schema_name)
+    change = analyse_change(
+        statement.sql,
+        given_values(statement),
+        _Readable(catalog, message.tables, message.members),
+        planner.limits,
+        needs_query=True,
+        casts=message.casts,
+        variables=given_variables(statement),
+    )
+    if isinstance(change, CreateAs):
+        assert change.query is not None
+        return PlannedChange(planned_query(change.query, planner, statement), None)
+    assert isinstance(change, Change), "what a statement asks for does not change with its tables"
+    assert change.query is not None
+    return PlannedChange(planned_query(change.query, planner, statement), wanted_of(change))
+
+
+class Computing:
+    """Belongs to the member's loop."""
+
+    def __init__(self, own: OwnTables, workers: Workers) -> None:
+        self._own = own
+        self._workers = workers
+        # Of statements that have met another one on the same table: one after the other, else most would run in vain.
+        self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
+
+    async def write(
+        self,
+        table: OwnTable,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
+    ) -> CountAnswer:
+        """`message`: for the definitions as they are now. `table` is written. Raises why nothing was."""
+        writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
+        if (answer := writing.before()) is not None:
+            return answer
+        async with AsyncExitStack() as turn:
+            while True:
+                computed, read_ts = await writing.compute()
+                try:
+                    answer = await writing.commit(computed, read_ts)
+                except Unknown as unknown:
+                    raise unknown.error from None
+                if answer is not None:
+                    return answer
+                if not writing.has_turn:
+                    lock = self._turns.setdefault(writing.table.id, asyncio.Lock())
+                    await turn.enter_async_context(lock)  # owner: the query's deadline
+                    writing.has_turn = True
+
+    async def rows(
+        self,
+        statement: RunStatement,
+        planner: Planner,
+        gather: Callable[[int, Callable[[], Awaitable[Planned]], Callable[[Schema], None]], Awaitable[Gathered]],
+        plan: Callable[[], Awaitable[Planned]],
+        check: Callable[[Schema], None],
+    ) -> pa.Table:
+        """Of a query, planned again if its tables have changed."""
+        attempt = 0
+        while True:
+            try:
+                return (await gather(attempt, plan, check)).rows
+            except StaleSchema as error:
+                attempt += 1
+                if attempt >= CHANGE_STALE:
+                    raise
+                await _learn(self._own, planner, statement, error)
+
+    async def fill(
+        self,
+        table: OwnTable,
+        rows: pa.Table,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
+    ) -> CountAnswer:
+        """All columns of a table that was made for these rows. `Unknown` if nobody can say whether they are there."""
+        writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
+        writing.wanted = Wanted("insert", table, tuple(range(len(table.columns))))
+        answer = await writing.commit(await writing.routed(Gathered(rows, 0), message().statement), 0)
+        if answer is None:
+            raise StaleSchema(f"table {table.name} has changed, or is gone")
+        return answer
+
+    async def check(self, table: OwnTable, rows: pa.Table, limits: Limits) -> None:
+        """UserError if a table like this, which is not there yet, cannot hold the rows."""
+        wanted = Wanted("insert", table, tuple(range(len(table.columns))))
+        routed = await self._workers.run(routed_rows, Definition(table, first_map(table)), wanted, rows)
+        check_size(0, await self._workers.run(size_of, routed), limits)
+
+
+class Unknown(Exception):
+    """Nobody can say whether the rows were written: `error` says why."""
+
+    def __init__(self, error: SkerryError) -> None:
+        super().__init__(error.message)
+        self.error = error
+
+
+class _Writing:
+    """One statement, attempt after attempt."""
+
+    def __init__(
+        self,
+        table: OwnTable,
+        own: OwnTables,
+        workers: Workers,
+        planner: Planner,
+        message: Callable[[], PlanChange],
+        cursor: ClientCursor,
+        gather: Gather,
+    ) -> None:
+        self._copies = 1 if table.distributed_by else len(table.members)
+        self._own = own
+        self._workers = workers
+        self._planner = planner
+        self._message = message
+        self._cursor = cursor
+        self._gather = gather
+        self._first_start = own.now()
+        self._casts = False
+        self._runs = self._changes = 0
+        # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
+        self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
+        self._has_lost_engine = False
+        self.wanted: Wanted | None = None
+        self._pause_s = CHANGE_PAUSE_S
+        self._warnings: tuple[str, ...] = ()
+        self.has_turn = False
+
+    @property
+    def table(self) -> OwnTable:
+        assert self.wanted is not None
+        return self.wanted.table
+
+    def before(self) -> CountAnswer | None:
+        """What came of it in an earlier life of this member; None if nothing did."""
+        rows = self._own.committed(self._message().statement.query)
+        return CountAnswer(rows // self._copies) if rows is not None else None
+
+    async def compute(self) -> tuple[Routed, int]:
+        """What is to be written, by rows as of one moment."""
+        while True:
+            statement = self._message().statement
+            try:
+                gathered = await self._gather(statement, self._cursor, self._runs, self._planned, self._check)
+                return await self.routed(gathered, statement), gathered.read_ts
+            except CastsNeeded:
+                assert not self._casts, "what Spark casts to a type is of that type"
+                self._casts = True
+            except (StaleSchema, EngineEnded) as error:
+                await self._again(error, statement)
+            finally:
+                self._runs += 1
+
+    async def _planned(self) -> Planned:
+        made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
+        assert made.wanted is not None
+        self.wanted, self._warnings = made.wanted, made.planned.warnings
+        read = made.planned.plan.schema_info
+        written = (f"{member}.{self.table.name}" for member in self.table.members)
+        self._cursor.tables = tuple(sorted({*read, *written}))
+        return made.planned
+
+    def _check(self, schema: Schema) -> None:
+        assert self.wanted is not None
+        if needs_casts(self.wanted, schema.columns):
+            raise CastsNeeded
+
+    async def routed(self, gathered: Gathered, statement: RunStatement) -> Routed:
+        assert self.wanted is not None
+        definition = self._own.definitions.get(self.table.name.lower())
+        if definition is None or definition.table != self.table:
+            raise StaleSchema(f"table {self.table.name} has changed, or is gone")
+        rights = statement.rights
+        routed = await self._workers.run(routed_rows, definition, self.wanted, gathered.rows, rights.user, rights.roles)
+        check_size(0, await self._workers.run(size_of, routed), self._planner.limits)
+        return routed
+
+    async def commit(self, routed: Routed, read_ts: int) -> CountAnswer | None:
+        """None if it has to be computed again."""
+        while routed.parts:
+            self._commits += 1
+            txn = TransactionId(self._message().statement.query, self._commits)
+            outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
+            if outcome.state is State.COMMITTED:
+                return CountAnswer(outcome.rows // routed.copies, self._warnings)
+            error = error_of(outcome.failure) if outcome.failure is not None else None
+            if error is not None and outcome.state is State.UNKNOWN:
+                raise Unknown(error)
+            if error is not None and not outcome.is_retryable:
+                raise error
+            await asyncio.sleep(self._pause_s)  # owner: the query's deadline
+            self._pause_s = min(2 * self._pause_s, CHANGE_PAUSE_MAX_S)
+            if isinstance(error, StaleSchema):
+                await self._again(error, self._message().statement)
+                return None
+            # Rows that another has written, or is about to, have to be read again. To wait for room changes nothing.
+            if error is not None and read_ts and not isinstance(error, Overloaded | TimedOut):
+                return None
+        return CountAnswer(0, self._warnings)
+
+    async def _again(self, error: StaleSchema | EngineEnded, statement: RunStatement) -> None:
+        """Raises the error if another try is none too many. An engine that ends twice may end because of this."""
+        self._changes += 1
+        is_second = isinstance(error, EngineEnded) and self._has_lost_engine
+        if is_second or self._changes >= CHANGE_STALE:
+            raise error
+        self._has_lost_engine |= isinstance(error, EngineEnded)
+        await _learn(self._own, self._planner, statement, error)
+
+
+async def _learn(own: OwnTables, planner: Planner, statement: RunStatement, error: SkerryError) -> None:
+    """What has changed meanwhile."""
+    trace.emit(trace.QueryReplanned(statement.query, error.message))
+    await own.catch_up()
+    await planner.peer_tables.refresh((error.member,) if error.member else ())
+
+
+def check_size(rows: int, size_bytes: int, limits: Limits) -> None:
+    """UserError for more than one statement may write: one message may have to carry all of it."""
+    bytes_max = min(COMPUTED_BYTES, limits.frame_bytes // 2)
+    if rows > COMPUTED_ROWS or size_bytes > bytes_max:
+        raise UserError(
+            f"the statement writes more than {COMPUTED_ROWS} rows, or {bytes_max} bytes with all copies: so many are "
+            "not there yet; nothing was written",
+            suggestion="write in several statements, by ranges of the key",
+        )
+
+
+def rows_of(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """Columns by place: several may have one name."""
+    named = pa.schema([pa.field(str(place), field.type) for place, field in enumerate(schema)])
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(each.columns, schema=named) for each in batches], named)

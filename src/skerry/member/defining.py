@@ -1,0 +1,181 @@
+"""Shell of definitions: the keeper's part at one member, the followers' at all; who asks for a change is answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any, assert_never
+
+from skerry.config import Config, Role
+from skerry.member import clock
+from skerry.model.errors import SiteError, SkerryError, TimedOut, UserError
+from skerry.model.ids import QueryId
+from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S
+from skerry.model.rights import Rights
+from skerry.model.sharded import Create, Wish
+from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send
+from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
+from skerry.wire.messages import Message
+from skerry.wire.values import error_of, failure_of
+
+
+def keeper_of(config: Config) -> str:
+    """The first data member of the configuration; "" if no member keeps anything."""
+    data = (name for name, member in config.members.items() if member.role is Role.DATA)
+    return next(data, "") if config.state else ""
+
+
+class Defining:
+    """`keep` writes definitions and makes them those of this member; `up`: members that have a connection."""
+
+    def __init__(
+        self,
+        member: str,
+        config: Config,
+        kept: Kept,
+        keep: Callable[[Kept], Coroutine[Any, Any, None]],
+        send: Callable[[str, Message], None],
+        own: Callable[[Coroutine[Any, Any, None], str], None],
+        up: Callable[[], Iterable[str]],
+        rights_of: Callable[[str, tuple[str, ...]], Rights],
+    ) -> None:
+        self.keeper = keeper_of(config)
+        self._member = member
+        self._keep = keep
+        self._send = send
+        self._own = own
+        self._up = up
+        self._rights_of = rights_of
+        self._defining: dict[QueryId, asyncio.Future[Defined]] = {}
+        self._asking: list[asyncio.Future[None]] = []
+        self._core: Keeper | None = None
+        self._follower = Follower(member, self.keeper, kept.catalogue)
+        if member == self.keeper:
+            configured = frozenset(name.lower() for name in config.table_names())
+            members = frozenset(name for name, each in config.members.items() if each.role is Role.DATA)
+            self._core = Keeper(member, kept, configured, members)
+
+    # --- what this member asks for ------------------------------------------------------------------------------------
+    async def define(self, query: QueryId, wish: Wish, rights: Rights) -> None:
+        """Until it is durable, and known to all members that are up; the keeper's error if it refuses."""
+        request = Define(query, wish, rights.user, rights.roles)
+        answer: asyncio.Future[Defined] = asyncio.get_running_loop().create_future()
+        self._defining[query] = answer
+        try:
+            self._send(self.keeper, request)
+            defined = await asyncio.wait_for(answer, DEFINED_WAIT_S)
+        except TimeoutError:
+            raise TimedOut(
+                f"{self.keeper}, which keeps the definitions of tables, has not answered within {DEFINED_WAIT_S:g} s; "
+                "whether the statement was carried out is not known",
+                suggestion="look with SHOW TABLES",
+            ) from None
+        finally:
+            self._defining.pop(query, None)
+        if defined.failure is not None:
+            raise error_of(defined.failure)
+
+    async def catch_up(self) -> None:
+        """Asks the keeper whether there are newer definitions; without an answer those that are known have to do."""
+        if not self.keeper or self._core is not None:
+            return
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._asking.append(answer)
+        self._do(self._follower.up(asks=True))
+        await asyncio.wait({answer}, timeout=CATCH_UP_S)
+
+    # --- what others tell ---------------------------------------------------------------------------------------------
+    def receive(self, sender: str, message: Define | Defined | Definitions | KnownDefinitions) -> None:
+        """PeerError if the sender may not say this."""
+        match message:
+            case Define():
+                self._define(sender, message)
+            case KnownDefinitions():
+                if self._core is not None:
+                    self._do(self._core.known(sender, message, clock.now()))
+            case Definitions():
+                self._do(self._follower.told(sender, message))
+                if self._follower.catalogue.version >= message.catalogue.version:
+                    self._caught_up()  # else it is on its way to disk
+            case Defined():
+                answer = self._defining.get(message.query)
+                if sender == self.keeper and answer is not None and not answer.done():
+                    answer.set_result(message)
+
+    def _define(self, sender: str, message: Define) -> None:
+        try:
+            if self._core is None:
+                raise SiteError(f"site {self._member} does not keep definitions: {self.keeper or 'nobody'} does")
+            self._refuse(message)
+        except SkerryError as error:
+            self._send(sender, Defined(message.query, failure=failure_of(error, self._member)))
+            return
+        self._do(self._core.define(sender, message, self._up(), clock.now()))
+        asyncio.get_running_loop().call_later(DEFINE_WAIT_S + 0.1, self._tick)
+
+    def _refuse(self, message: Define) -> None:
+        """UserError if the user may not define this table."""
+        rights, wish = self._rights_of(message.user, message.roles), message.wish
+        assert self._core is not None
+        tables = [wish.table] if isinstance(wish, Create) else self._core.named(wish)
+        for table in tables:
+            if not all(rights.may("define", member, table.name) for member in table.members):
+                raise UserError(f"user {message.user} may not define table {table.name[:100]}", member=self._member)
+
+    def meet(self, others: Iterable[str]) -> None:
+        """At the start: a member tells the keeper what it knows, the keeper looks for all members."""
+        for member in others if self._core is not None else (self.keeper,):
+            self._do([Send(member, KnownDefinitions(self._member, self._follower.catalogue.version))])
+
+    def peer_up(self, peer: str) -> None:
+        if peer == self.keeper:
+            self._do(self._follower.up())
+
+    def peer_lost(self, peer: str, error: SiteError) -> None:
+        if peer == self.keeper:
+            self._caught_up()
+            for answer in self._defining.values():
+                if not answer.done():
+                    answer.set_exception(
+                        SiteError(
+                            f"{peer} keeps the definitions of tables, and cannot be reached: {error.message}",
+                            member=peer,
+                            suggestion=f"tables are read and written meanwhile; try again when {peer} is up",
+                        )
+                    )
+        if self._core is not None:
+            self._do(self._core.lost(peer, clock.now()))
+
+    def _tick(self) -> None:
+        if self._core is not None:
+            self._do(self._core.tick(clock.now()))
+
+    # --- instructions -------------------------------------------------------------------------------------------------
+    def _do(self, instructions: list[Instruction]) -> None:
+        for instruction in instructions:
+            match instruction:
+                case Send(to, message):
+                    self._send(to, message)
+                case Keep(kept):
+                    self._own(self._write(kept), f"definitions of version {kept.catalogue.version}")
+                case never:
+                    assert_never(never)
+
+    async def _write(self, kept: Kept) -> None:
+        try:
+            await self._keep(kept)
+        except SkerryError:
+            self._follower.failed()
+            raise
+        finally:
+            self._caught_up()
+        if self._core is not None:
+            self._do(self._core.kept(kept.catalogue, self._up(), clock.now()))
+        else:
+            self._do(self._follower.kept(kept.catalogue))
+
+    def _caught_up(self) -> None:
+        for answer in self._asking:
+            if not answer.done():
+                answer.set_result(None)
+        self._asking.clear()

@@ -1,0 +1,109 @@
+"""Tables of our own as a participant reads them: what is here of each, and its rows at a query's moment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+
+from skerry.catalog.catalog import own_part, own_version
+from skerry.member.gathering import Snapshot as TableSnapshot
+from skerry.member.own import OwnTables
+from skerry.member.resources import Workers
+from skerry.member.tables import no_table
+from skerry.model.fragment import Plan, TableLeaf
+from skerry.model.sharded import Definition
+from skerry.model.table import TablePart
+from skerry.plan.admission import stale
+from skerry.spark.engine import Overlaid, TableFiles
+from skerry.tables.files import fault_of
+from skerry.tables.manifest import DataFile
+from skerry.tables.shard import Snapshot
+
+
+class OwnReads:
+    """Belongs to the member's loop, as `own` does."""
+
+    def __init__(self, member: str, own: OwnTables, workers: Workers) -> None:
+        self._member = member
+        self._own = own
+        self._workers = workers
+
+    def definitions(self) -> tuple[Definition, ...]:
+        return tuple(self._own.definitions.values())
+
+    @property
+    def keeper(self) -> str:
+        """The member that keeps all definitions; "" if nobody does."""
+        return self._own.keeper
+
+    async def catch_up(self) -> None:
+        """Learn what was defined elsewhere meanwhile."""
+        await self._own.catch_up()
+
+    def moment(self, plan: Plan) -> int:
+        """When a query reads all its tables of our own; 0 if it has none."""
+        leaves = (leaf for fragment in plan.fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
+        return self._own.now() if any(leaf.table.lower() in self._own.definitions for leaf in leaves) else 0
+
+    # --- what is here -------------------------------------------------------------------------------
+    def parts(self) -> tuple[TablePart, ...]:
+        """This member's, as large as they are now."""
+        return tuple(self.part(each) for each in self.definitions() if self._member in each.table.members)
+
+    def part(self, definition: Definition) -> TablePart:
+        return own_part(definition, self._member, *self._own.size_of(definition.table.id))
+
+    async def current(self, name: str, schema_info: Mapping[str, int]) -> Definition:
+        """The table that a plan was made for. StaleSchema if it is another by now; SiteError for a plan of none."""
+        planned = {place.lower(): version for place, version in schema_info.items()}
+        version = planned.get(f"{self._member}.{name}".lower())
+        found = self._own.definitions.get(name.lower())
+        if found is None or own_version(found.table) != version:
+            await self.catch_up()
+            found = self._own.definitions.get(name.lower())
+        if version is None:
+            raise no_table(self._member, name)
+        if found is None or own_version(found.table) != version or self._member not in found.table.members:
+            raise stale(self._member, name)
+        return found
+
+    # --- rows ---------------------------------------------------------------------------------------
+    async def open(self, definition: Definition, read_ts: int) -> TableSnapshot:
+        """The rows of the table here, as they were at that moment. They stay until `close`."""
+        table = definition.table
+        if not read_ts:  # its initiator took it for another table
+            raise stale(self._member, table.name)
+        snapshot = await self._own.open(table.id, table.version, read_ts)
+        try:
+            folder = self._own.folder_of(table.id)
+            await self._workers.run(_check_files, folder, (*snapshot.plain, *snapshot.touched))
+            return as_files(self._member, definition, folder, snapshot)
+        except BaseException:
+            self.close(definition, read_ts)
+            raise
+
+    def close(self, definition: Definition, read_ts: int) -> None:
+        self._own.close(definition.table.id, read_ts)
+
+
+def _check_files(folder: str, files: Iterable[DataFile]) -> None:
+    """SiteError for one that is gone or cut short: Sail would read the others, and say nothing."""
+    for file in files:
+        if (fault := fault_of(folder, file)) is not None:
+            raise fault
+
+
+def as_files(member: str, definition: Definition, folder: str, snapshot: Snapshot) -> TableSnapshot:
+    """The snapshot as an engine reads it."""
+    plain, touched = (
+        tuple(os.path.join(folder, file.name) for file in files) for files in (snapshot.plain, snapshot.touched)
+    )
+    files = (*snapshot.plain, *snapshot.touched)
+    rows = sum(file.rows for file in files) + snapshot.rows.num_rows  # at most: some of the files' are gone
+    size_bytes = sum(file.size_bytes for file in files) + snapshot.keys.nbytes + snapshot.rows.nbytes
+    table, part = definition.table, own_part(definition, member, rows, size_bytes)
+    overlaid = Overlaid(touched, table.primary_key, snapshot.keys, snapshot.rows)
+    listing = TableFiles(
+        member, table.name, "parquet", {}, folder, plain, snapshot.last_ts, part.columns, overlaid=overlaid
+    )
+    return TableSnapshot(listing, part)

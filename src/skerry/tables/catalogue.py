@@ -1,0 +1,252 @@
+"""Who keeps the definitions of our own tables, and who follows. Pure (docs/protocol.md, 12; docs/adr/0049).
+
+One member is the keeper. It numbers tables and versions, and tells everybody; nobody else is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, UserError
+from skerry.model.ids import QueryId
+from skerry.model.limits import (
+    DEFINE_WAIT_S,
+    DEFINED_KEPT,
+    DEFINES_WAITING,
+    DEFINITIONS_BYTES,
+    OWN_BUCKETS,
+    OWN_COLUMNS,
+    OWN_NAME_CHARS,
+    OWN_TABLES,
+)
+from skerry.model.sharded import BucketMap, Catalogue, Create, Definition, Drop, OwnTable, Wish
+from skerry.tables.columns import fault_of
+from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
+from skerry.wire.values import failure_of
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """What the keeper has on its disk; a follower has no `done`, which are statements and the versions they led to."""
+
+    catalogue: Catalogue = Catalogue()
+    done: tuple[tuple[QueryId, int], ...] = ()
+
+
+class Keep(msgspec.Struct, frozen=True):
+    """Write this, then call `kept`."""
+
+    kept: Kept
+
+
+class Send(msgspec.Struct, frozen=True):
+    to: str
+    message: Defined | Definitions | KnownDefinitions
+
+
+Instruction = Keep | Send
+
+
+class _Pending(msgspec.Struct):
+    """A statement that waits for `version` on disk, and then for these members. `askers` are answered."""
+
+    version: int
+    askers: set[str]
+    awaited: set[str]
+    until: float
+
+
+class Keeper:
+    """`configured`: names of tables of the configuration, in lower case. `members`: those that can hold tables."""
+
+    def __init__(self, member: str, kept: Kept, configured: frozenset[str], members: frozenset[str]) -> None:
+        self.catalogue = kept.catalogue  # as it shall be; `_durable` is as it is
+        self._durable = kept.catalogue
+        self._member = member
+        self._configured = configured
+        self._members = members
+        self._done = dict(kept.done)
+        self._known: dict[str, int] = {}
+        self._pending: dict[QueryId, _Pending] = {}
+        self._ahead = ""
+
+    def named(self, wish: Drop) -> list[OwnTable]:
+        """The table that is meant, if it is still there."""
+        return [each.table for each in self.catalogue.definitions if each.table.id == wish.table]
+
+    def define(self, asker: str, message: Define, up: Iterable[str], now: float) -> list[Instruction]:
+        """A Defined for the asker follows. `up`: members that can be told now."""
+        pending = self._pending.get(message.query)
+        if pending is not None:
+            pending.askers.add(asker)
+            return []
+        version, kept = self._done.get(message.query), []
+        if version is None:
+            try:
+                self._check()
+                kept = self._obey(message)
+            except SkerryError as error:
+                return [Send(asker, Defined(message.query, failure=failure_of(error, self._member)))]
+            version = self.catalogue.version
+        self._pending[message.query] = _Pending(version, {asker}, set(up) - {self._member}, now + DEFINE_WAIT_S)
+        return [*kept, *self._answers(now)]
+
+    def _check(self) -> None:
+        if self._ahead:
+            raise SiteError(
+                f"site {self._member}: {self._ahead} knows later definitions of tables than their keeper",
+                member=self._member,
+                suggestion=f"restore the newest copy of the folder of {self._member}'s tables, and start it again",
+            )
+        if len(self._pending) >= DEFINES_WAITING:
+            raise Overloaded(f"site {self._member}: {len(self._pending)} definitions wait already; try again shortly")
+
+    def _obey(self, message: Define) -> list[Instruction]:
+        changed = self._changed(message.wish)
+        if changed is None:
+            return []
+        if len(msgspec.msgpack.encode(changed)) > DEFINITIONS_BYTES:
+            raise UserError(f"all definitions together are larger than {DEFINITIONS_BYTES} bytes: drop some tables")
+        self.catalogue = changed
+        self._done[message.query] = changed.version
+        for query in list(self._done)[:-DEFINED_KEPT]:
+            del self._done[query]
+        return [Keep(Kept(changed, tuple(self._done.items())))]
+
+    def _changed(self, wish: Wish) -> Catalogue | None:
+        """The definitions as they shall be; None if they are so. UserError if they cannot be."""
+        now = self.catalogue
+        match wish:
+            case Create(table, if_not_exists):
+                if any(each.table.name.lower() == table.name.lower() for each in now.definitions):
+                    if if_not_exists:
+                        return None
+                    raise UserError(f"table {table.name} exists already (say IF NOT EXISTS, or drop it first)")
+                if table.name.lower() in self._configured:
+                    raise UserError(f"table {table.name} is in the configuration already: choose another name")
+                if len(now.definitions) >= OWN_TABLES:
+                    raise UserError(f"there are {OWN_TABLES} tables of our own already: drop one first")
+                if fault := fault_of(table) or self._fault_of(table):
+                    raise UserError(f"table {table.name[:100]}: {fault}")
+                made = msgspec.structs.replace(table, id=now.next_id, version=now.version + 1)
+                made_here = Definition(made, first_map(made))
+                return Catalogue(now.version + 1, now.next_id + 1, (*now.definitions, made_here))
+            case Drop(number):
+                left = tuple(each for each in now.definitions if each.table.id != number)
+                changed = Catalogue(now.version + 1, now.next_id, left)
+                return changed if len(left) < len(now.definitions) else None
+
+    def _fault_of(self, table: OwnTable) -> str:
+        """What the member that was asked would have refused already."""
+        names = [table.name, *(column.name for column in table.columns)]
+        if any(not name.isprintable() or not 0 < len(name) <= OWN_NAME_CHARS for name in names) or "." in table.name:
+            return f"a name has at most {OWN_NAME_CHARS} printable characters"
+        if len(table.columns) > OWN_COLUMNS or table.buckets > OWN_BUCKETS:
+            return f"it has more than {OWN_COLUMNS} columns, or {OWN_BUCKETS} buckets"
+        if (
+            not table.members
+            or len(set(table.members)) < len(table.members)
+            or not self._members.issuperset(table.members)
+        ):
+            return f"its members are not among {', '.join(sorted(self._members))}"
+        return "" if len(table.members) <= table.buckets else "it has fewer buckets than members"
+
+    def kept(self, catalogue: Catalogue, up: Iterable[str], now: float) -> list[Instruction]:
+        """It is on disk: whoever is up is told."""
+        if catalogue.version <= self._durable.version:
+            return []
+        self._durable = catalogue
+        told = [Send(member, Definitions(catalogue)) for member in sorted(set(up) - {self._member})]
+        return [*told, *self._answers(now)]
+
+    def known(self, sender: str, message: KnownDefinitions, now: float) -> list[Instruction]:
+        if message.member != sender:
+            raise PeerError(f"{sender} speaks for {message.member[:100]!r}")
+        if message.version > self.catalogue.version:
+            self._ahead = sender
+            return []
+        self._known[sender] = message.version
+        is_behind = message.version < self._durable.version
+        newer = [Send(sender, Definitions(self._durable))] if is_behind or message.asks else []
+        return [*newer, *self._answers(now)]
+
+    def lost(self, member: str, now: float) -> list[Instruction]:
+        """It learns when it is back."""
+        self._known.pop(member, None)
+        for pending in self._pending.values():
+            pending.awaited.discard(member)
+        return self._answers(now)
+
+    def tick(self, now: float) -> list[Instruction]:
+        return self._answers(now)
+
+    def _answers(self, now: float) -> list[Instruction]:
+        answers: list[Instruction] = []
+        for query, pending in list(self._pending.items()):
+            version = pending.version
+            is_known = all(self._known.get(member, -1) >= version for member in pending.awaited)
+            # Members that are slow learn before they touch the table: nothing goes wrong without them.
+            if self._durable.version >= version and (is_known or now >= pending.until):
+                del self._pending[query]
+                answers += [Send(asker, Defined(query, version)) for asker in sorted(pending.askers)]
+        return answers
+
+
+class Follower:
+    """A member's copy. Of what is written, the newest is on its way to disk."""
+
+    def __init__(self, member: str, keeper: str, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self._member = member
+        self._keeper = keeper
+        self._writing = catalogue.version
+
+    def up(self, *, asks: bool = False) -> list[Instruction]:
+        """The keeper can be reached (again); or is asked, and tells whether there is more or not."""
+        return [Send(self._keeper, KnownDefinitions(self._member, self.catalogue.version, asks))]
+
+    def told(self, sender: str, message: Definitions) -> list[Instruction]:
+        """PeerError unless the keeper says it, and it can be so."""
+        if sender != self._keeper:
+            raise PeerError(f"{sender} tells of definitions, which only {self._keeper} keeps")
+        catalogue = message.catalogue
+        check_catalogue(catalogue)
+        if catalogue.version <= self._writing:
+            return self.up() if catalogue.version <= self.catalogue.version else []
+        self._writing = catalogue.version
+        return [Keep(Kept(catalogue))]
+
+    def failed(self) -> None:
+        """It could not be written: whoever tells it again is heard."""
+        self._writing = self.catalogue.version
+
+    def kept(self, catalogue: Catalogue) -> list[Instruction]:
+        """It is on disk."""
+        if catalogue.version > self.catalogue.version:
+            self.catalogue = catalogue
+        return self.up()
+
+
+def first_map(table: OwnTable) -> BucketMap:
+    """Equal ranges, one a member; none for a table that is whole at each."""
+    count = len(table.members) if table.distributed_by else 0
+    ends = [table.buckets * place // count for place in range(count + 1)] if count else []
+    groups = tuple((ends[place], ends[place + 1], table.members[place]) for place in range(count))
+    return BucketMap(table.id, 1, groups)
+
+
+def check_catalogue(catalogue: Catalogue) -> None:
+    """PeerError unless these are tables that can be, with buckets that are all somewhere."""
+    names: set[str] = set()
+    numbers: set[int] = set()
+    for table, buckets in ((each.table, each.buckets) for each in catalogue.definitions):
+        fault = fault_of(table)
+        firsts = [first for first, _, _ in buckets.groups] + [table.buckets]
+        ends = [0] + [upto for _, upto, _ in buckets.groups]
+        if not fault and table.distributed_by and (firsts != ends or firsts != sorted(set(firsts))):
+            fault = "its buckets have holes"
+        if fault or table.name.lower() in names or table.id in numbers or not 0 < table.id < catalogue.next_id:
+            raise PeerError(f"definition of table {table.name[:100]!r}: {fault or 'its name or number is taken'}")
+        names.add(table.name.lower())
+        numbers.add(table.id)

@@ -1,0 +1,126 @@
+"""What a member demands of writes to its own shard of a table, whoever sends them; and what a patch makes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from skerry.model.commits import Policy, Write
+from skerry.model.errors import Overloaded, PeerError, SiteError
+from skerry.model.rights import Action
+from skerry.model.sharded import OwnTable
+from skerry.tables.bucket import buckets_of
+from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.instructions import Found
+from skerry.tables.keys import decode_keys, encode_keys
+from skerry.tables.lookup import FoundRow
+from skerry.tables.rows import decode_rows, encode_rows
+from skerry.tables.shard import Shard
+
+_PATCH = msgspec.msgpack.Decoder(list[tuple[int, Any]])
+_ROW = msgspec.msgpack.Decoder(list[Any])
+
+
+def encode_patch(values: Sequence[tuple[int, Any]]) -> bytes:
+    """Places of columns, and what they are set to, in msgpack's form."""
+    return msgspec.msgpack.encode(list(values))
+
+
+def actions_of(write: Write) -> tuple[Action, ...]:
+    """What the user must have the right to."""
+    if write.row is None:
+        return ("delete",)
+    if write.is_patch:
+        return ("update",)
+    return ("insert", "update") if write.policy is Policy.REPLACE else ("insert",)
+
+
+def check_room(shard: Shard, writes: Sequence[Write]) -> None:
+    """Overloaded if there is none for so much more."""
+    size_bytes = sum(len(write.key) + len(write.row or b"") for write in writes)
+    if not shard.overlay.has_room(len(writes), size_bytes):
+        raise Overloaded(
+            f"table {shard.table.name}: too many rows wait to be flushed",
+            suggestion="try again shortly, or FLUSH TABLE",
+        )
+
+
+def check_writes(shard: Shard, writes: Sequence[Write]) -> None:
+    """PeerError unless keys and rows are of this table, and in buckets of this member."""
+    table = shard.table
+    schema = arrow_schema(table)
+    kinds = [schema.field(name).type for name in table.primary_key]
+    try:
+        parts = dict(zip(table.primary_key, decode_keys(kinds, [write.key for write in writes]), strict=True))
+    except (ValueError, pa.ArrowException) as error:
+        raise PeerError(f"table {table.name}: {error}") from None
+    # Bytes that decode to a key but are not its own would be a second row with the same key.
+    if encode_keys(table.primary_key, [parts[name] for name in table.primary_key]) != [write.key for write in writes]:
+        raise PeerError(f"table {table.name}: bytes that are no key")
+    _check_buckets(shard, parts)
+    _check_rows(table, [write for write in writes if write.row is not None and not write.is_patch])
+
+
+def _check_buckets(shard: Shard, parts: dict[str, pa.Array]) -> None:
+    table = shard.table
+    buckets = buckets_of([parts[name] for name in spread_by(table)], table.buckets)
+    is_here = np.zeros(len(buckets), dtype=np.bool_)
+    for first, upto in shard.ranges:
+        is_here |= (buckets >= first) & (buckets < upto)
+    if not is_here.all():
+        raise PeerError(f"table {table.name}: a row of a bucket that is not here")
+
+
+def _check_rows(table: OwnTable, writes: Sequence[Write]) -> None:
+    try:
+        rows = decode_rows(arrow_schema(table), [write.row for write in writes if write.row is not None])
+        rows.validate(full=True)
+    except (SiteError, pa.ArrowException) as error:
+        raise PeerError(f"table {table.name}: {error}") from None
+    for column in table.columns:
+        if not column.is_nullable and rows.column(column.name).null_count:
+            raise PeerError(f"table {table.name}: column {column.name} cannot be NULL")
+    keys = encode_keys(table.primary_key, [rows.column(name) for name in table.primary_key])
+    if keys != [write.key for write in writes]:
+        raise PeerError(f"table {table.name}: a row with another key than its own")
+
+
+def found_of(table: OwnTable, writes: Sequence[Write], rows: Sequence[FoundRow]) -> list[Found]:
+    """What each write meets; PeerError for a patch that the table does not take."""
+    patched = [
+        (write, row.row) for write, row in zip(writes, rows, strict=True) if write.is_patch and row.row is not None
+    ]
+    made = iter(_patched(table, patched))
+    return [
+        Found(row.commit_ts, True, row=next(made))
+        if write.is_patch and row.row is not None
+        else Found(row.commit_ts, row.row is not None)
+        for write, row in zip(writes, rows, strict=True)
+    ]
+
+
+def _patched(table: OwnTable, patched: Sequence[tuple[Write, pa.RecordBatch]]) -> list[bytes]:
+    """The rows that patches make, in their order."""
+    if not patched:
+        return []
+    keys = {name.lower() for name in table.primary_key}
+    before = pa.Table.from_batches([row for _, row in patched]).combine_chunks().to_batches()[0]
+    made = []
+    for (write, _), row in zip(patched, encode_rows(before), strict=True):
+        assert write.row is not None
+        values = _ROW.decode(row)
+        try:
+            patch = _PATCH.decode(write.row)
+        except msgspec.MsgspecError as error:
+            raise PeerError(f"table {table.name}: bytes that are no change of a row ({error})") from None
+        for place, value in patch:
+            if not 0 <= place < len(values) or table.columns[place].name.lower() in keys:
+                raise PeerError(f"table {table.name}: column {place} cannot be set")
+            values[place] = value
+        made.append(msgspec.msgpack.encode(values))
+    _check_rows(table, [Write(write.table, write.key, row) for (write, _), row in zip(patched, made, strict=True)])
+    return made

@@ -1,0 +1,102 @@
+"""Where the rows of a write go: by the bucket of their key, or to every member that has a copy. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from skerry.model.commits import Part, Policy, Versions, Write
+from skerry.model.errors import KeyExists
+from skerry.model.sharded import Definition, OwnTable
+from skerry.model.table import Column
+from skerry.sql.owntables import key_columns
+from skerry.tables.bucket import buckets_of
+from skerry.tables.checks import encode_patch
+from skerry.tables.columns import arrow_schema
+from skerry.tables.keys import encode_keys
+from skerry.tables.ways import ByTuples
+from skerry.tables.writes import deletes_of, writes_of
+from skerry.wire import execution as packets
+from skerry.wire.tuples import checked_values, decode_tuples
+
+
+class Routed(NamedTuple):
+    """`copies`: at so many members each row is counted. `reason`: why it goes as tuples."""
+
+    parts: dict[str, Part]
+    copies: int
+    table: str
+    reason: str = ""
+
+
+def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[str, ...] = ()) -> Routed:
+    """KeyExists if two rows of the statement have one key, and it says that this fails."""
+    table = definition.table
+    writes: Sequence[Write | None]
+    match way.packet:
+        case packets.Insert(_, _, policy, tuples):
+            rows = decode_tuples(tuples, [Column(column.name, column.type) for column in table.columns])
+            writes = _once(table, writes_of(table, rows, policy), policy)
+            keys = _keys(table, way.keys)
+        case packets.LocalUpdate(_, _, items):
+            keys = _keys(table, way.keys)
+            encoded = encode_keys(table.primary_key, keys.columns)
+            pairs = zip(encoded, items, strict=True)
+            patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in pairs)
+            writes = [Write(table.id, key, patch, is_patch=True) for key, patch in patches]
+        case packets.Delete():
+            keys = _keys(table, way.keys)
+            writes = deletes_of(table, keys)
+    return placed(definition, writes, keys, user, roles)._replace(reason=way.reason)
+
+
+def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """The columns of the key, of the table's types."""
+    columns = [Column(column.name, column.type) for column in key_columns(table)]
+    found, schema = checked_values(rows, columns), arrow_schema(table)
+    arrays = [found.column(place).cast(schema.field(name).type) for place, name in enumerate(table.primary_key)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(table.primary_key))
+
+
+def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | None]:
+    """One write a key, None in the place of the others: the first that is inserted stays, or the last replaces it."""
+    last: dict[bytes, int] = {}
+    for place, write in enumerate(writes):
+        if write.key in last and policy is Policy.FAIL:
+            raise KeyExists(
+                f"table {table.name}: two rows of the statement have the same primary key; nothing was written",
+                suggestion="ON CONFLICT DO NOTHING keeps the first, DO REPLACE the last",
+            )
+        if write.key not in last or policy is Policy.REPLACE:
+            last[write.key] = place
+    return [write if last[write.key] == place else None for place, write in enumerate(writes)]
+
+
+def placed(
+    definition: Definition,
+    writes: Sequence[Write | None],
+    keys: pa.RecordBatch,
+    user: str,
+    roles: tuple[str, ...],
+) -> Routed:
+    """`keys`: one for one, also of a write that is None."""
+    table, buckets = definition.table, definition.buckets
+    versions = (Versions(table.id, table.version, buckets.version),)
+
+    def part(own: Sequence[Write | None]) -> Part:
+        return Part(tuple(write for write in own if write is not None), (), versions, user, roles)
+
+    if not table.distributed_by:
+        whole = part(writes)
+        return Routed(dict.fromkeys(table.members, whole) if whole.writes else {}, len(table.members), table.name)
+    places = buckets_of([keys.column(name) for name in table.distributed_by], table.buckets)
+    ends = np.array([upto for _, upto, _ in buckets.groups])
+    owners = [buckets.groups[group][2] for group in np.searchsorted(ends, places, "right").tolist()]
+    by_member: dict[str, list[Write | None]] = {}
+    for owner, write in zip(owners, writes, strict=True):
+        by_member.setdefault(owner, []).append(write)
+    parts = {member: part(own) for member, own in sorted(by_member.items())}
+    return Routed({member: each for member, each in parts.items() if each.writes}, 1, table.name)
