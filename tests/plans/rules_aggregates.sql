@@ -175,7 +175,7 @@ fragment 3 at oslo: reads table events; edge 1 from bergen, tromso
     scan, union, aggregate, sort
     (SELECT kind, sum(amount) / count(*), avg(id) + 1 FROM (SELECT CAST(NULL AS BIGINT) AS `id`, CAST(NULL AS STRING) AS `kind`, CAST(NULL AS DOUBLE) AS `amount` WHERE FALSE) AS events GROUP BY kind LIMIT 0) UNION ALL (SELECT part_0 AS `kind`, sum(part_1) / coalesce(sum(part_2), 0), (sum(part_3) / nullif(sum(part_4), 0)) + 1 FROM (SELECT kind AS part_0, sum(amount) AS part_1, count(*) AS part_2, sum(CAST(id AS DOUBLE) + 0) AS part_3, count(id) AS part_4 FROM events AS events GROUP BY kind UNION ALL SELECT `part_0`, `part_1`, `part_2`, `part_3`, `part_4` FROM edge_1) AS part_rows GROUP BY part_0) ORDER BY 2 DESC
     because the links take ~0.0058 s, ~0.0074 s at bergen
-    → edge 2 to oslo, lanes merged in order (~500 rows, 27.3 KiB)
+    → edge 2 to oslo, in order (~500 rows, 27.3 KiB)
 finish at oslo: gather edge 2 from oslo
 */
 

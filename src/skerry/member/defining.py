@@ -49,7 +49,7 @@ class Defining:
         self._defining: dict[QueryId, asyncio.Future[Defined]] = {}
         self._asking: list[asyncio.Future[None]] = []
         self._core: Keeper | None = None
-        self._follower = Follower(member, self.keeper, kept.catalogue)
+        self._follower = Follower(member, self.keeper, kept)
         if member == self.keeper:
             configured = frozenset(name.lower() for name in config.table_names())
             members = frozenset(name for name, each in config.members.items() if each.role is Role.DATA)

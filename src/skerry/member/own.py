@@ -22,7 +22,7 @@ from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
 from skerry.model.rights import Rights
-from skerry.model.sharded import Catalogue, Definition
+from skerry.model.sharded import Catalogue, Definition, OwnTable
 from skerry.tables.catalogue import Kept
 from skerry.tables.checks import actions_of, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
@@ -94,7 +94,7 @@ class OwnTables:
             opened = await self._workers.run(open_shards, store, self._member)
             self._shards, self._faults = opened.shards, opened.faults
             self._flusher = Flusher(store, self._member)
-            self._show(store.loaded.kept.catalogue)
+            self._show(store.loaded.kept)
             records = store.loaded.records
         self._committing = Committing(
             self._member,
@@ -179,10 +179,10 @@ class OwnTables:
         if self._store is not None:
             await asyncio.wrap_future(self._store.keep(kept))
         if kept.catalogue.version > self._catalogue.version:
-            self._show(kept.catalogue)
+            self._show(kept)
 
-    def _show(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def _show(self, kept: Kept) -> None:
+        catalogue = self._catalogue = kept.catalogue
         self._definitions = {each.table.name.lower(): each for each in catalogue.definitions}
         self._by_id = {each.table.id: each for each in catalogue.definitions}
         for table_id in [number for number in self._shards if number not in self._by_id]:
@@ -194,11 +194,22 @@ class OwnTables:
             (number, (each.table, each.buckets)) for number, each in self._by_id.items()
         ):
             is_here = self._folder and self._member in table.members
+            if is_here and table.version <= kept.lost_upto:
+                self._faults[table_id] = self._lost(table)
+                self._shards.pop(table_id, None)
             if is_here and table_id not in self._shards and table_id not in self._faults:
                 ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
                 self._shards[table_id] = Shard(
                     table, self.folder_of(table_id), None, ranges if table.distributed_by else None
                 )
+
+    def _lost(self, table: OwnTable) -> SiteError:
+        return SiteError(
+            f"site {self._member}: rows of table {table.name} are gone: the folder of its tables is not the one that "
+            "it had, or an older copy of it",
+            member=self._member,
+            suggestion=f"stop {self._member} and restore the newest copy of that folder; or drop the table",
+        )
 
     # --- reading ------------------------------------------------------------------------------------------------------
     def now(self, at_least: int = 0) -> int:

@@ -66,7 +66,8 @@ class Builder(Fragments):
         # SORT BY with a LIMIT or an OFFSET would keep any rows, not the first ones.
         is_whole = shape.bounds_known and shape.limit is None and not shape.offset
         rows_max = self._most_rows(query, sources, member)
-        if self._mergeable and is_whole and not rows_max:
+        # A union in that form is none that members admit.
+        if self._mergeable and is_whole and not rows_max and isinstance(tree, exp.Select):
             order, keys = "merge", shape.order_keys or ()
             drop_limit(tree)
             put_sort_by(tree, shape.columns)

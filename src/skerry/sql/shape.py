@@ -63,12 +63,12 @@ def result_shape(query: Query) -> Shape:
 
 
 def put_sort_by(tree: exp.Expr, columns: int | None = None) -> None:
-    """The root sorts within partitions only from now on: ORDER BY becomes SORT BY. One of arms sorts all as before.
+    """The root sorts within partitions only from now on: ORDER BY becomes SORT BY.
 
     `columns` is Shape.columns; it is needed for ORDER BY ALL, which SORT BY does not know.
     """
     order = tree.args.get("order")
-    if order is not None and isinstance(tree, exp.Select):
+    if order is not None:
         tree.set("sort", exp.Sort(expressions=[key for item in order.expressions for key in _spelt_out(item, columns)]))
         tree.set("order", None)
 

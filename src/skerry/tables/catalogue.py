@@ -28,10 +28,16 @@ from skerry.wire.values import failure_of
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What the keeper has on its disk; a follower has no `done`, which are statements and the versions they led to."""
+    """What a member has on its disk. `done` and `had` are the keeper's: statements and the versions they led to, and the
+    version that each member with a disk is known to have had on it.
+
+    `lost_upto`: of tables that are not newer than this version, rows were lost here with an earlier disk.
+    """
 
     catalogue: Catalogue = Catalogue()
     done: tuple[tuple[QueryId, int], ...] = ()
+    had: tuple[tuple[str, int], ...] = ()
+    lost_upto: int = 0
 
 
 class Keep(msgspec.Struct, frozen=True):
@@ -67,6 +73,7 @@ class Keeper:
         self._configured = configured
         self._members = members
         self._done = dict(kept.done)
+        self._had = dict(kept.had)
         self._known: dict[str, int] = {}
         self._pending: dict[QueryId, _Pending] = {}
         self._ahead = ""
@@ -112,7 +119,13 @@ class Keeper:
         self._done[message.query] = changed.version
         for query in list(self._done)[:-DEFINED_KEPT]:
             del self._done[query]
-        return [Keep(Kept(changed, tuple(self._done.items())))]
+        return [self._keep()]
+
+    def _keep(self) -> Keep:
+        return Keep(Kept(self.catalogue, tuple(self._done.items()), self._told_had()))
+
+    def _told_had(self) -> tuple[tuple[str, int], ...]:
+        return tuple(sorted(self._had.items()))
 
     def _changed(self, wish: Wish) -> Catalogue | None:
         """The definitions as they shall be; None if they are so. UserError if they cannot be."""
@@ -157,7 +170,8 @@ class Keeper:
         if catalogue.version <= self._durable.version:
             return []
         self._durable = catalogue
-        told = [Send(member, Definitions(catalogue)) for member in sorted(set(up) - {self._member})]
+        message = Definitions(catalogue, self._told_had())
+        told = [Send(member, message) for member in sorted(set(up) - {self._member})]
         return [*told, *self._answers(now)]
 
     def known(self, sender: str, message: KnownDefinitions, now: float) -> list[Instruction]:
@@ -168,7 +182,10 @@ class Keeper:
             return []
         self._known[sender] = message.version
         is_behind = message.version < self._durable.version
-        newer = [Send(sender, Definitions(self._durable))] if is_behind or message.asks else []
+        newer = [Send(sender, Definitions(self._durable, self._told_had()))] if is_behind or message.asks else []
+        if sender in self._members and message.version > self._had.get(sender, 0):
+            self._had[sender] = message.version
+            newer = [*newer, self._keep()]
         return [*newer, *self._answers(now)]
 
     def lost(self, member: str, now: float) -> list[Instruction]:
@@ -196,11 +213,12 @@ class Keeper:
 class Follower:
     """A member's copy. Of what is written, the newest is on its way to disk."""
 
-    def __init__(self, member: str, keeper: str, catalogue: Catalogue) -> None:
-        self.catalogue = catalogue
+    def __init__(self, member: str, keeper: str, kept: Kept) -> None:
+        self.catalogue = kept.catalogue
         self._member = member
         self._keeper = keeper
-        self._writing = catalogue.version
+        self._writing = kept.catalogue.version
+        self._lost_upto = kept.lost_upto
 
     def up(self, *, asks: bool = False) -> list[Instruction]:
         """The keeper can be reached (again); or is asked, and tells whether there is more or not."""
@@ -214,8 +232,11 @@ class Follower:
         check_catalogue(catalogue)
         if catalogue.version <= self._writing:
             return self.up() if catalogue.version <= self.catalogue.version else []
+        had = dict(message.had).get(self._member, 0)
+        if had > self.catalogue.version:  # it had said so of another disk, or of a later state of this one
+            self._lost_upto = max(self._lost_upto, had)
         self._writing = catalogue.version
-        return [Keep(Kept(catalogue))]
+        return [Keep(Kept(catalogue, lost_upto=self._lost_upto))]
 
     def failed(self) -> None:
         """It could not be written: whoever tells it again is heard."""

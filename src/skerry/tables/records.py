@@ -172,8 +172,13 @@ def _manifests(file: sqlite3.Connection) -> dict[int, Manifest]:
 
 # --- tables and the clock ---------------------------------------------------------------------------------------------
 def keep(file: sqlite3.Connection, kept: Kept, member: str) -> None:
-    """All definitions; tables that are new here come with them, those that are gone go. An older version is nothing."""
-    if kept.catalogue.version <= _kept(file).catalogue.version:
+    """All definitions; tables that are new here come with them, those that are gone go. An older version is nothing,
+    the same one says what else has become known."""
+    before = _kept(file).catalogue.version
+    if kept.catalogue.version < before:
+        return
+    if kept.catalogue.version == before:
+        file.execute("INSERT OR REPLACE INTO catalogue VALUES (1, ?)", (_pack(kept),))
         return
     own = {each.table.id: each for each in kept.catalogue.definitions if member in each.table.members}
     for (number,) in file.execute("SELECT id FROM tables").fetchall():

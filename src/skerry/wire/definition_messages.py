@@ -25,9 +25,13 @@ class Defined(Message, frozen=True):
 
 
 class Definitions(Message, frozen=True):
-    """From the keeper: all definitions, as they are on its disk."""
+    """From the keeper: all definitions, as they are on its disk, and the version that each member has had on its own.
+
+    One that finds less there than it has had knows that its disk is not the one that it was.
+    """
 
     catalogue: Catalogue
+    had: tuple[tuple[str, int], ...] = ()
 
 
 class KnownDefinitions(Message, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import uuid
 from collections.abc import Iterator
@@ -179,7 +180,7 @@ def test_a_write_by_a_query_is_done_once(own: Own) -> None:
     ]
 
 
-def test_members_that_stop_and_come_back(own: Own) -> None:
+def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
     own.change("oslo", f"{CREATE} DISTRIBUTED BY (id)")
     own.change("oslo", "CREATE TABLE gone (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
     rows = ", ".join(f"({number}, 'x', {number})" for number in range(200))
@@ -203,6 +204,20 @@ def test_members_that_stop_and_come_back(own: Own) -> None:
     assert own.execute("oslo", again, f"INSERT INTO stock VALUES {rows}") == 200
     assert own.ask("kiosk", "SELECT count(*), sum(price) FROM stock") == [(200, Decimal(19900))]
     assert own.ask("kiosk", "SELECT count(*) FROM later") == [(5,)]
+
+    # A folder that is gone takes its rows with it: that is an error, after the next start too, and no shorter answer.
+    own.cluster.stop_member("bergen")
+    shutil.rmtree(tmp_path / "state" / "_faults.bergen.tables")
+    for _ in range(2):
+        own.cluster.start_member("bergen")
+        for sql in ("SELECT count(*) FROM later", "INSERT INTO later VALUES (6), (7), (8), (9)", "FLUSH TABLE later"):
+            assert "site bergen: rows of table later are gone" in own.refused("kiosk", sql)
+        own.cluster.stop_member("bergen")
+    own.cluster.start_member("bergen")
+    own.change("kiosk", "DROP TABLE later")
+    own.change("kiosk", "CREATE TABLE later (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
+    assert own.change("bergen", "INSERT INTO later VALUES (1), (2), (3), (4), (5)") == 5
+    assert own.ask("oslo", "SELECT count(*) FROM later") == [(5,)]
 
 
 def test_writers_of_the_same_rows_wait_for_each_other(own: Own) -> None:

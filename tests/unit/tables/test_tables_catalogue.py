@@ -47,7 +47,7 @@ class World:
         if name == "oslo":
             self.keeper = keeper(self.disks["oslo"])
         else:
-            self.followers[name] = Follower(name, "oslo", self.disks[name].catalogue)
+            self.followers[name] = Follower(name, "oslo", self.disks[name])
             self.do(name, self.followers[name].up())
 
     def do(self, name: str, instructions: list[Instruction]) -> None:
@@ -69,7 +69,7 @@ class World:
             # A disk writes in the order in which it was asked.
             name, life, kept = self.writing.pop(0)
             if life == self.lives[name]:
-                if kept.catalogue.version > self.disks[name].catalogue.version:
+                if kept.catalogue.version >= self.disks[name].catalogue.version:
                     self.disks[name] = kept
                 is_keeper = name == "oslo"
                 told = self.keeper.kept(kept.catalogue, MEMBERS, self.now) if is_keeper else []
@@ -102,7 +102,7 @@ class World:
                 self.deliver(*entry)
             self.mail = []
             for name, life, kept in self.writing:
-                if life == self.lives[name] and kept.catalogue.version > self.disks[name].catalogue.version:
+                if life == self.lives[name] and kept.catalogue.version >= self.disks[name].catalogue.version:
                     self.disks[name] = kept
             done, self.writing = self.writing, []
             for name, life, kept in done:
@@ -152,6 +152,16 @@ def test_what_was_answered_is_kept_once_and_everybody_learns_it(seed: int) -> No
     world.do("bergen", world.followers["bergen"].up())
     world.quiet()
     assert len({msgspec.msgpack.encode(kept.catalogue) for kept in world.disks.values()}) == 1
+    # Nobody's disk was ever another one. One that is now is told so, and remembers it.
+    assert {kept.lost_upto for kept in world.disks.values()} == {0}
+    upto = world.disks["oslo"].catalogue.version
+    assert dict(world.disks["oslo"].had) == {"bergen": upto, "tromso": upto}
+    world.disks["bergen"] = Kept()
+    for _ in range(2):
+        world.start("oslo")
+        world.start("bergen")
+        world.quiet()
+        assert (world.disks["bergen"].lost_upto, world.disks["tromso"].lost_upto) == (upto, 0)
     assert any(answer.failure is None for answers in world.answers.values() for answer in answers)
 
 
@@ -193,13 +203,16 @@ def test_who_is_slow_is_not_waited_for_for_ever_and_others_are_not_believed() ->
     catalogue = kept.kept.catalogue
     told = core.kept(catalogue, MEMBERS, 0.0)
     assert told == [Send(name, Definitions(catalogue)) for name in ("bergen", "tromso")]
+    (noted,) = core.known("bergen", KnownDefinitions("bergen", 1), 0.1)
+    assert isinstance(noted, Keep)
+    assert noted.kept.had == (("bergen", 1),)
     assert core.known("bergen", KnownDefinitions("bergen", 1), 0.1) == []
     assert core.tick(DEFINE_WAIT_S - 0.1) == []
     assert answer_of(core.tick(DEFINE_WAIT_S)).version == 1
     with pytest.raises(PeerError, match="speaks for"):
         core.known("bergen", KnownDefinitions("tromso", 1), 0.1)
     with pytest.raises(PeerError, match="only oslo keeps"):
-        Follower("bergen", "oslo", Catalogue()).told("tromso", Definitions(catalogue))
+        Follower("bergen", "oslo", Kept()).told("tromso", Definitions(catalogue))
     good = catalogue.definitions[0].table
     for wrong in (
         Definition(good, BucketMap(1, 1, ((0, 10, "oslo"), (11, good.buckets, "bergen")))),
