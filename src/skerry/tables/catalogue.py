@@ -28,8 +28,8 @@ from skerry.wire.values import failure_of
 
 
 class Kept(msgspec.Struct, frozen=True, array_like=True):
-    """What a member has on its disk. `done` and `had` are the keeper's: statements and the versions they led to, and the
-    version that each member with a disk is known to have had on it.
+    """What a member has on its disk. The keeper also has `done`, statements and the versions they led to, and `had`,
+    the version that each member with a disk is known to have had on it.
 
     `lost_upto`: of tables that are not newer than this version, rows were lost here with an earlier disk.
     """

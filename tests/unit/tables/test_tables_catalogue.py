@@ -161,6 +161,8 @@ def test_what_was_answered_is_kept_once_and_everybody_learns_it(seed: int) -> No
         world.start("oslo")
         world.start("bergen")
         world.quiet()
+        world.define(QueryId("bergen", f"late {world.lives['oslo']}"), Create(table(f"late{world.lives['oslo']}")))
+        world.quiet()
         assert (world.disks["bergen"].lost_upto, world.disks["tromso"].lost_upto) == (upto, 0)
     assert any(answer.failure is None for answers in world.answers.values() for answer in answers)
 
