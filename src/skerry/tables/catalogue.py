@@ -183,10 +183,11 @@ class Keeper:
         self._known[sender] = message.version
         is_behind = message.version < self._durable.version
         newer = [Send(sender, Definitions(self._durable, self._told_had()))] if is_behind or message.asks else []
+        noted: list[Instruction] = []
         if sender in self._members and message.version > self._had.get(sender, 0):
             self._had[sender] = message.version
-            newer = [*newer, self._keep()]
-        return [*newer, *self._answers(now)]
+            noted = [self._keep()]
+        return [*newer, *noted, *self._answers(now)]
 
     def lost(self, member: str, now: float) -> list[Instruction]:
         """It learns when it is back."""
