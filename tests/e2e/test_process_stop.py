@@ -75,6 +75,7 @@ def test_told_once_it_waits_for_what_is_read(oslo: Oslo, number: signal.Signals)
 def test_told_twice_it_stops_at_once(oslo: Oslo) -> None:
     with ThreadPoolExecutor() as threads, oslo.connect() as connection, connection.cursor() as cursor:
         assert connection.cursor().execute("SELECT count(*) FROM few").fetchall() == [(FEW,)]
+        wait_until(lambda: not oslo.site.queries_under_way(), "that one has ended")
         asking = threads.submit(cursor.execute, slow_query("oslo"))
         wait_until(oslo.site.queries_under_way, "the query runs")
         oslo.tell(signal.SIGTERM)
