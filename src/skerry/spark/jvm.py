@@ -33,6 +33,7 @@ INSTALL_JAVA = (
     "or set JAVA_HOME to one"
 )
 LOG_TAIL_CHARS = 2000
+WORKER_DAEMON = "skerry_worker_daemon"
 STOP_S = 10.0
 # The exit status of a JVM that ran out of memory: its own, and Spark's where a task found out first.
 OUT_OF_MEMORY_CODES = (3, 52)
@@ -160,6 +161,15 @@ def new_directory() -> str:
     directory = tempfile.mkdtemp(prefix="skerry-spark-")
     Path(directory, "log4j2.properties").write_text(LOG4J.format(directory=directory))
     return directory
+
+
+def worker_conf(directory: str) -> dict[str, str]:
+    """Python workers that can import this package, of a daemon whose end is not theirs (`worker_daemon.py`)."""
+    shutil.copy(Path(__file__).with_name("worker_daemon.py"), Path(directory, f"{WORKER_DAEMON}.py"))
+    return {
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join((package_root(), directory)),
+        "spark.python.daemon.module": WORKER_DAEMON,
+    }
 
 
 def remove_directory(directory: str) -> None:

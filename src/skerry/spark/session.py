@@ -16,7 +16,7 @@ from skerry.model.table import Column
 from skerry.spark.base import SessionEngine
 from skerry.spark.engine import Job, JobResult
 from skerry.spark.failures import SPARK_ERRORS
-from skerry.spark.jvm import Jvm, new_directory, package_root, remove_directory
+from skerry.spark.jvm import Jvm, new_directory, remove_directory, worker_conf
 from skerry.spark.settings import SparkSettings, batch_conf, cluster_conf, embedded_conf, slot_count
 from skerry.spark.shipping import package_zip
 from skerry.spark.sink import SinkSpec
@@ -54,7 +54,7 @@ class ClassicEngine(SessionEngine):
         try:
             conf = embedded_conf(self.settings, self.directory) if is_embedded else cluster_conf(self.settings)
             if is_embedded:
-                conf.setdefault("spark.executorEnv.PYTHONPATH", package_root())
+                conf = worker_conf(self.directory) | conf
             self._jvm = Jvm(conf, self.directory, is_embedded=is_embedded)
             if not is_embedded:
                 self._jvm.context.addPyFile(package_zip(self.directory))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -61,6 +62,25 @@ def test_a_broadcast_of_few_rows_takes_little_of_the_heap(spark_engine: Any) -> 
     assert 0 < node.metrics().apply("dataSize").value() < 2 * MIB
 
 
+@pytest.mark.spark
+def test_a_daemon_of_python_workers_that_ends_takes_no_task_with_it(spark_engine: Any) -> None:
+    """Spark 4.2 ends it when a task is interrupted while its worker starts, and the tasks of others were lost."""
+
+    async def run() -> None:
+        async with Site(spark_engine) as site:
+            query = site.query()
+            stalled = start_stalled(site, query)
+            await until(lambda: site.port.waiting_s(query) > 0)
+            (daemon,) = psutil.Process(spark_engine.jvm_pid).children()
+            daemon.terminate()
+            await until(lambda: not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE)
+            await stalled.finish()
+            out = await site.collect("SELECT id FROM range(1000)")  # by a worker of the next daemon
+            assert out.table.num_rows == 1000
+
+    asyncio.run(run())
+
+
 def test_a_stalled_sink_does_not_stop_another_job(engine: Engine) -> None:
     """D7: tasks that wait for their member hold slots, and there are slots to spare."""
 
@@ -72,13 +92,7 @@ def test_a_stalled_sink_does_not_stop_another_job(engine: Engine) -> None:
             out = await site.collect("SELECT count(*) AS c FROM range(1000)")
             assert out.rows == [{"c": 1000}]
             assert not stalled.task.done()
-            spool = stalled.spool
-            unsubscribe = spool.subscribe(lambda: spool.release(spool.length))  # somebody reads
-            spool.release(spool.length)
-            result = await stalled.task
-            unsubscribe()
-            stalled.intake.settle(result.sink_rows)
-            assert stalled.intake.rows == 400000
+            await stalled.finish()
 
     asyncio.run(run())
 
@@ -87,6 +101,15 @@ class Stalled(msgspec.Struct):
     spool: Spool
     intake: Intake
     task: asyncio.Task[JobResult]
+
+    async def finish(self) -> None:
+        """Somebody reads."""
+        unsubscribe = self.spool.subscribe(lambda: self.spool.release(self.spool.length))
+        self.spool.release(self.spool.length)
+        result = await self.task
+        unsubscribe()
+        self.intake.settle(result.sink_rows)
+        assert self.intake.rows == 400000
 
 
 def start_stalled(site: Site, query: QueryId, tag: str = "stalled") -> Stalled:
