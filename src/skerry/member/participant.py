@@ -34,12 +34,14 @@ from skerry.member.running import (
     nothing_leaves,
     progress_of,
     read_too_slowly,
+    reading_of,
     snapshots,
     stop_jobs,
     wait_for_inputs,
 )
 from skerry.member.settling import settle
 from skerry.member.stores import DirectStore, LaneStore, NoStore, RowStore
+from skerry.member.tables import Reading
 from skerry.member.task import RelayChannel, Release, RunFragment, StopFragment, TaskCore, TaskInstruction, TaskPhase
 from skerry.model import trace
 from skerry.model.errors import InternalError, PeerError, SkerryError
@@ -160,6 +162,10 @@ class Participant:
         if spool.failed is not None:
             self.fail(spool.failed)
 
+    @functools.cached_property
+    def _tables(self) -> Reading:
+        return reading_of((running.fragment for running in self._fragments.values()), self._around.tables)
+
     async def _run_job(self, running: Running, fragment: SparkFragment) -> None:
         with ExitStack() as opened:  # what is read of our own tables stays as it is until the job has ended
             await self._run_opened(running, fragment, opened)
@@ -171,7 +177,7 @@ class Participant:
         assert self.core.plan is not None
         rights = around.rights_of(self.core.execute.user, self.core.execute.roles)
         tables, rows, size_bytes = await snapshots(
-            fragment, self.core.plan.schema_info, rights, around, self.core.execute.read_ts, opened
+            fragment, self.core.plan.schema_info, rights, around, self._tables, self.core.execute.read_ts, opened
         )
         # Tables may have grown since they were counted for the plan.
         rows_max = fragment.output.rows_max

@@ -22,7 +22,7 @@ from skerry.member.outgoing import Outgoing
 from skerry.member.ownreads import OwnReads
 from skerry.member.resources import Held, Resources, Wakeup, Workers
 from skerry.member.stores import DirectStore, RowStore
-from skerry.member.tables import LocalTables, no_table
+from skerry.member.tables import LocalTables, Reading, no_table
 from skerry.member.taskport import TaskPort
 from skerry.model import trace
 from skerry.model.errors import Overloaded, SkerryError, UserError, from_code
@@ -84,11 +84,18 @@ class Running:
         self.schema: Schema | None = None
 
 
+def reading_of(fragments: Iterable[Fragment], tables: LocalTables) -> Reading:
+    """The configured tables that these fragments read here."""
+    names = {leaf.table for fragment in fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf)}
+    return tables.reading([name for name in sorted(names) if tables.has(name)])
+
+
 async def snapshots(
     fragment: SparkFragment,
     schema_info: Mapping[str, int],
     rights: Rights,
     around: Surroundings,
+    reading: Reading,
     read_ts: int,
     opened: ExitStack,
 ) -> tuple[dict[str, TableFiles], float, int]:
@@ -107,7 +114,10 @@ async def snapshots(
         seen = rights.seen(me, leaf.table)
         if seen.is_hidden:  # in the words for a table that is not there
             raise no_table(me, leaf.table)
-        snapshot = await _snapshot(leaf.table, schema_info, around, read_ts, opened)
+        if around.tables.has(leaf.table):
+            snapshot = await reading.snapshot(leaf.table)
+        else:
+            snapshot = await _own_snapshot(leaf.table, schema_info, around, read_ts, opened)
         if not seen.columns(snapshot.part.columns):
             raise no_table(me, leaf.table)
         if schema_info.get(f"{me}.{snapshot.part.table}") != snapshot.part.schema_version:
@@ -121,11 +131,9 @@ async def snapshots(
     return tables, most_rows(counts), size_bytes
 
 
-async def _snapshot(
+async def _own_snapshot(
     table: str, schema_info: Mapping[str, int], around: Surroundings, read_ts: int, opened: ExitStack
 ) -> Snapshot:
-    if around.tables.has(table):
-        return await around.tables.snapshot(table)
     own = await around.own_reads.current(table, schema_info)
     snapshot = await around.own_reads.open(own, read_ts)
     opened.callback(around.own_reads.close, own, read_ts)

@@ -49,6 +49,21 @@ def test_what_spark_found_is_kept_and_told(tmp_path: Path) -> None:
     run(test)
 
 
+def test_all_fragments_of_a_query_read_one_state_of_a_table(tmp_path: Path) -> None:
+    async def test() -> None:
+        async with world(tmp_path) as w:
+            reading = w.tables.reading(["T"])
+            first = asyncio.ensure_future(reading.snapshot("t"))
+            await asyncio.sleep(0)
+            first.cancel()  # its fragment is stopped: the next one lists
+            before = await reading.snapshot("t")
+            w.write("b", "4,c\n")
+            assert (await reading.snapshot("T")).files.files == before.files.files
+            assert len((await w.tables.snapshot("t")).files.files) == len(before.files.files) + 1
+
+    run(test)
+
+
 def test_files_that_change_while_they_are_read(tmp_path: Path) -> None:
     async def test() -> None:
         async with world(tmp_path) as w:
