@@ -27,8 +27,8 @@ SLACK_ON_SPARK = {"engine threads": (0.3, 600.0)}
 # When nobody asks, nothing of these is above what it was before the first query, but for the members' own pools.
 IDLE_SLACK = {"member sockets": 6.0, "engine sockets": 40.0, "spool MB": 0.0}
 
-# Each of a member's threads that spoke to its JVM keeps a connection there.
-IDLE_SLACK_ON_SPARK = {"member sockets": 60.0}
+# Each of a member's threads that spoke to its JVM keeps a connection there, which has two ends.
+IDLE_SLACK_ON_SPARK = {"member sockets": 60.0, "engine sockets": 60.0}
 
 
 @dataclass(frozen=True)
