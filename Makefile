@@ -1,7 +1,7 @@
 # Everything that a person or a machine runs here. CI runs `make test`, nothing else.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-slow lint format sim properties metamorphic chaos soak bench mutants fuzz docs lock sbom clean
+.PHONY: help setup demo test test-queries test-sites test-sail test-processes test-plain test-slow lint format sim properties metamorphic chaos soak bench mutants fuzz docs lock sbom clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -39,12 +39,12 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
 	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(filter-out tests/integration/ tests/e2e/,$(wildcard tests/*/)) $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=3 --keep-going test-queries test-sail test-sites test-processes lint test-slow
+	@$(MAKE) --no-print-directory --jobs=4 --keep-going test-queries test-sail test-sites test-plain test-processes test-slow lint
 
-# Three of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on
-# with no Spark in one process; all else on one Spark; those that start members as processes; slow ones that need none of
-# this, which fill both cores when the others have ended. Two at a time leave a fifth of two cores idle, for all of them
-# wait at times: for members that start, stop, or are given up.
+# Four of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on
+# with no Spark in one process; all else on one Spark; what only computes, at the lowest priority; those that start
+# members as processes; slow ones that need none of this. All but the plain ones wait at times, for members that start,
+# stop, or are given up: three of them leave an eighth of two cores idle, which the plain ones take.
 # What all but the first say is shown at their end. Each reads the folders that its tests may be in and no other: to
 # collect all tests takes seven seconds more. tests/conftest.py refuses one that is elsewhere (HOMES).
 QUERIES := tests/integration/queries
@@ -57,8 +57,11 @@ test-queries:
 test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" $(filter-out $(QUERIES)/,$(wildcard tests/integration/*/)) $(APART)
 test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
-test-slow: MARKS := -n auto -m "slow and not spark and not sail and not e2e" tests/integration tests/plans tests/property/exchange tests/sim tests/unit/member
-test-sail test-sites test-processes test-slow:
+SLOW := -n auto -m "slow and not spark and not sail and not e2e"
+test-plain: MARKS := $(SLOW) tests/plans tests/property/exchange tests/sim
+test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest
+test-slow: MARKS := $(SLOW) tests/integration tests/unit/member
+test-sail test-sites test-processes test-slow test-plain:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 
 lint: setup ## ruff, mypy --strict, and that folders import only those below them
