@@ -270,9 +270,11 @@ def spark_engine() -> Iterator[Engine]:
 
 @pytest.fixture(scope="session")
 def sail_engine() -> Iterator[Engine]:
-    """One Sail for all tests of this run that need no other."""
+    """One Sail for all tests of this run that need no other, whatever they cancel: a fresh one has other sockets."""
     from skerry.spark import SparkSettings, start_engine
 
-    engine = start_engine(SparkSettings(sail=True))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("skerry.spark.waste.SAIL_WASTE_AGE_S", float("inf"))
+        engine = start_engine(SparkSettings(sail=True))
     yield engine
     engine.stop()

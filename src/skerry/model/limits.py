@@ -119,6 +119,11 @@ SAIL_WATCH_S = 0.1
 # It grows by itself. Above this share of its memory at so many looks on end (10 s) it is replaced by a fresh one.
 SAIL_RECYCLE_SHARE = 0.6
 SAIL_RECYCLE_LOOKS = 100
+# Some of its joins go on after a cancel. If it is so busy for so long after one (of one core), a fresh one takes over,
+# unless it is fresh itself.
+SAIL_WASTE_LOOK_S = 1.0
+SAIL_WASTE_SHARE = 0.7
+SAIL_WASTE_AGE_S = 10.0
 SAIL_START_S = 60.0
 SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
 

@@ -1,4 +1,4 @@
-"""A Sail that is replaced by a fresh one before its memory is used up, unnoticed by its queries (ADR 39)."""
+"""A Sail that has grown, or goes on after a cancel, is replaced by a fresh one, unnoticed by its queries (ADR 39)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RecycledSail:
         self._suspects = Suspects(SailEngine.name)
         self._tags = Tags(settings.limits.cancelled_tags)
         self._changed = threading.Condition()  # guards all below
-        self._current = SailEngine(settings, self._suspects)
+        self._current = SailEngine(settings, self._suspects, self._wastes)
         self._draining: SailEngine | None = None
         self._users: Counter[SailEngine] = Counter()
         self._recycler: threading.Thread | None = None
@@ -112,9 +112,8 @@ class RecycledSail:
         with self._changed:
             sail = self._current
             self._users[sail] += 1
-            if sail.has_grown and self._recycler is None and not self._is_stopped:
-                self._recycler = threading.Thread(target=self._recycle, name="skerry-recycle", daemon=True)
-                self._recycler.start()
+            if sail.has_grown:
+                self._begin_recycling()
         try:
             yield sail
         finally:
@@ -124,9 +123,19 @@ class RecycledSail:
                     del self._users[sail]
                     self._changed.notify_all()
 
+    def _wastes(self, sail: SailEngine) -> None:
+        with self._changed:
+            if sail is self._current:
+                self._begin_recycling()
+
+    def _begin_recycling(self) -> None:
+        if self._recycler is None and not self._is_stopped:
+            self._recycler = threading.Thread(target=self._recycle, name="skerry-recycle", daemon=True)
+            self._recycler.start()
+
     def _recycle(self) -> None:
         try:
-            fresh = SailEngine(self.settings, self._suspects)
+            fresh = SailEngine(self.settings, self._suspects, self._wastes)
             try:
                 fresh.start()
                 fresh.warm_up()

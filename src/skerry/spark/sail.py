@@ -65,9 +65,16 @@ class SailEngine(ConnectEngine):
     retries_tasks = False
     checks_decimals = True
 
-    def __init__(self, settings: SparkSettings, suspects: Suspects | None = None) -> None:
+    def __init__(
+        self,
+        settings: SparkSettings,
+        suspects: Suspects | None = None,
+        on_waste: Callable[[SailEngine], None] = lambda _: None,
+    ) -> None:
+        """`on_waste`: told, by a thread, while this one seems to compute for jobs that were cancelled."""
         super().__init__(settings)
         self._suspects = suspects or self._suspects
+        self._on_waste = on_waste
         self._process: SailProcess | None = None
 
     @property
@@ -76,7 +83,7 @@ class SailEngine(ConnectEngine):
 
     def _open(self) -> SparkSession:
         memory_bytes = self.settings.memory_bytes or int(machine_memory_bytes() * SAIL_MEMORY_SHARE)
-        process = self._process = SailProcess(memory_bytes, self._ended)
+        process = self._process = SailProcess(memory_bytes, self._ended, partial(self._on_waste, self))
         try:
             return self._connect("Sail", partial(_new_session, process.target))
         except SiteError as error:
@@ -107,6 +114,11 @@ class SailEngine(ConnectEngine):
     def has_grown(self) -> bool:
         process = self._process
         return process is not None and process.has_grown
+
+    def _interrupt(self, tag: str) -> None:
+        super()._interrupt(tag)
+        if (process := self._process) is not None:
+            process.job_cancelled()
 
     def give_up(self, tag: str) -> None:
         process = self._process

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from time import monotonic as clock
 
 from skerry.model import trace
 from skerry.model.errors import SiteError
@@ -30,16 +31,23 @@ from skerry.model.limits import (
 )
 from skerry.spark.jvm import STOP_S, ending_of, package_root
 from skerry.spark.sail_child import READY, SOCKET, UNGUARDED
+from skerry.spark.waste import Waste
 
 
 class SailProcess:
-    """Runs when it is made. `on_end` is called, in a thread of its own, when it ends by itself or by its memory."""
+    """Runs when it is made.
 
-    def __init__(self, memory_bytes: int, on_end: Callable[[], None]) -> None:
+    A thread of its own calls `on_end` when it ends by itself or by its memory, and `on_waste` again and again while it
+    seems to compute for jobs that were cancelled.
+    """
+
+    def __init__(self, memory_bytes: int, on_end: Callable[[], None], on_waste: Callable[[], None]) -> None:
         if importlib.util.find_spec("pysail") is None:
             raise SiteError("Sail is not installed", suggestion="pip install 'skerry[sail]'")
         self._memory_bytes = memory_bytes
         self._on_end = on_end
+        self._on_waste = on_waste
+        self._waste = Waste(clock())
         self._reason = ""
         self._is_stopping = False
         self._full_looks = 0  # on end
@@ -84,6 +92,10 @@ class SailProcess:
         """It has been full for a while: no single statement's memory, as far as one can tell."""
         return self._full_looks >= SAIL_RECYCLE_LOOKS
 
+    def job_cancelled(self) -> None:
+        """One that it ran; whether its work ends as well is looked at."""
+        self._waste.cancelled(clock(), processor_s_of(self.pid))
+
     def how_ended(self, wait_s: float) -> str:
         """Why it is no more, e.g. "signal 11 (SIGSEGV)"; "" if it is alive after so long."""
         try:
@@ -127,6 +139,9 @@ class SailProcess:
             self._full_looks = self._full_looks + 1 if used > SAIL_RECYCLE_SHARE * self._memory_bytes else 0
             if used > self._memory_bytes:
                 self.kill(f"its memory limit of {_shown(self._memory_bytes)} was reached, {_shown(used)} in use")
+            self._waste.look(clock(), processor_s_of(self.pid))
+            if self._waste.is_seen:
+                self._on_waste()
         if ends is not None:
             os.close(ends)
         if not self._is_stopping:
@@ -164,6 +179,16 @@ def memory_of(pid: int) -> int:
     except (OSError, ValueError):  # ended meanwhile; not Linux
         return 0
     return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
+
+
+def processor_s_of(pid: int) -> float:
+    """Seconds of a core that the process has used; 0 where nobody can tell."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            user, system = file.read().rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError):  # ended meanwhile; not Linux
+        return 0.0
 
 
 def machine_memory_bytes() -> int:

@@ -18,12 +18,18 @@ from skerry.model.limits import MIB
 from skerry.model.table import Column
 from skerry.spark.engine import Job
 from skerry.spark.recycled import RecycledSail
+from skerry.spark.sail_process import processor_s_of
 from skerry.spark.settings import SparkSettings
+from skerry.spark.waste import Waste
 from tests.integration.spark.harness import Site, files, fill, until
 
 pytestmark = pytest.mark.sail
 
 SLOW = "SELECT count(*) AS n FROM range(0, 4000000000, 1, 4) WHERE id % 7 = id % 11"
+ENDLESS = (
+    "SELECT count(*) AS n FROM range(0, 300000, 1, 2) a JOIN range(0, 300000, 1, 2) b "
+    "ON a.id % 10 = b.id % 10 WHERE sha2(cast(a.id AS string), 512) < sha2(cast(b.id AS string), 512)"
+)
 NEVER = 10**9
 
 
@@ -123,6 +129,33 @@ def test_a_cancel_reaches_the_sail_that_the_job_runs_on(grown: RecycledSail, mon
                     await site.run(Job(tag, "SELECT 1 AS n", {}, {}, {}, None))
 
     asyncio.run(run())
+
+
+def test_a_join_that_goes_on_after_its_cancel_is_ended_with_its_sail(
+    own_sail: RecycledSail, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skerry.spark.waste.SAIL_WASTE_AGE_S", 0.0)
+
+    async def run() -> None:
+        async with Site(own_sail) as site:
+            before = own_sail.current
+            pid = before.pid
+            assert pid is not None
+            before._process._waste = Waste(0.0)  # type: ignore[union-attr]  # it may be young
+            used_s = processor_s_of(pid)
+            running = asyncio.create_task(site.run(Job("endless", ENDLESS, {}, {}, {}, None)))
+            await until(lambda: processor_s_of(pid) > used_s + 1.0)  # a cancel misses what is still being planned
+            own_sail.cancel("endless")
+            with pytest.raises(Cancelled):
+                await running
+            await until(lambda: is_gone(pid))
+            monkeypatch.undo()
+            await settled(own_sail, monkeypatch)
+            _, table = await site.drive("SELECT 1 AS n")
+            assert table.to_pylist() == [{"n": 1}]
+
+    asyncio.run(run())
+    assert own_sail.leftovers() == []
 
 
 def test_if_no_fresh_one_starts_the_old_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -146,7 +146,9 @@ class SailRecycled(Event, frozen=True):
     pid: int | None
 
     def line(self) -> str:
-        return f"Sail has grown and is replaced by a fresh process, {self.pid}; it ends with its last job"
+        return (
+            f"Sail has grown, or goes on after a cancel. A fresh one, {self.pid}, takes over; it ends with its last job"
+        )
 
 
 class RecycleFailed(Event, frozen=True):
