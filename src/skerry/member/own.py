@@ -301,7 +301,7 @@ class OwnTables:
             self._check_rights(part, shard.table.name, writes)
             check_room(shard, writes)
             await _aside(check_writes, len(writes), shard, writes)
-            rows = await self._rows(shard, [write.key for write in writes])
+            rows = await self._rows(shard, writes)
             met = await _aside(found_of, len(writes), shard.table, writes, rows)
             found |= {(table_id, write.key): each for write, each in zip(writes, met, strict=True)}
         # Definitions may have changed while files were read.
@@ -332,14 +332,14 @@ class OwnTables:
                 return self._stale(table_id).message
         return None
 
-    async def _rows(self, shard: Shard, keys: list[bytes]) -> list[FoundRow]:
-        """The newest version of each key. Locks keep it the newest."""
+    async def _rows(self, shard: Shard, writes: list[Write]) -> list[FoundRow]:
+        """The newest version of each write's key. Locks keep it the newest."""
         table_id = shard.table.id
         if table_id not in self._keys:
             self._keys[table_id] = FileKeys(shard.table, shard.folder), asyncio.Lock()
         files, turn = self._keys[table_id]
-        asked = ask(shard, keys, _LATEST)
-        if all(asked.known) or not any(group.files for group in asked.groups):
+        asked = ask(shard, writes, _LATEST)
+        if not asked.needs_files:
             return files.find(asked)
         flushed_ts = shard.manifest.flushed_ts
         shard.pin(flushed_ts)  # a flush may come meanwhile, but these files stay

@@ -17,6 +17,7 @@ from skerry.model.limits import OVERLAY_BYTES_MAX, OVERLAY_ROW_BYTES, OVERLAY_RO
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
 from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.rows import encode_rows
 from skerry.tables.writes import Pair, batch_of
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -37,8 +38,11 @@ class Seen(NamedTuple):
 
 
 class Version(NamedTuple):
+    """`place` is for `encoded`, until the next `forget`."""
+
     commit_ts: int
-    row: pa.RecordBatch | None  # None: deleted
+    is_live: bool
+    place: int
 
 
 class Overlay:
@@ -106,7 +110,7 @@ class Overlay:
         number = self._ids.get(key)
         for place in reversed(self._versions[number] if number is not None else ()):
             if after_ts < self._ts[place] <= read_ts:
-                return Version(self._ts[place], None if self._deleted[place] else self._row(place))
+                return Version(self._ts[place], not self._deleted[place], place)
         return None
 
     def at(self, read_ts: int, after_ts: int) -> Seen:
@@ -153,6 +157,9 @@ class Overlay:
             self._batch, self._raw = whole.to_batches()[0], []
         return self._batch
 
-    def _row(self, place: int) -> pa.RecordBatch:
-        later = place - self._batch.num_rows
-        return self._batch.slice(place, 1) if later < 0 else batch_of(self.table, [self._raw[later]])
+    def encoded(self, places: Sequence[int]) -> list[bytes]:
+        """The rows of these versions, as commits carry them; none of them is deleted."""
+        first = self._batch.num_rows
+        old = iter(encode_rows(self._batch.take(pa.array([place for place in places if place < first], pa.int64()))))
+        rows = [next(old) if place < first else self._raw[place - first][1] for place in places]
+        return [row for row in rows if row is not None]

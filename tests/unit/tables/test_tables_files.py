@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skerry.model import points
+from skerry.model.commits import Write
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
 from skerry.model.sharded import BucketMap
@@ -26,12 +27,15 @@ from skerry.tables import delta, flush
 from skerry.tables import overlay as overlay_module
 from skerry.tables import shard as shard_module
 from skerry.tables.bucket import buckets_of
+from skerry.tables.checks import encode_patch
 from skerry.tables.clock import COUNTER_BITS
+from skerry.tables.columns import arrow_schema
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.lookup import FileKeys, ask
 from skerry.tables.manifest import DataFile, Flush, Manifest
+from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
@@ -247,12 +251,19 @@ def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Memb
     second = member.write(2, value="new")
     gone = deletes_of(TABLE, batch_of(TABLE, [{"k": 1}]))
     member.shard.apply(second + 1, [(write.key, write.row) for write in gone])
-    keys = [write.key for write in writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))]
+    replaced = writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))
+    patches = [Write(1, write.key, encode_patch([]), is_patch=True) for write in replaced]
+    deleted = [Write(1, write.key, None) for write in replaced]
     files = FileKeys(TABLE, member.shard.folder)
 
     def found(ts: int) -> list[tuple[int, str | None]]:
-        each = files.find(ask(member.shard, keys, ts))
-        return [(one.commit_ts, one.row and one.row.column("v")[0].as_py()) for one in each]
+        each = files.find(ask(member.shard, patches, ts))
+        there = files.find(ask(member.shard, deleted, ts))
+        assert [one[:2] for one in each] == [one[:2] for one in there]
+        assert not any(one.row for one in there), "only a patch needs the row"
+        assert not ask(member.shard, replaced, ts).needs_files, "what replaces any row asks no file"
+        rows = [one.row and decode_rows(arrow_schema(TABLE), [one.row]) for one in each]
+        return [(one.commit_ts, row and row.column("v")[0].as_py()) for one, row in zip(each, rows, strict=True)]
 
     assert found(first) == [(first, "old"), (first, "old"), (0, None)]
     assert found(second) == [(first, "old"), (second, "new"), (0, None)]
