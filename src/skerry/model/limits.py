@@ -233,6 +233,10 @@ CATCH_UP_S = 2.0
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
 CHANGE_STALE = 5  # attempts at a table that changes
+# Writes whose texts are known: how many, and of how many letters; with so many rows of values the loop does them itself
+CHANGES_KEPT = 500
+CHANGE_KEPT_CHARS = 4000
+CHANGE_ROWS_AT_ONCE = 16
 TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1

@@ -27,7 +27,7 @@ from skerry.tables.shard import Shard
 
 
 class FoundRow(NamedTuple):
-    """The newest version of a key at a moment; `commit_ts` 0: there is none, or nobody needs to know. `row`: for a patch.
+    """The newest version of a key at a moment; `commit_ts` 0: there is none, or it does not matter. `row`: for a patch.
 
     Of a version that history no longer knows, `commit_ts` is the beginning of history: it is not later.
     """
@@ -48,6 +48,11 @@ class Asked(NamedTuple):
     @property
     def needs_files(self) -> bool:
         return bool(self.groups) and None in self.known
+
+    @property
+    def found(self) -> list[FoundRow]:
+        """All that there is, if no file is needed."""
+        return [FoundRow() if known is None else known for known in self.known]
 
 
 class _Index(NamedTuple):
@@ -136,7 +141,8 @@ class FileKeys:
         keys = encode_keys(names, [batch.column(name) for name in names])
         same = [row for row, (at, _) in enumerate(suspects) if keys[row] == writes[at].key]
         patched = [row for row in same if writes[suspects[row][0]].is_patch]
-        made = dict(zip(patched, encode_rows(batch.take(pa.array(patched, pa.int64()))), strict=True)) if patched else {}
+        encoded = encode_rows(batch.take(pa.array(patched, pa.int64()))) if patched else []
+        made = dict(zip(patched, encoded, strict=True))
         return [(suspects[row][0], made.get(row)) for row in same]
 
     def _index_of(self, file: DataFile) -> _Index:

@@ -18,9 +18,9 @@ from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
 from skerry.tables.keys import encode_keys
 from skerry.tables.ways import ByTuples
-from skerry.tables.writes import deletes_of, writes_of
+from skerry.tables.writes import deletes_of
 from skerry.wire import execution as packets
-from skerry.wire.tuples import checked_values, decode_tuples
+from skerry.wire.tuples import checked_values
 
 
 class Routed(NamedTuple):
@@ -38,14 +38,14 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
     writes: Sequence[Write | None]
     match way.packet:
         case packets.Insert(_, _, policy, tuples):
-            rows = decode_tuples(tuples, [Column(column.name, column.type) for column in table.columns])
-            writes = _once(table, writes_of(table, rows, policy), policy)
+            # A tuple of the table's columns is a row's bytes.
             keys = _keys(table, way.keys)
+            pairs = zip(encode_keys(table.primary_key, keys.columns), tuples, strict=True)
+            writes = _once(table, [Write(table.id, key, row, policy) for key, row in pairs], policy)
         case packets.LocalUpdate(_, _, items):
             keys = _keys(table, way.keys)
-            encoded = encode_keys(table.primary_key, keys.columns)
-            pairs = zip(encoded, items, strict=True)
-            patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in pairs)
+            of_items = zip(encode_keys(table.primary_key, keys.columns), items, strict=True)
+            patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in of_items)
             writes = [Write(table.id, key, patch, is_patch=True) for key, patch in patches]
         case packets.Delete():
             keys = _keys(table, way.keys)

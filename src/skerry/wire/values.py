@@ -28,6 +28,8 @@ def to_value(value: Any, parameter: str) -> Value:
 
 def from_value(value: Value) -> Any:
     """The Python value; PeerError when type and value do not fit."""
+    if type(value.value) is _SAME.get(value.type):
+        return value.value
     return _from_wire(value.type, value.value, 0)
 
 
@@ -137,6 +139,8 @@ def _exact(text: str) -> Decimal:
     return value
 
 
+# What is the same in Python: most values of most statements.
+_SAME = {"boolean": bool, "int": int, "bigint": int, "double": float, "string": str, "binary": bytes}
 _READERS: dict[str, Callable[[Any], Any]] = {
     "boolean": _expect(bool, bool),
     "int": _expect(int, int),
