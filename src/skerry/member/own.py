@@ -299,7 +299,8 @@ class OwnTables:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
             self._core.now(outcome.commit_ts)
             ahead_s = (outcome.commit_ts >> COUNTER_BITS) / 1e6 - time.time()
-            await asyncio.sleep(min(max(0.0, ahead_s), self._limits.clock_ahead_s))
+            if ahead_s > 0:
+                await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
         return outcome
 
     def _look(self, query: QueryId, part: Part) -> Looked | Awaitable[Looked]:

@@ -23,6 +23,13 @@ _INTEGERS = ("int", "bigint")
 
 def to_value(value: Any, parameter: str) -> Value:
     """A Python value with the type Spark gives it; `parameter` names it in errors (e.g. `parameter 2`)."""
+    kind = type(value)
+    if kind is float:
+        return Value("double", value)
+    if kind is int and -(2**31) <= value < 2**31:
+        return Value("int", value)
+    if kind is str and value.isascii():
+        return Value("string", value)
     return _to_value(value, parameter, 0)
 
 
