@@ -210,7 +210,8 @@ class Changing:
         pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
             attempt += 1
-            outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
+            txn = TransactionId(query, attempt)
+            outcome = await self._own.submit(txn, first_start, change.parts, is_routed=True)
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // change.copies)
             # Without a failure this attempt was aborted in an earlier life of the query.

@@ -78,7 +78,7 @@ class OwnTables:
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
-        self._made: dict[QueryId, Part] = {}  # of constants, here, and now being committed
+        self._routed: dict[QueryId, Part] = {}  # by this member, to itself; being committed
         self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
         self._flusher: Flusher | None = None
@@ -280,21 +280,27 @@ class OwnTables:
         return known.rows if known is not None else None
 
     async def submit(
-        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int | None = None
+        self,
+        txn: TransactionId,
+        first_start: int,
+        parts: dict[str, Part],
+        read_ts: int | None = None,
+        is_routed: bool = False,
     ) -> Outcome:
-        """How this attempt ended. Reads that begin here afterwards see it.
+        """How this attempt ended. Reads that begin here afterwards see it. `is_routed`: `tables/routing.py` has made
+        the parts from constants, so this member need not look at every byte of its own.
 
         `read_ts`: of a query that gave the rows. Such a statement has one decider, whatever its rows are: said again,
         it must not be run again.
         """
         data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
         decider = "" if read_ts is None else self._member if self._member in data else min(data)
-        if read_ts is None and self._member in parts:
-            self._made[txn.query] = parts[self._member]
+        if is_routed and self._member in parts:
+            self._routed[txn.query] = parts[self._member]
         try:
             outcome = await self._core.submit(txn, first_start, parts, read_ts or 0, decider)
         finally:
-            self._made.pop(txn.query, None)
+            self._routed.pop(txn.query, None)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
             self._core.now(outcome.commit_ts)
@@ -314,8 +320,8 @@ class OwnTables:
         for table_id, writes in by_table.items():
             self._check_rights(part, self._shards[table_id].table.name, writes)
             check_room(self._shards[table_id], writes)
-        # What this member has made itself, of constants, needs no look at every byte.
-        checked = () if part is self._made.get(query) else by_table.items()
+        # The very part that was made here: what a message says is always checked.
+        checked = () if part is self._routed.get(query) else by_table.items()
         if len(part.writes) > WRITE_TUPLES:
             return self._look_aside(part, by_table, bool(checked))
         for table_id, writes in checked:

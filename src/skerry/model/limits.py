@@ -272,6 +272,8 @@ class CommitLimits(msgspec.Struct, frozen=True):
     read_wait_s: float = 10.0
     # for the answer of a decider elsewhere, and of all members about an id: longer than a decider waits for votes
     answer_wait_s: float = 15.0
+    # and so much longer for each write at the member that has most: 20 s for 100,000
+    write_wait_s: float = 0.0002
     # messages without an answer are said again
     repeat_s: float = 0.5
     # an outcome can be asked by its id for a day; ids are kept longer, for who asks knows only about when it began

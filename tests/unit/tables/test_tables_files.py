@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skerry.model import points
-from skerry.model.commits import Write
+from skerry.model.commits import Policy, Write
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
 from skerry.model.sharded import BucketMap
@@ -254,12 +254,14 @@ def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Memb
     replaced = writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))
     patches = [Write(1, write.key, encode_patch([]), is_patch=True) for write in replaced]
     deleted = [Write(1, write.key, None) for write in replaced]
+    added = [Write(1, write.key, write.row, policy) for write in replaced for policy in (Policy.FAIL, Policy.NOTHING)]
     files = FileKeys(TABLE, member.shard.folder)
 
     def found(ts: int) -> list[tuple[int, str | None]]:
         each = files.find(ask(member.shard, patches, ts))
         there = files.find(ask(member.shard, deleted, ts))
         assert [one[:2] for one in each] == [one[:2] for one in there]
+        assert files.find(ask(member.shard, added, ts)) == [one for one in there for _ in range(2)]
         assert not any(one.row for one in there), "only a patch needs the row"
         assert not ask(member.shard, replaced, ts).needs_files, "what replaces any row asks no file"
         rows = [one.row and decode_rows(arrow_schema(TABLE), [one.row]) for one in each]
