@@ -33,12 +33,13 @@ from skerry.tables.columns import arrow_schema
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.keys import encode_keys
 from skerry.tables.lookup import FileKeys, ask
 from skerry.tables.manifest import DataFile, Flush, Manifest
 from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
-from skerry.tables.writes import deletes_of, writes_of
+from skerry.tables.writes import Pair, deletes_of, writes_of
 from tests.unit.tables.table_samples import (
     KEY_TYPES,
     MEMBER,
@@ -280,6 +281,24 @@ def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Memb
     member.trim(second)
     assert found(second) == [(second, "old"), (second, "new"), (0, None)]
     assert found(second + 1) == [(second + 1, None), (second, "new"), (0, None)]
+
+
+def test_a_second_thread_at_the_overlay_is_refused(member: Member) -> None:
+    overlay, refused = member.shard.overlay, list[InternalError]()
+
+    class Meanwhile(list[Pair]):
+        """Commits of others, and reads, come while these are taken."""
+
+        def __iter__(self) -> Iterator[Pair]:
+            for work in (lambda: overlay.add(10, [(b"b", None)]), lambda: overlay.at(10, 0)):
+                with pytest.raises(InternalError, match="a second thread") as error:
+                    work()
+                refused.append(error.value)
+            return super().__iter__()
+
+    overlay.add(9, Meanwhile([(encode_keys(["k"], [pa.array([1])])[0], None)]))
+    assert refused
+    assert len(overlay) == overlay.at(10, 0).touched.num_rows == 1
 
 
 # --- Delta ------------------------------------------------------------------------------------------------------------
