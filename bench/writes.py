@@ -1,4 +1,4 @@
-"""Tables of our own, written end to end: a client, members as processes on Sail, beside delta-rs and plain SQLite.
+"""Tables of our own, written end to end: a client, two members as processes on Sail; beside delta-rs, Spark, SQLite.
 
 All sides write to the same disk and take turns. SQLite (WAL, FULL) is what durability costs at least; delta-rs never
 calls fsync. Every count is looked at: a benchmark of writes that were lost would be quick.
@@ -6,11 +6,12 @@ calls fsync. Every count is looked at: a benchmark of writes that were lost woul
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
+import shutil
 import sqlite3
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,11 +20,15 @@ from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.compute as pc
 import yaml
 from rich.console import Console
 
 import skerry
-from bench.frame import SKERRY, Bar, Options, Report, Samples, interleaved, ratio
+from bench.crowd import crowd
+from bench.delta_spark import DeltaOnSpark, NoDelta
+from bench.frame import SKERRY, Bar, Options, Report, Samples, Skipped, interleaved, ratio
+from bench.syncs import NoTrace, syncs_of
 from skerry.cli.processes import Members
 from skerry.cli.screen import Screen
 from skerry.cli.secret import ensure_secret
@@ -33,9 +38,11 @@ from skerry.testing.ports import free_ports
 
 SITES = ("oslo", "bergen")
 DELTA, SQLITE, TWO, FLUSHED, OVERLAID = "delta-rs", "sqlite, WAL, FULL", "two members", "flushed", "overlaid"
+SPARK = "Delta on Spark"
 ROWS = 20  # one-row statements a round
 UPSERT = 1000
-KEPT = 100_000  # rows of a table that is read, or written to
+KEPT = 100_000  # rows of a table that is read
+LARGE = 1_000_000  # of one whose rows are replaced: one file of delta-rs'
 CLIENTS = 32
 WINDOW_S = 4.0
 COLUMNS = "(k BIGINT, a INT, b DOUBLE, c STRING, d DATE, e DECIMAL(12,2)) PRIMARY KEY (k) DISTRIBUTED BY (k)"
@@ -49,19 +56,23 @@ SCHEMA = pa.schema(
         ("e", pa.decimal128(12, 2)),
     ]
 )
-INSERT = "INSERT INTO {} VALUES (?, ?, ?, ?, DATE'2024-02-29', 1.25)"
+ROW = "(?, ?, ?, ?, DATE'2024-02-29', 1.25)"
+INSERT = f"INSERT INTO {{}} VALUES {ROW}"
+UPDATE = "UPDATE {} SET a = 7, c = 'new' WHERE k = {}"
 SCAN = "SELECT count(*) AS n, sum(a) AS a, max(c) AS c FROM {}"
 
 
 def rows_of(keys: range) -> pa.Table:
-    count = len(keys)
+    numbers = pa.array(keys, pa.int64())
+    texts = pc.binary_join_element_wise("text", numbers.cast(pa.string()), " ")
+    small = pc.subtract(numbers, pc.multiply(pc.divide(numbers, 1000), 1000))
     columns: list[Any] = [
-        pa.array(keys, pa.int64()),
-        pa.array([key % 1000 for key in keys], pa.int32()),
-        pa.array([key / 7 for key in keys]),
-        pa.array([f"text {key}" for key in keys]),
-        pa.array([19000] * count, pa.int32()).cast(pa.date32()),
-        pa.array([125] * count, pa.int32()).cast(pa.decimal128(12, 2)),
+        numbers,
+        small.cast(pa.int32()),
+        pc.divide(numbers.cast(pa.float64(), safe=False), 7.0),
+        texts,
+        pa.repeat(19000, len(keys)).cast(pa.int32()).cast(pa.date32()),
+        pa.repeat(125, len(keys)).cast(pa.decimal128(19, 0)).cast(pa.decimal128(12, 2)),
     ]
     return pa.Table.from_arrays(columns, schema=SCHEMA)
 
@@ -101,8 +112,8 @@ class Skerry:
 
     def insert_two(self, name: str, pairs: Iterator[tuple[int, int]]) -> None:
         """Two rows, one at each member."""
-        values = ", ".join(f"({key}, 1, 0.5D, 'text', DATE'2024-02-29', 1.25)" for key in next(pairs))
-        self._check(self._cursor.execute(f"INSERT INTO {name} VALUES {values}").rowcount, 2)
+        values = [value for key in next(pairs) for value in (key, key % 1000, key / 7, f"text {key}")]
+        self._check(self._cursor.execute(f"{INSERT.format(name)}, {ROW}", values).rowcount, 2)
 
     def upsert(self, name: str, keys: range) -> None:
         values = [(key, key % 1000, key / 7, f"text {key}") for key in keys]
@@ -110,7 +121,7 @@ class Skerry:
         self._check(cursor.rowcount, len(keys))
 
     def update(self, name: str, key: int) -> None:
-        self._check(self._cursor.execute(f"UPDATE {name} SET a = 7, c = 'new' WHERE k = ?", [key]).rowcount, 1)
+        self._check(self._cursor.execute(UPDATE.format(name, "?"), [key]).rowcount, 1)
 
     def fill(self, name: str, keys: range) -> None:
         for first in range(keys.start, keys.stop, UPSERT * 4):
@@ -149,17 +160,22 @@ class Sqlite:
 
 
 class Delta:
-    """Two tables: one that is appended to, one of as many rows as Skerry's that is merged into."""
+    """Two tables: one that is appended to, one of as many rows as Skerry's, in one file, that is merged into."""
 
     def __init__(self, folder: Path, keys: Iterator[int]) -> None:
         self._appended, self._merged = str(folder / "appended"), str(folder / "merged")
         self._keys = keys
         deltalake.write_deltalake(self._appended, rows_of(range(1)))
-        deltalake.write_deltalake(self._merged, rows_of(range(KEPT)))
+        deltalake.write_deltalake(self._merged, rows_of(range(LARGE)))
 
     def append(self) -> None:
         key = next(self._keys)
         deltalake.write_deltalake(self._appended, rows_of(range(key, key + 1)), mode="append")
+
+    def copy(self, folder: Path) -> str:
+        """Of the large table, as it is."""
+        shutil.copytree(self._merged, folder)
+        return str(folder)
 
     def merge(self, keys: range) -> None:
         table = deltalake.DeltaTable(self._merged)
@@ -173,16 +189,17 @@ def run(options: Options) -> Report:
         ours, plain = Skerry(url, keys), Sqlite(os.path.join(scratch, "plain.sqlite"), keys)
         delta = Delta(Path(scratch), keys)
         try:
-            return _measured(options, url, ours, plain, delta)
+            return _measured(options, Path(scratch), url, ours, plain, delta)
         finally:
             ours.close()
             plain.close()
 
 
-def _measured(options: Options, url: str, ours: Skerry, plain: Sqlite, delta: Delta) -> Report:
+def _measured(options: Options, scratch: Path, url: str, ours: Skerry, plain: Sqlite, delta: Delta) -> Report:
     ours.define("one", SITES[0])
     ours.define("two", ", ".join(SITES))
     samples: Samples = {}
+    skipped: list[Skipped] = []
     works: dict[str, Callable[[], None]] = {
         SKERRY: lambda: ours.insert("one"),
         DELTA: delta.append,
@@ -193,18 +210,17 @@ def _measured(options: Options, url: str, ours: Skerry, plain: Sqlite, delta: De
     pairs = _pairs(ours)
     works = {SKERRY: lambda: ours.insert("one"), TWO: lambda: ours.insert_two("two", pairs)}
     samples["two members"] = interleaved(works, options.rounds * ROWS)
+    rates = _rates(options, url)
 
-    ours.fill("one", range(KEPT))
-    starts = itertools.cycle(range(0, KEPT, UPSERT * 7))
+    ours.define("large", SITES[0])
+    ours.fill("large", range(LARGE))
+    starts = itertools.count()
     works = {
-        SKERRY: lambda: ours.upsert("one", _block(next(starts))),
-        DELTA: lambda: delta.merge(_block(next(starts))),
+        SKERRY: lambda: ours.upsert("large", _spread(next(starts))),
+        DELTA: lambda: delta.merge(_spread(next(starts))),
     }
     samples[f"upsert of {UPSERT}"] = interleaved(works, options.rounds)
-
     samples["scan"] = _scans(options, ours)
-    rates = _rates(options, url)
-    samples["statements/s"] = rates
     bars = [
         Bar("insert_delta", ratio(samples["one row"], SKERRY, DELTA), 0.5),
         Bar("insert_sqlite", ratio(samples["one row"], SKERRY, SQLITE), 6.0),
@@ -213,12 +229,39 @@ def _measured(options: Options, url: str, ours: Skerry, plain: Sqlite, delta: De
         Bar("two_members", ratio(samples["two members"], TWO, SKERRY), 2.5),
         Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False),
     ]
-    notes = [f"processes of two members, one client; {KEPT} rows where a table is read or merged into"]
-    return Report("writes", "Writes to tables of our own", "seconds", samples, bars, options, notes)
+    try:
+        in_sequence = syncs_of("--member", SITES, lambda: ours.insert_two("two", pairs))
+        bars.append(Bar("syncs_in_sequence", in_sequence, 2.0))
+    except NoTrace as error:
+        skipped.append(Skipped("syncs_in_sequence", str(error)))
+    try:
+        updates = samples["update by key"] = _updates(options, scratch, ours, delta)
+        bars.append(Bar("update", ratio(updates, SPARK, SKERRY), 20.0, at_most=False))
+    except NoDelta as error:
+        skipped.append(Skipped("update", str(error)))
+    notes = [
+        f"processes of two members; {KEPT} rows where a table is read, {LARGE} where rows are replaced",
+        *(f"statements/s of {name}: {', '.join(f'{rate:.0f}' for rate in each)}" for name, each in rates.items()),
+    ]
+    more = {"statements/s": {"rates": rates}}
+    return Report("writes", "Writes to tables of our own", "seconds", samples, bars, options, notes, skipped, more)
 
 
-def _block(first: int) -> range:
-    return range(first, min(first + UPSERT, KEPT))
+def _spread(start: int) -> range:
+    """Keys from all over the large table."""
+    step = LARGE // UPSERT
+    return range(start * 7 % step, LARGE, step)
+
+
+def _updates(options: Options, scratch: Path, ours: Skerry, delta: Delta) -> dict[str, list[float]]:
+    """One row of the large table by its key, other ones each time; Spark has run the statement before."""
+    keys = itertools.count(1, 9973)
+    with DeltaOnSpark(options, delta.copy(scratch / "updated")) as spark:
+        works: dict[str, Callable[[], None]] = {
+            SKERRY: lambda: ours.update("large", next(keys) % LARGE),
+            SPARK: lambda: spark.run(UPDATE.format(spark.table, next(keys) % LARGE)),
+        }
+        return interleaved(works, options.rounds)
 
 
 def _pairs(ours: Skerry) -> Iterator[tuple[int, int]]:
@@ -246,42 +289,27 @@ def _scans(options: Options, ours: Skerry) -> dict[str, list[float]]:
     return interleaved(works, options.rounds)
 
 
+class Writing:
+    """One of many clients, with keys of its own."""
+
+    def __init__(self, url: str, number: int) -> None:
+        self._skerry = Skerry(url, itertools.count((3 * 10**9) + number * 10**7))
+
+    def work(self, _number: int) -> None:
+        self._skerry.insert("one")
+
+    def close(self) -> None:
+        self._skerry.close()
+
+
 def _rates(options: Options, url: str) -> dict[str, list[float]]:
     """Statements a second of one client, and of many at once, each with a connection."""
-    rates: dict[str, list[float]] = {"1 client": [], f"{CLIENTS} clients": []}
-    keys = itertools.count(3 * 10**9)
-    clients = [Skerry(url, keys) for _ in range(CLIENTS)]
-    try:
+    counts = {"1 client": 1, f"{CLIENTS} clients": CLIENTS}
+    rates: dict[str, list[float]] = {name: [] for name in counts}
+    with crowd(functools.partial(Writing, url), CLIENTS) as clients:
+        clients.run(CLIENTS, WINDOW_S / 2)
         for _ in range(max(2, options.rounds // 2)):
-            rates["1 client"].append(_rate(clients[:1]))
-            rates[f"{CLIENTS} clients"].append(_rate(clients))
-    finally:
-        for client in clients:
-            client.close()
+            for name, count in counts.items():
+                started = time.perf_counter()
+                rates[name].append(len(clients.run(count, WINDOW_S)) / (time.perf_counter() - started))
     return rates
-
-
-def _rate(clients: list[Skerry]) -> float:
-    counts: list[int] = []
-    errors: list[BaseException] = []
-    until = time.perf_counter() + WINDOW_S
-
-    def work(client: Skerry) -> None:
-        done = 0
-        try:
-            while time.perf_counter() < until:
-                client.insert("one")
-                done += 1
-        except BaseException as error:
-            errors.append(error)
-        counts.append(done)
-
-    threads = [threading.Thread(target=work, args=(client,)) for client in clients]
-    started = time.perf_counter()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]
-    return sum(counts) / (time.perf_counter() - started)

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -15,6 +15,7 @@ from skerry.member.answers import told_rows
 from skerry.member.computing import Computing, Gather, PlanChange, Unknown, planned_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
+from skerry.member.knownchanges import KnownChanges
 from skerry.member.own import OwnTables
 from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
@@ -23,7 +24,14 @@ from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
 from skerry.model.ids import QueryId
-from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
+from skerry.model.limits import (
+    CHANGE_PAUSE_MAX_S,
+    CHANGE_PAUSE_S,
+    CHANGE_ROWS_AT_ONCE,
+    CHANGE_STALE,
+    DEFINED_WAIT_S,
+    WRITE_TUPLES,
+)
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
 from skerry.model.sharded import Create, Definition, Drop, OwnTable
@@ -80,6 +88,7 @@ class Changing:
         self._send = send
         self._rights_of = rights_of
         self._computing = Computing(own, workers)
+        self._known_changes = KnownChanges()
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
@@ -138,9 +147,21 @@ class Changing:
             return await self._understood(work.planner, statement)
 
     async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
+        values = given_values(statement)
+        known = self._known_changes.find(statement.sql, values, self._own.tables) if not statement.variables else None
+        if known is not None and _is_seen(known.table, statement.rights):
+            definition = self._own.definitions[known.table.name.lower()]
+            if len(statement.more) < CHANGE_ROWS_AT_ONCE:
+                return _way(statement, known, definition)
+            return await self._workers.run(_way, statement, known, definition)
         planner.peer_tables.define()
         seen = self._seen(statement.rights)
-        return await self._workers.run(_understand, statement, self._known(planner, statement), seen, planner)
+        understood, change = await self._workers.run(
+            _understand, statement, values, self._known(planner, statement), seen, planner
+        )
+        if change is not None and not statement.variables:
+            self._known_changes.keep(statement.sql, values, change)
+        return understood
 
     def _known(self, planner: Planner, statement: RunStatement) -> said.Known:
         rights = statement.rights
@@ -189,7 +210,8 @@ class Changing:
         pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
             attempt += 1
-            outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
+            txn = TransactionId(query, attempt)
+            outcome = await self._own.submit(txn, first_start, change.parts, is_routed=True)
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // change.copies)
             # Without a failure this attempt was aborted in an earlier life of the query.
@@ -232,7 +254,9 @@ class Changing:
                 raise SqlError("EXPLAIN takes a query or a write")
         return told_rows({"plan": lines})
 
-    def _seen(self, rights: Rights) -> dict[str, Definition]:
+    def _seen(self, rights: Rights) -> Mapping[str, Definition]:
+        if rights.is_open:
+            return self._own.definitions
         return {name: each for name, each in self._own.definitions.items() if _is_seen(each.table, rights)}
 
     # --- flushes ------------------------------------------------------------------------------------------------------
@@ -323,28 +347,31 @@ def _refuse_hidden(table: OwnTable, rights: Rights) -> None:
 
 
 def _understand(
-    statement: RunStatement, known: said.Known, definitions: Mapping[str, Definition], planner: Planner
-) -> _Understood:
-    """In a worker's thread: thousands of rows are read here."""
-    rights = statement.rights
+    statement: RunStatement, values: Any, known: said.Known, definitions: Mapping[str, Definition], planner: Planner
+) -> tuple[_Understood, said.Change | None]:
+    """In a worker's thread: thousands of rows are read here. With it the write that the text means, if it is one."""
     try:
-        understood = analyse_constants(
-            statement.sql, given_values(statement), known, planner.limits, given_variables(statement)
-        )
+        understood = analyse_constants(statement.sql, values, known, planner.limits, given_variables(statement))
     except changes.NeedsQuery as error:
         _refuse_many(statement, error.reason)
-        return _by_query(error.table, error.reason, error.is_read, rights)
+        return _by_query(error.table, error.reason, error.is_read, statement.rights), None
     if not isinstance(understood, said.Change):
         _refuse_many(statement, "this is neither")
-        return understood
-    more = [bind_again(understood.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
-    way = way_of(understood, more)
+        return understood, None
+    definition = definitions[understood.table.name.lower()]
+    if definition.table != understood.table:
+        raise InternalError(f"table {understood.table.name} changed while it was read")
+    return _way(statement, understood, definition), understood
+
+
+def _way(statement: RunStatement, change: said.Change, definition: Definition) -> Routed | NeedsQuery:
+    rights = statement.rights
+    more = [bind_again(change.parameters, values, 2 + at) for at, values in enumerate(given_more(statement))]
+    way = way_of(change, more)
     if isinstance(way, BySpark):
         _refuse_many(statement, way.reason)
-        return _by_query(understood.table, way.reason, not isinstance(understood, said.Insert), rights)
-    if definitions[understood.table.name.lower()].table != understood.table:
-        raise InternalError(f"table {understood.table.name} changed while it was read")
-    return routed(definitions[understood.table.name.lower()], way, rights.user, rights.roles)
+        return _by_query(change.table, way.reason, not isinstance(change, said.Insert), rights)
+    return routed(definition, way, rights.user, rights.roles)
 
 
 def _refuse_many(statement: RunStatement, reason: str) -> None:

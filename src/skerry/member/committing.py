@@ -58,7 +58,7 @@ class Committing:
         limits: CommitLimits,
         records: Iterable[Record],
         persist: KeepRecords | None,
-        look: Callable[[QueryId, Part], Awaitable[Looked]],
+        look: Callable[[QueryId, Part], Looked | Awaitable[Looked]],
         apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...]], None],
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
@@ -179,7 +179,7 @@ class Committing:
                 except SkerryError as error:  # as if it were lost: nothing waits that does not say it again
                     trace.emit(trace.WorkGivenUp(f"{type(message).__name__} to {to}", trace.cause_of(error)))
             case Look():
-                self._own(self._looked(instruction), f"transaction {instruction.txn}")
+                self._begin_look(instruction)
             case Apply(_, commit_ts, writes, staged):
                 self._apply(commit_ts, writes, staged)
             case Answer(outcome):
@@ -198,17 +198,31 @@ class Committing:
             case never:
                 assert_never(never)
 
-    async def _looked(self, look: Look) -> None:
+    def _begin_look(self, look: Look) -> None:
+        """Answered at once if memory tells all."""
         try:
-            looked = await self._look(look.txn.query, look.part)
-        except SkerryError as error:
-            looked = Looked(error=error)
+            looked = self._look(look.txn.query, look.part)
         except Exception as error:
-            wrong = InternalError(f"transaction {look.txn}: {type(error).__name__}: {error}", member=self._member)
-            self._do(self._core.looked(look.txn, look.number, Looked(error=wrong), at()))
-            raise
+            looked = self._misled(look, error)
+        if isinstance(looked, Looked):
+            self._do(self._core.looked(look.txn, look.number, looked, at()))
+        else:
+            self._own(self._end_look(look, looked), f"transaction {look.txn}")
+
+    async def _end_look(self, look: Look, looking: Awaitable[Looked]) -> None:
+        try:
+            looked = await looking
+        except Exception as error:
+            looked = self._misled(look, error)
         if self._trouble is None:
             self._do(self._core.looked(look.txn, look.number, looked, at()))
+
+    def _misled(self, look: Look, error: Exception) -> Looked:
+        if isinstance(error, SkerryError):
+            return Looked(error=error)
+        trace.emit(trace.WorkFailed(f"transaction {look.txn}"), error)
+        wrong = f"transaction {look.txn}: {type(error).__name__}: {error}"
+        return Looked(error=InternalError(wrong, member=self._member))
 
     def _arm(self) -> None:
         """Nobody looks at the time where nothing waits."""

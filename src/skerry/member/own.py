@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -72,11 +72,13 @@ class OwnTables:
         self._workers = workers
         self._limits = limits or CommitLimits()
         self._definitions: Mapping[str, Definition] = {}
+        self._tables: Mapping[str, OwnTable] = {}
         self._by_id: dict[int, Definition] = {}
         self._shards: dict[int, Shard] = {}
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
+        self._routed: dict[QueryId, Part] = {}  # by this member, to itself; being committed
         self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
         self._flusher: Flusher | None = None
@@ -146,6 +148,11 @@ class OwnTables:
         """By name in lower case."""
         return self._definitions
 
+    @property
+    def tables(self) -> Mapping[str, OwnTable]:
+        """The same without their buckets."""
+        return self._tables
+
     def folder_of(self, table_id: int) -> str:
         """Names of a snapshot's files are relative to it."""
         return os.path.join(self._folder, str(table_id))
@@ -184,6 +191,7 @@ class OwnTables:
     def _show(self, kept: Kept) -> None:
         catalogue = self._catalogue = kept.catalogue
         self._definitions = {each.table.name.lower(): each for each in catalogue.definitions}
+        self._tables = {name: each.table for name, each in self._definitions.items()}
         self._by_id = {each.table.id: each for each in catalogue.definitions}
         for table_id in [number for number in self._shards if number not in self._by_id]:
             self._leaving[table_id] = self._shards.pop(table_id)
@@ -272,43 +280,79 @@ class OwnTables:
         return known.rows if known is not None else None
 
     async def submit(
-        self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int | None = None
+        self,
+        txn: TransactionId,
+        first_start: int,
+        parts: dict[str, Part],
+        read_ts: int | None = None,
+        is_routed: bool = False,
     ) -> Outcome:
-        """How this attempt ended. Reads that begin here afterwards see it.
+        """How this attempt ended. Reads that begin here afterwards see it. `is_routed`: `tables/routing.py` has made
+        the parts from constants, so this member need not look at every byte of its own.
 
         `read_ts`: of a query that gave the rows. Such a statement has one decider, whatever its rows are: said again,
         it must not be run again.
         """
         data = [name for name, each in self._config.members.items() if each.role is Role.DATA]
         decider = "" if read_ts is None else self._member if self._member in data else min(data)
-        outcome = await self._core.submit(txn, first_start, parts, read_ts or 0, decider)
+        if is_routed and self._member in parts:
+            self._routed[txn.query] = parts[self._member]
+        try:
+            outcome = await self._core.submit(txn, first_start, parts, read_ts or 0, decider)
+        finally:
+            self._routed.pop(txn.query, None)
         if outcome.state is State.COMMITTED:
             # Who was told of a commit and asks any member reads by its clock: it must not be before the commit.
             self._core.now(outcome.commit_ts)
             ahead_s = (outcome.commit_ts >> COUNTER_BITS) / 1e6 - time.time()
-            await asyncio.sleep(min(max(0.0, ahead_s), self._limits.clock_ahead_s))
+            if ahead_s > 0:
+                await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
         return outcome
 
-    async def _look(self, query: QueryId, part: Part) -> Looked:
-        """What the writes meet here; errors are why they cannot be written."""
+    def _look(self, query: QueryId, part: Part) -> Looked | Awaitable[Looked]:
+        """What the writes meet here; errors are why they cannot be written. At once, unless files have to be read."""
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
         self._on_write(query, part, sorted({self._by_id[write.table].table.name for write in part.writes}))
-        found: dict[tuple[int, bytes], Found] = {}
-        for table_id in {write.table for write in part.writes}:
-            writes = [write for write in part.writes if write.table == table_id]
+        by_table: dict[int, list[Write]] = {}
+        for write in part.writes:
+            by_table.setdefault(write.table, []).append(write)
+        for table_id, writes in by_table.items():
+            self._check_rights(part, self._shards[table_id].table.name, writes)
+            check_room(self._shards[table_id], writes)
+        # The very part that was made here: what a message says is always checked.
+        checked = () if part is self._routed.get(query) else by_table.items()
+        if len(part.writes) > WRITE_TUPLES:
+            return self._look_aside(part, by_table, bool(checked))
+        for table_id, writes in checked:
+            check_writes(self._shards[table_id], writes)
+        asked = {table_id: ask(self._shards[table_id], writes, _LATEST) for table_id, writes in by_table.items()}
+        if any(each.needs_files for each in asked.values()):
+            return self._look_aside(part, by_table, False)
+        met = {
+            table_id: found_of(self._by_id[table_id].table, each.writes, each.found) for table_id, each in asked.items()
+        }
+        return self._looked(part, met)
+
+    async def _look_aside(self, part: Part, by_table: dict[int, list[Write]], is_checked: bool) -> Looked:
+        """The same with files, and with so many writes that all others would wait for them: in threads."""
+        met = {}
+        for table_id, writes in by_table.items():
             shard = self._shards[table_id]
-            self._check_rights(part, shard.table.name, writes)
-            check_room(shard, writes)
-            await _aside(check_writes, len(writes), shard, writes)
-            rows = await self._rows(shard, [write.key for write in writes])
-            met = await _aside(found_of, len(writes), shard.table, writes, rows)
-            found |= {(table_id, write.key): each for write, each in zip(writes, met, strict=True)}
+            if is_checked:
+                await asyncio.to_thread(check_writes, shard, writes)
+            rows = await self._rows(shard, writes)
+            met[table_id] = await _aside(found_of, len(writes), shard.table, writes, rows)
         # Definitions may have changed while files were read.
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
+        return self._looked(part, met)
+
+    def _looked(self, part: Part, met: dict[int, list[Found]]) -> Looked:
+        """In the order of the part."""
+        found = {table_id: iter(each) for table_id, each in met.items()}
         kept_from = max((self._shards[each.table].manifest.kept_ts for each in part.versions), default=0)
-        return Looked(tuple(found[write.table, write.key] for write in part.writes), kept_from=kept_from)
+        return Looked(tuple(next(found[write.table]) for write in part.writes), kept_from=kept_from)
 
     def _check_rights(self, part: Part, table: str, writes: list[Write]) -> None:
         """UserError unless the user may do so, by this member's own rules."""
@@ -332,15 +376,15 @@ class OwnTables:
                 return self._stale(table_id).message
         return None
 
-    async def _rows(self, shard: Shard, keys: list[bytes]) -> list[FoundRow]:
-        """The newest version of each key. Locks keep it the newest."""
+    async def _rows(self, shard: Shard, writes: list[Write]) -> list[FoundRow]:
+        """The newest version of each write's key. Locks keep it the newest."""
         table_id = shard.table.id
         if table_id not in self._keys:
             self._keys[table_id] = FileKeys(shard.table, shard.folder), asyncio.Lock()
         files, turn = self._keys[table_id]
-        asked = ask(shard, keys, _LATEST)
-        if all(asked.known) or not any(group.files for group in asked.groups):
-            return files.find(asked)
+        asked = ask(shard, writes, _LATEST)
+        if not asked.needs_files:
+            return asked.found
         flushed_ts = shard.manifest.flushed_ts
         shard.pin(flushed_ts)  # a flush may come meanwhile, but these files stay
         try:

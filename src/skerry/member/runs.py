@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar, assert_never
+from typing import Any, TypeVar, assert_never
 
 import pyarrow as pa
 
@@ -315,10 +315,14 @@ class Runs:
 
 async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T], doing: str = "planned") -> T:
     """Ends the work when the cursor is closed, or its time is up."""
-    task, closed = asyncio.ensure_future(work), asyncio.ensure_future(cursor.closed.wait())
-    left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
+    task = asyncio.ensure_future(work)
+    waiting: list[asyncio.Future[Any]] = [task]
     try:
-        await asyncio.wait((task, closed), timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.sleep(0)
+        if not task.done():  # else it waited for nobody, and needs no watch
+            waiting.append(asyncio.ensure_future(cursor.closed.wait()))
+            left_s = cursor.started_at + cursor.options.timeout_s - clock.now()
+            await asyncio.wait(waiting, timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED)
         if cursor.is_closed:
             raise Cancelled(f"query {query} was closed")
         if not task.done():
@@ -326,9 +330,10 @@ async def _while_wanted(cursor: ClientCursor, query: QueryId, work: Awaitable[T]
             raise TimedOut(f"query {query} was {waited} longer than its {cursor.options.timeout_s:g} s")
         return await task
     finally:
-        task.cancel()
-        closed.cancel()
-        await asyncio.gather(task, closed, return_exceptions=True)
+        if len(waiting) > 1 or not task.done() or cursor.is_closed:
+            for each in waiting:
+                each.cancel()
+            await asyncio.gather(*waiting, return_exceptions=True)
 
 
 def _attempted(query: QueryId, attempt: int) -> QueryId:

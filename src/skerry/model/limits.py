@@ -238,6 +238,10 @@ CATCH_UP_S = 2.0
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2
 CHANGE_STALE = 5  # attempts at a table that changes
+# Writes whose texts are known: how many, and of how many letters; with so many rows of values the loop does them itself
+CHANGES_KEPT = 500
+CHANGE_KEPT_CHARS = 4000
+CHANGE_ROWS_AT_ONCE = 16
 TIMESTAMP_MAX = (1 << 63) - (1 << 53)  # SQLite's numbers have 63 bits; clocks run on from what they were told
 # Of commits' shell: between looks at what is late; a record that nobody waits for may wait so long for others
 COMMIT_TICK_S = 0.1
@@ -273,6 +277,8 @@ class CommitLimits(msgspec.Struct, frozen=True):
     read_wait_s: float = 10.0
     # for the answer of a decider elsewhere, and of all members about an id: longer than a decider waits for votes
     answer_wait_s: float = 15.0
+    # and so much longer for each write at the member that has most: 20 s for 100,000
+    write_wait_s: float = 0.0002
     # messages without an answer are said again
     repeat_s: float = 0.5
     # an outcome can be asked by its id for a day; ids are kept longer, for who asks knows only about when it began

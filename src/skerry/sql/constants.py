@@ -20,6 +20,7 @@ from skerry.model.limits import DECIMAL_DIGITS
 from skerry.sql.nodes import TypedLiteral, UnaryPlus
 
 _BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
+_OF_KIND = {**dict.fromkeys(_BITS, int), "double": float, "string": str, "binary": bytes, "boolean": bool}
 _SUFFIXES = {"L": "bigint", "S": "smallint", "Y": "tinyint"}
 _WHOLE = re.compile(r"([0-9]+)([LSY]?)", re.IGNORECASE)
 _EXACT = re.compile(r"([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[Bb]))([Bb][Dd])?")
@@ -160,6 +161,15 @@ def _check_digits(shapes: Sequence[tuple[int, int]]) -> None:
 
 
 # --- in a column ----------------------------------------------------------------------------------
+def stays(values: Sequence[Any], kind: str) -> bool:
+    """Whether a column of the type keeps each as it is, which is also its form in a tuple."""
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    if kinds != {_OF_KIND.get(kind)}:
+        return False
+    return kind not in _BITS or all(_fits(value, kind) for value in values if value is not None)
+
+
 def assigned(value: Any, kind: str) -> Any:
     """The value as a column of the type keeps it, as ANSI's store assignment has it; Misfit where it cannot."""
     match value:

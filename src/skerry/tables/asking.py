@@ -9,6 +9,7 @@ from skerry.model.errors import Overloaded, TimedOut
 from skerry.model.ids import QueryId
 from skerry.model.limits import CommitLimits
 from skerry.tables.clock import At
+from skerry.tables.decider import longer_s
 from skerry.tables.instructions import Answer, Instruction, Send, Tell
 from skerry.wire.commit_messages import AskOutcome, Outcome, OutcomeOf, State, Submit
 from skerry.wire.values import failure_of
@@ -48,7 +49,7 @@ class Asking:
             outcome = Outcome(request.txn, State.ABORTED, failure=failure_of(full), is_retryable=True)
             return [Answer(outcome)]
         pause_s = self._limits.repeat_s
-        until = at.s + self._limits.answer_wait_s
+        until = at.s + self._limits.answer_wait_s + longer_s(request, self._limits)
         self._submissions[request.txn] = _Submission(request, decider, until, at.s + pause_s, pause_s)
         return [Send(decider, request)]
 

@@ -18,7 +18,7 @@ from skerry.tables.columns import arrow_schema, spread_by
 from skerry.tables.instructions import Found
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.lookup import FoundRow
-from skerry.tables.rows import decode_rows, encode_rows
+from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
 
 _PATCH = msgspec.msgpack.Decoder(list[tuple[int, Any]])
@@ -91,26 +91,22 @@ def _check_rows(table: OwnTable, writes: Sequence[Write]) -> None:
 
 def found_of(table: OwnTable, writes: Sequence[Write], rows: Sequence[FoundRow]) -> list[Found]:
     """What each write meets; PeerError for a patch that the table does not take."""
-    patched = [
-        (write, row.row) for write, row in zip(writes, rows, strict=True) if write.is_patch and row.row is not None
-    ]
+    pairs = list(zip(writes, rows, strict=True))
+    patched = [(write, row.row) for write, row in pairs if write.is_patch and row.row is not None]
     made = iter(_patched(table, patched))
     return [
-        Found(row.commit_ts, True, row=next(made))
-        if write.is_patch and row.row is not None
-        else Found(row.commit_ts, row.row is not None)
-        for write, row in zip(writes, rows, strict=True)
+        Found(row.commit_ts, row.is_live, row=next(made) if write.is_patch and row.is_live else None)
+        for write, row in pairs
     ]
 
 
-def _patched(table: OwnTable, patched: Sequence[tuple[Write, pa.RecordBatch]]) -> list[bytes]:
+def _patched(table: OwnTable, patched: Sequence[tuple[Write, bytes]]) -> list[bytes]:
     """The rows that patches make, in their order."""
     if not patched:
         return []
     keys = {name.lower() for name in table.primary_key}
-    before = pa.Table.from_batches([row for _, row in patched]).combine_chunks().to_batches()[0]
     made = []
-    for (write, _), row in zip(patched, encode_rows(before), strict=True):
+    for write, row in patched:
         assert write.row is not None
         values = _ROW.decode(row)
         try:

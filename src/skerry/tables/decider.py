@@ -154,6 +154,7 @@ class Decider:
         is_full = len(self._deciding) >= self._limits.transactions
         deciding = self._begin(txn, request.first_start, at)
         deciding.request, deciding.origins = request, [origin]
+        deciding.until += longer_s(request, self._limits)
         if self._outcomes.is_fenced(txn.query):
             return self._abort(
                 deciding, UserError(f"transaction {txn}: it was asked about before it came, and given up")
@@ -341,6 +342,11 @@ class Decider:
             member=self._member,
             suggestion=f"check that {silent} runs and can be reached, then try again",
         )
+
+
+def longer_s(request: Submit, limits: CommitLimits) -> float:
+    """What a large transaction takes longer: to be looked at, and to be written."""
+    return limits.write_wait_s * max((len(part.writes) for part in request.parts.values()), default=0)
 
 
 def _answer(origin: str, outcome: Outcome) -> Instruction:

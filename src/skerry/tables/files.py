@@ -6,7 +6,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import pyarrow as pa
@@ -79,8 +79,8 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:
-    """All rows; SiteError if the file is not what was written."""
+def read_file(folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows, of all columns or of these; SiteError if the file is not what was written."""
     path = os.path.join(folder, file.name)
     try:
         with open(path, "rb") as opened:
@@ -91,7 +91,9 @@ def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:
         raise _damaged(path, f"it has {len(content)} bytes instead of {file.size_bytes}")
     if xxhash.xxh3_128_hexdigest(content) != file.checksum:
         raise _damaged(path, "its bytes have changed")
-    rows = pq.ParquetFile(pa.BufferReader(content)).read()
+    rows = pq.ParquetFile(pa.BufferReader(content)).read(columns)
+    if columns is not None:
+        schema = pa.schema([schema.field(name) for name in rows.column_names])
     return rows if rows.schema == schema else rows.cast(schema)
 
 

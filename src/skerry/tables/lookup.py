@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from skerry.model.commits import Policy, Write
 from skerry.model.limits import INDEXED_ROWS
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import Hashes, buckets_of, hashes_of
@@ -21,26 +22,37 @@ from skerry.tables.files import read_file
 from skerry.tables.flush import Group, groups_of
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.manifest import DataFile
+from skerry.tables.rows import encode_rows
 from skerry.tables.shard import Shard
 
 
 class FoundRow(NamedTuple):
-    """The newest version of a key at a moment. `row` None: it is deleted, or there was none, and then `commit_ts` is 0.
+    """The newest version of a key at a moment; `commit_ts` 0: there is none, or it does not matter. `row`: for a patch.
 
     Of a version that history no longer knows, `commit_ts` is the beginning of history: it is not later.
     """
 
-    commit_ts: int
-    row: pa.RecordBatch | None
+    commit_ts: int = 0
+    is_live: bool = False
+    row: bytes | None = None
 
 
 class Asked(NamedTuple):
-    """What the overlay knows of the keys (None: nothing), and the files that may know the rest."""
+    """What is known of the rows that the writes meet (None: nothing), and the files that may know the rest."""
 
-    keys: tuple[bytes, ...]
+    writes: tuple[Write, ...]
     known: tuple[FoundRow | None, ...]
     groups: tuple[Group, ...]
     kept_ts: int
+
+    @property
+    def needs_files(self) -> bool:
+        return bool(self.groups) and None in self.known
+
+    @property
+    def found(self) -> list[FoundRow]:
+        """All that there is, if no file is needed."""
+        return [FoundRow() if known is None else known for known in self.known]
 
 
 class _Index(NamedTuple):
@@ -48,14 +60,32 @@ class _Index(NamedTuple):
     places: np.ndarray[tuple[int], np.dtype[np.int32]]
 
 
-def ask(shard: Shard, keys: Sequence[bytes], read_ts: int) -> Asked:
+def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
     """In the loop, and pure. SiteError if that moment is not kept. Whoever reads the files pins it until then."""
     manifest, overlay = shard.manifest, shard.overlay
     base_ts = manifest.base_of(read_ts, shard.table.name)
     # Flushed versions count too, while they are there: files have the same row, but not its time.
-    versions = [overlay.find(key, read_ts, 0) for key in keys]
-    known = tuple(None if version is None else FoundRow(*version) for version in versions)
-    return Asked(tuple(keys), known, groups_of(manifest.files_at(base_ts), shard.ranges), max(1, manifest.kept_ts))
+    versions = [overlay.find(write.key, read_ts, 0) for write in writes]
+    patched = [
+        version.place
+        for write, version in zip(writes, versions, strict=True)
+        if write.is_patch and version is not None and version.is_live
+    ]
+    rows = iter(overlay.encoded(patched) if patched else ())
+    known: list[FoundRow | None] = []
+    for write, version in zip(writes, versions, strict=True):
+        if version is not None:
+            is_patched = write.is_patch and version.is_live
+            known.append(FoundRow(version.commit_ts, version.is_live, next(rows) if is_patched else None))
+        else:
+            known.append(FoundRow() if _is_blind(write) else None)
+    groups = tuple(group for group in groups_of(manifest.files_at(base_ts), shard.ranges) if group.files)
+    return Asked(tuple(writes), tuple(known), groups, max(1, manifest.kept_ts))
+
+
+def _is_blind(write: Write) -> bool:
+    """Whether it does the same whatever row is there: then no file is read for it."""
+    return write.row is not None and not write.is_patch and write.policy is Policy.REPLACE
 
 
 class FileKeys:
@@ -69,55 +99,57 @@ class FileKeys:
         self._indexed_rows = 0
 
     def find(self, asked: Asked) -> list[FoundRow]:
-        """In the order of the keys; SiteError if a file is damaged."""
-        rest = [key for key, known in zip(asked.keys, asked.known, strict=True) if known is None]
-        rows = iter(self._in_files(rest, asked.groups))
-        found = []
-        for known in asked.known:
-            if known is None:
-                row = next(rows)
-                known = FoundRow(0 if row is None else asked.kept_ts, row)
-            found.append(known)
-        return found
+        """In the order of the writes; SiteError if a file is damaged."""
+        rest = [write for write, known in zip(asked.writes, asked.known, strict=True) if known is None]
+        found = iter(self._in_files(rest, asked.groups, asked.kept_ts) if rest else ())
+        return [next(found) if known is None else known for known in asked.known]
 
-    def _in_files(self, keys: list[bytes], groups: tuple[Group, ...]) -> list[pa.RecordBatch | None]:
+    def _in_files(self, writes: list[Write], groups: tuple[Group, ...], kept_ts: int) -> list[FoundRow]:
         table = self._table
+        found = [FoundRow()] * len(writes)
+        if not groups:
+            return found
         kinds = [self._schema.field(name).type for name in table.primary_key]
-        parts = dict(zip(table.primary_key, decode_keys(kinds, keys), strict=True))
+        parts = dict(zip(table.primary_key, decode_keys(kinds, [write.key for write in writes]), strict=True))
         hashes = hashes_of([parts[name] for name in table.primary_key])
         buckets = buckets_of([parts[name] for name in spread_by(table)], table.buckets)
-        found: list[pa.RecordBatch | None] = [None] * len(keys)
         for group in groups:
             here = np.flatnonzero(group.has(buckets))
             for file in group.files if len(here) else ():
-                for at, row in self._in_file(file, keys, hashes, here.tolist()):
-                    found[at] = row
+                for at, row in self._in_file(file, writes, hashes, here):
+                    found[at] = FoundRow(kept_ts, True, row)
         return found
 
     def _in_file(
-        self, file: DataFile, keys: list[bytes], hashes: Hashes, asked: list[int]
-    ) -> list[tuple[int, pa.RecordBatch]]:
+        self, file: DataFile, writes: list[Write], hashes: Hashes, asked: np.ndarray[tuple[int], np.dtype[np.intp]]
+    ) -> list[tuple[int, bytes | None]]:
+        """Which of the writes asked about have a row there; of those that are patches the row."""
         index = self._index_of(file)
-        firsts = np.searchsorted(index.hashes, hashes[asked], "left").tolist()
-        uptos = np.searchsorted(index.hashes, hashes[asked], "right").tolist()
+        firsts = np.searchsorted(index.hashes, hashes[asked], "left")
+        uptos = np.searchsorted(index.hashes, hashes[asked], "right")
         suspects = [
-            (at, place)
-            for at, first, upto in zip(asked, firsts, uptos, strict=True)
-            for place in index.places[first:upto].tolist()
+            (int(asked[at]), place)
+            for at in np.flatnonzero(firsts < uptos).tolist()
+            for place in index.places[firsts[at] : uptos[at]].tolist()
         ]
         if not suspects:
             return []
-        rows = read_file(self._folder, file, self._schema).take(pa.array([place for _, place in suspects]))
-        batch = rows.combine_chunks().to_batches()[0]
         names = self._table.primary_key
-        found = encode_keys(names, [batch.column(name) for name in names])
-        return [(at, batch.slice(row, 1)) for row, (at, _) in enumerate(suspects) if found[row] == keys[at]]
+        needed = None if any(writes[at].is_patch for at, _ in suspects) else names
+        rows = read_file(self._folder, file, self._schema, needed).take(pa.array([place for _, place in suspects]))
+        batch = rows.combine_chunks().to_batches()[0]
+        keys = encode_keys(names, [batch.column(name) for name in names])
+        same = [row for row, (at, _) in enumerate(suspects) if keys[row] == writes[at].key]
+        patched = [row for row in same if writes[suspects[row][0]].is_patch]
+        encoded = encode_rows(batch.take(pa.array(patched, pa.int64()))) if patched else []
+        made = dict(zip(patched, encoded, strict=True))
+        return [(suspects[row][0], made.get(row)) for row in same]
 
     def _index_of(self, file: DataFile) -> _Index:
         index = self._indexes.get(file.name)
         if index is None:
-            rows = read_file(self._folder, file, self._schema)
             names = self._table.primary_key
+            rows = read_file(self._folder, file, self._schema, names)
             hashes = hashes_of([rows.column(name).combine_chunks() for name in names])
             places = np.argsort(hashes, kind="stable").astype(np.int32)
             index = self._indexes[file.name] = _Index(hashes[places], places)

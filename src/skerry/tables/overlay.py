@@ -17,6 +17,7 @@ from skerry.model.limits import OVERLAY_BYTES_MAX, OVERLAY_ROW_BYTES, OVERLAY_RO
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
 from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.rows import encode_rows
 from skerry.tables.writes import Pair, batch_of
 
 Numbers = np.ndarray[tuple[int], np.dtype[np.int64]]
@@ -37,13 +38,33 @@ class Seen(NamedTuple):
 
 
 class Version(NamedTuple):
+    """`place` is for `encoded`, until the next `forget`."""
+
     commit_ts: int
-    row: pa.RecordBatch | None  # None: deleted
+    is_live: bool
+    place: int
+
+
+class _Alone:
+    """Whoever comes while another is inside is refused: its numbers would point at another's rows, in silence."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._is_taken = False
+
+    def __enter__(self) -> None:
+        if self._is_taken:
+            raise InternalError(f"table {self._table}: a second thread at its overlay, which belongs to one loop")
+        self._is_taken = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_taken = False
 
 
 class Overlay:
     def __init__(self, table: OwnTable) -> None:
         self.table = table
+        self._alone = _Alone(table.name)
         self.schema = arrow_schema(table)
         self.last_ts = 0
         self._clear()
@@ -68,14 +89,16 @@ class Overlay:
 
     def add(self, commit_ts: int, writes: Sequence[Pair]) -> None:
         """A commit; those of one key come in the order of their times, as locks have it."""
-        for key, _ in writes:
-            number = self._ids.get(key)
-            if number is not None and self._ts[self._versions[number][-1]] >= commit_ts:
-                raise InternalError(f"table {self.table.name}: a key was committed at {commit_ts}, and later before")
-        for key, row in writes:
-            self._put(key, commit_ts, row is None, len(key) + len(row or b"") + OVERLAY_ROW_BYTES)
-        self._raw += writes
-        self.last_ts = max(self.last_ts, commit_ts)
+        with self._alone:
+            for key, _ in writes:
+                number = self._ids.get(key)
+                if number is not None and self._ts[self._versions[number][-1]] >= commit_ts:
+                    late = f"a key was committed at {commit_ts}, and later before"
+                    raise InternalError(f"table {self.table.name}: {late}")
+            for key, row in writes:
+                self._put(key, commit_ts, row is None, len(key) + len(row or b"") + OVERLAY_ROW_BYTES)
+            self._raw += writes
+            self.last_ts = max(self.last_ts, commit_ts)
 
     def _put(self, key: bytes, commit_ts: int, is_deleted: bool, size_bytes: int) -> None:
         number = self._ids.setdefault(key, len(self._keys))
@@ -106,7 +129,7 @@ class Overlay:
         number = self._ids.get(key)
         for place in reversed(self._versions[number] if number is not None else ()):
             if after_ts < self._ts[place] <= read_ts:
-                return Version(self._ts[place], None if self._deleted[place] else self._row(place))
+                return Version(self._ts[place], not self._deleted[place], place)
         return None
 
     def at(self, read_ts: int, after_ts: int) -> Seen:
@@ -115,6 +138,10 @@ class Overlay:
         state = (len(self._ts), after_ts)
         if self._seen is not None and self._seen[0] == state and read_ts >= self.last_ts:
             return self._seen[1]
+        with self._alone:
+            return self._put_together(read_ts, after_ts, state)
+
+    def _put_together(self, read_ts: int, after_ts: int, state: tuple[int, int]) -> Seen:
         ts, numbers = np.array(self._ts, dtype=np.int64), np.array(self._id, dtype=np.int64)
         places = np.flatnonzero((ts > after_ts) & (ts <= read_ts))
         last = np.full(len(self._keys), -1, dtype=np.int64)
@@ -138,12 +165,13 @@ class Overlay:
         kept = np.flatnonzero(np.array(self._ts, dtype=np.int64) > upto_ts)
         if len(kept) == len(self._ts):
             return
-        rows = self._rows().take(pa.array(kept, pa.int64()))
-        ids, ts, deleted, sizes, keys = self._id, self._ts, self._deleted, self._sizes, self._keys
-        self._clear()
-        self._batch = rows
-        for place in kept.tolist():
-            self._put(keys[ids[place]], ts[place], bool(deleted[place]), sizes[place])
+        with self._alone:
+            rows = self._rows().take(pa.array(kept, pa.int64()))
+            ids, ts, deleted, sizes, keys = self._id, self._ts, self._deleted, self._sizes, self._keys
+            self._clear()
+            self._batch = rows
+            for place in kept.tolist():
+                self._put(keys[ids[place]], ts[place], bool(deleted[place]), sizes[place])
 
     def _rows(self) -> pa.RecordBatch:
         """All versions as one batch, by place."""
@@ -153,6 +181,9 @@ class Overlay:
             self._batch, self._raw = whole.to_batches()[0], []
         return self._batch
 
-    def _row(self, place: int) -> pa.RecordBatch:
-        later = place - self._batch.num_rows
-        return self._batch.slice(place, 1) if later < 0 else batch_of(self.table, [self._raw[later]])
+    def encoded(self, places: Sequence[int]) -> list[bytes]:
+        """The rows of these versions, as commits carry them; none of them is deleted."""
+        first = self._batch.num_rows
+        old = iter(encode_rows(self._batch.take(pa.array([place for place in places if place < first], pa.int64()))))
+        rows = [next(old) if place < first else self._raw[place - first][1] for place in places]
+        return [row for row in rows if row is not None]

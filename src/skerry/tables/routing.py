@@ -11,16 +11,14 @@ import pyarrow as pa
 from skerry.model.commits import Part, Policy, Versions, Write
 from skerry.model.errors import KeyExists
 from skerry.model.sharded import Definition, OwnTable
-from skerry.model.table import Column
-from skerry.sql.owntables import key_columns
 from skerry.tables.bucket import buckets_of
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
 from skerry.tables.keys import encode_keys
+from skerry.tables.rows import raised
 from skerry.tables.ways import ByTuples
-from skerry.tables.writes import deletes_of, writes_of
+from skerry.tables.writes import deletes_of
 from skerry.wire import execution as packets
-from skerry.wire.tuples import checked_values, decode_tuples
 
 
 class Routed(NamedTuple):
@@ -38,14 +36,14 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
     writes: Sequence[Write | None]
     match way.packet:
         case packets.Insert(_, _, policy, tuples):
-            rows = decode_tuples(tuples, [Column(column.name, column.type) for column in table.columns])
-            writes = _once(table, writes_of(table, rows, policy), policy)
+            # A tuple of the table's columns is a row's bytes.
             keys = _keys(table, way.keys)
+            pairs = zip(encode_keys(table.primary_key, keys.columns), tuples, strict=True)
+            writes = _once(table, [Write(table.id, key, row, policy) for key, row in pairs], policy)
         case packets.LocalUpdate(_, _, items):
             keys = _keys(table, way.keys)
-            encoded = encode_keys(table.primary_key, keys.columns)
-            pairs = zip(encoded, items, strict=True)
-            patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in pairs)
+            of_items = zip(encode_keys(table.primary_key, keys.columns), items, strict=True)
+            patches = ((key, encode_patch([(place, value) for value, place in item.values])) for key, item in of_items)
             writes = [Write(table.id, key, patch, is_patch=True) for key, patch in patches]
         case packets.Delete():
             keys = _keys(table, way.keys)
@@ -55,10 +53,10 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """The columns of the key, of the table's types."""
-    columns = [Column(column.name, column.type) for column in key_columns(table)]
-    found, schema = checked_values(rows, columns), arrow_schema(table)
-    arrays = [found.column(place).cast(schema.field(name).type) for place, name in enumerate(table.primary_key)]
-    return pa.RecordBatch.from_arrays(arrays, names=list(table.primary_key))
+    schema, names = arrow_schema(table), list(table.primary_key)
+    columns = zip(*rows, strict=True) if rows else [()] * len(names)
+    arrays = [raised(list(values), schema.field(name).type) for values, name in zip(columns, names, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
 
 
 def _once(table: OwnTable, writes: list[Write], policy: Policy) -> list[Write | None]:
@@ -92,9 +90,13 @@ def placed(
     if not table.distributed_by:
         whole = part(writes)
         return Routed(dict.fromkeys(table.members, whole) if whole.writes else {}, len(table.members), table.name)
+    owners = [owner for _, _, owner in buckets.groups]
+    if len(set(owners)) == 1:
+        whole = part(writes)
+        return Routed({owners[0]: whole} if whole.writes else {}, 1, table.name)
     places = buckets_of([keys.column(name) for name in table.distributed_by], table.buckets)
     ends = np.array([upto for _, upto, _ in buckets.groups])
-    owners = [buckets.groups[group][2] for group in np.searchsorted(ends, places, "right").tolist()]
+    owners = [owners[group] for group in np.searchsorted(ends, places, "right").tolist()]
     by_member: dict[str, list[Write | None]] = {}
     for owner, write in zip(owners, writes, strict=True):
         by_member.setdefault(owner, []).append(write)

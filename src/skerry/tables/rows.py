@@ -29,7 +29,7 @@ def decode_rows(schema: pa.Schema, rows: Sequence[bytes]) -> pa.RecordBatch:
         columns = list(zip(*map(_ROW.decode, rows), strict=True)) if rows else [()] * len(schema)
         if len(columns) != len(schema):
             raise SiteError(f"a row of {len(columns)} values where {len(schema)} are due")
-        arrays = [_raised(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
+        arrays = [raised(list(values), field.type) for values, field in zip(columns, schema, strict=True)]
     except (msgspec.MsgspecError, pa.ArrowException, ValueError, TypeError) as error:
         raise SiteError(f"bytes that are no row: {error}") from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -61,8 +61,8 @@ def _lists(values: pa.Array, items: list[Any]) -> list[Any]:
     return [items[offsets[at] : offsets[at + 1]] if valid[at] else None for at in range(len(values))]
 
 
-def _raised(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """The inverse of `_lowered`."""
+def raised(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """A column of values that msgpack has: the inverse of `_lowered`."""
     if pa.types.is_date(kind):
         return pa.array(values, pa.int32()).cast(kind)
     if pa.types.is_timestamp(kind):
@@ -71,14 +71,14 @@ def _raised(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, pa.string()).cast(kind)
     if pa.types.is_map(kind):
         offsets, items = _flat(values)
-        keys, parts = _raised([item[0] for item in items], kind.key_type), [item[1] for item in items]
-        return pa.MapArray.from_arrays(offsets, keys, _raised(parts, kind.item_type), type=kind)
+        keys, parts = raised([item[0] for item in items], kind.key_type), [item[1] for item in items]
+        return pa.MapArray.from_arrays(offsets, keys, raised(parts, kind.item_type), type=kind)
     if pa.types.is_list(kind):
         offsets, items = _flat(values)
-        return pa.ListArray.from_arrays(offsets, _raised(items, kind.value_type), type=kind)
+        return pa.ListArray.from_arrays(offsets, raised(items, kind.value_type), type=kind)
     if pa.types.is_struct(kind):
         parts = [value if value is not None else [None] * kind.num_fields for value in values]
-        arrays = [_raised([part[index] for part in parts], kind.field(index).type) for index in range(kind.num_fields)]
+        arrays = [raised([part[index] for part in parts], kind.field(index).type) for index in range(kind.num_fields)]
         return pa.StructArray.from_arrays(
             arrays, fields=list(kind), mask=pa.array([value is None for value in values], pa.bool_())
         )

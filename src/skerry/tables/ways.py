@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import cycle, product
+from itertools import product
 from math import prod
 from typing import Any, TypeAlias
 
@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from skerry.model.limits import WRITE_TUPLES, WRITE_TUPLES_BYTES
 from skerry.model.sharded import OwnColumn, OwnTable
-from skerry.sql.constants import Misfit, Unsure, assigned, check_together, constant, matched
+from skerry.sql.constants import Misfit, Unsure, assigned, check_together, constant, matched, stays
 from skerry.sql.owntables import Change, Delete, Insert, Update, column_place, key_columns
 from skerry.sql.parse import parse_expression
 from skerry.sql.position import error_at
@@ -76,12 +76,11 @@ def _inserted(change: Insert, bound: Sequence[Bound]) -> ByTuples:
         _column(change, place, [row[given[place]] if place in given else None for row in rows], bound)
         for place in range(len(table.columns))
     ]
-    made: list[Row] = list(zip(*columns, strict=True))
-    tuples = tuple(map(encode_tuple, made))
+    tuples = tuple(map(encode_tuple, zip(*columns, strict=True)))
     _check_bytes(sum(map(len, tuples)))
-    keys = tuple(tuple(row[place] for place in key) for row in made)
+    keys = tuple(zip(*(columns[place] for place in key), strict=True))
     packet = packets.Insert(table.id, table.version, change.policy, tuples)
-    return ByTuples(packet, keys, f"{_counted(len(made), 'row')} of constants")
+    return ByTuples(packet, keys, f"{_counted(len(tuples), 'row')} of constants")
 
 
 def _updated(change: Update, bound: Sequence[Bound]) -> ByTuples:
@@ -125,25 +124,46 @@ def _keys(table: OwnTable, said: tuple[tuple[exp.Expr, ...], ...], bound: Bound)
 
 def _column(change: Change, place: int, nodes: Sequence[exp.Expr | None], bound: Sequence[Bound]) -> list[Any]:
     """A column's values in msgpack's form, for one set of parameters after the other; None is its default."""
-    column = change.table.columns[place]
-    default = default_of(column)
-    values = []
-    for each in bound:
-        together = [None if node is None else constant(node, each) for node in nodes]
-        if len(together) > 1:
+    given = [[None] if node is None else _given(node, bound) for node in nodes]
+    if len(nodes) > 1:
+        for together in zip(*(_for_each(values, bound) for values in given), strict=True):
             check_together(together)
-        values += together
-    made = []
-    for node, value in zip(cycle(nodes), values, strict=False):
+    column = change.table.columns[place]
+    made = [_stored(change, column, node, values) for node, values in zip(nodes, given, strict=True)]
+    columns = [_for_each(values, bound) for values in made]
+    return columns[0] if len(columns) == 1 else [value for together in zip(*columns, strict=True) for value in together]
+
+
+def _given(node: exp.Expr, bound: Sequence[Bound]) -> list[Any]:
+    """Its value for each set of parameters; one, if it is a constant."""
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.Placeholder):
+        name = node.name
+        return [each[name] for each in bound]
+    return [constant(node, {})]
+
+
+def _for_each(values: list[Any], bound: Sequence[Bound]) -> list[Any]:
+    return values * len(bound) if len(values) < len(bound) else values
+
+
+def _stored(change: Change, column: OwnColumn, node: exp.Expr | None, values: list[Any]) -> list[Any]:
+    """What the column keeps of each."""
+    if node is None:
+        stored = [plain_value(default_of(column))]
+    elif stays(values, column.type):
+        stored = values
+    else:
         try:
-            stored = default if node is None else assigned(value, column.type)
+            stored = [assigned(value, column.type) for value in values]
         except Misfit as error:
-            raise error_at(f"column {column.name}: {error.message}", change.text, node or exp.Null()) from None
-        if stored is None and not column.is_nullable:
-            message = f"column {column.name} of {change.table.name} is NOT NULL"
-            raise error_at(message, change.text, node or exp.Null())
-        made.append(plain_value(stored))
-    return made
+            raise error_at(f"column {column.name}: {error.message}", change.text, node) from None
+        stored = list(map(plain_value, stored))
+    if not column.is_nullable and None in stored:
+        message = f"column {column.name} of {change.table.name} is NOT NULL"
+        raise error_at(message, change.text, node or exp.Null())
+    return stored
 
 
 def default_of(column: OwnColumn) -> Any:

@@ -23,11 +23,20 @@ _INTEGERS = ("int", "bigint")
 
 def to_value(value: Any, parameter: str) -> Value:
     """A Python value with the type Spark gives it; `parameter` names it in errors (e.g. `parameter 2`)."""
+    kind = type(value)
+    if kind is float:
+        return Value("double", value)
+    if kind is int and -(2**31) <= value < 2**31:
+        return Value("int", value)
+    if kind is str and value.isascii():
+        return Value("string", value)
     return _to_value(value, parameter, 0)
 
 
 def from_value(value: Value) -> Any:
     """The Python value; PeerError when type and value do not fit."""
+    if type(value.value) is _SAME.get(value.type):
+        return value.value
     return _from_wire(value.type, value.value, 0)
 
 
@@ -137,6 +146,8 @@ def _exact(text: str) -> Decimal:
     return value
 
 
+# What is the same in Python: most values of most statements.
+_SAME = {"boolean": bool, "int": int, "bigint": int, "double": float, "string": str, "binary": bytes}
 _READERS: dict[str, Callable[[Any], Any]] = {
     "boolean": _expect(bool, bool),
     "int": _expect(int, int),

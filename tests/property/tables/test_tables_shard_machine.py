@@ -12,10 +12,14 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from skerry.model.commits import Write
 from skerry.model.errors import SiteError
 from skerry.tables import flush
+from skerry.tables.checks import encode_patch
+from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.lookup import FileKeys, ask
+from skerry.tables.rows import decode_rows
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
 from tests.unit.tables.table_samples import MEMBER, SECOND, TYPES, all_types, batch_of, committed, in_memory, shown
@@ -114,13 +118,15 @@ class Shards(RuleBasedStateMachine):
     def rows_are_found(self, moment: int) -> None:
         """By key, whether there or not."""
         keys = [*POOL, ("", 1.5, "0")]
-        encoded = deletes_of(TABLE, batch_of(TABLE, [self.row(key, {}) for key in keys]).select(["a", "b", "c"]))
-        found = self.files.find(ask(self.shards[1], [write.key for write in encoded], moment))
-        for key, each in zip(keys, found, strict=True):
+        deletes = deletes_of(TABLE, batch_of(TABLE, [self.row(key, {}) for key in keys]).select(["a", "b", "c"]))
+        patches = [Write(1, write.key, encode_patch([]), is_patch=True) for write in deletes]
+        found = self.files.find(ask(self.shards[1], [*patches, *deletes], moment))
+        for key, patched, deleted in zip(keys, found, found[len(keys) :], strict=False):
             row = self.moments[moment].get(same(key))
-            assert (each.row is None) == (row is None)
-            if each.row is not None and row is not None:
-                assert shown(each.row) == shown(batch_of(TABLE, [row]))
+            assert patched.is_live == deleted.is_live == (row is not None)
+            assert (patched.row is None) == (row is None)
+            if patched.row is not None and row is not None:
+                assert shown(decode_rows(arrow_schema(TABLE), [patched.row])) == shown(batch_of(TABLE, [row]))
 
     def teardown(self) -> None:
         self.store.close()

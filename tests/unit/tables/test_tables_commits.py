@@ -387,3 +387,16 @@ def test_a_decision_has_its_own_time_to_be_written(votes_late: bool) -> None:
     (answer,) = members.told
     assert isinstance(answer, Answer)
     assert answer.outcome.state is (State.COMMITTED if votes_late else State.ABORTED)
+
+
+def test_a_large_commit_may_take_longer() -> None:
+    members = Members("oslo")
+    start = members.begin("oslo")
+    large = Part(tuple(Write(TABLE, f"{number:05}".encode(), b"row") for number in range(10_000)))
+    members.submit("oslo", txn(), {"oslo": large}, start)
+    members.wait(members.limits.vote_wait_s + 1)
+    assert members.told == []
+    members.wait(1.5)
+    (answer,) = members.told
+    assert isinstance(answer, Answer)
+    assert answer.outcome.state is State.UNKNOWN

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skerry.model import points
+from skerry.model.commits import Policy, Write
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
 from skerry.model.sharded import BucketMap
@@ -26,15 +27,19 @@ from skerry.tables import delta, flush
 from skerry.tables import overlay as overlay_module
 from skerry.tables import shard as shard_module
 from skerry.tables.bucket import buckets_of
+from skerry.tables.checks import encode_patch
 from skerry.tables.clock import COUNTER_BITS
+from skerry.tables.columns import arrow_schema
 from skerry.tables.files import read_file
 from skerry.tables.flush import cuts, groups_of
 from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.keys import encode_keys
 from skerry.tables.lookup import FileKeys, ask
 from skerry.tables.manifest import DataFile, Flush, Manifest
+from skerry.tables.rows import decode_rows
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
-from skerry.tables.writes import deletes_of, writes_of
+from skerry.tables.writes import Pair, deletes_of, writes_of
 from tests.unit.tables.table_samples import (
     KEY_TYPES,
     MEMBER,
@@ -247,12 +252,26 @@ def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Memb
     second = member.write(2, value="new")
     gone = deletes_of(TABLE, batch_of(TABLE, [{"k": 1}]))
     member.shard.apply(second + 1, [(write.key, write.row) for write in gone])
-    keys = [write.key for write in writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))]
+    replaced = writes_of(TABLE, batch_of(TABLE, [{"k": key} for key in (1, 2, 3)]))
+    patches = [Write(1, write.key, encode_patch([]), is_patch=True) for write in replaced]
+    deleted = [Write(1, write.key, None) for write in replaced]
+    added = [Write(1, write.key, write.row, policy) for write in replaced for policy in (Policy.FAIL, Policy.NOTHING)]
     files = FileKeys(TABLE, member.shard.folder)
 
     def found(ts: int) -> list[tuple[int, str | None]]:
-        each = files.find(ask(member.shard, keys, ts))
-        return [(one.commit_ts, one.row and one.row.column("v")[0].as_py()) for one in each]
+        each = files.find(ask(member.shard, patches, ts))
+        there = files.find(ask(member.shard, deleted, ts))
+        assert [one[:2] for one in each] == [one[:2] for one in there]
+        assert files.find(ask(member.shard, added, ts)) == [one for one in there for _ in range(2)]
+        assert not any(one.row for one in there), "only a patch needs the row"
+        assert not ask(member.shard, replaced, ts).needs_files, "what replaces any row asks no file"
+        values = [shown_value(one.row) for one in each]
+        return [(one.commit_ts, value) for one, value in zip(each, values, strict=True)]
+
+    def shown_value(row: bytes | None) -> str | None:
+        found = None if row is None else decode_rows(arrow_schema(TABLE), [row]).column("v")[0].as_py()
+        assert found is None or isinstance(found, str)
+        return found
 
     assert found(first) == [(first, "old"), (first, "old"), (0, None)]
     assert found(second) == [(first, "old"), (second, "new"), (0, None)]
@@ -262,6 +281,24 @@ def test_a_row_is_found_by_its_key_with_the_time_that_history_knows(member: Memb
     member.trim(second)
     assert found(second) == [(second, "old"), (second, "new"), (0, None)]
     assert found(second + 1) == [(second + 1, None), (second, "new"), (0, None)]
+
+
+def test_a_second_thread_at_the_overlay_is_refused(member: Member) -> None:
+    overlay, refused = member.shard.overlay, list[InternalError]()
+
+    class Meanwhile(list[Pair]):
+        """Commits of others, and reads, come while these are taken."""
+
+        def __iter__(self) -> Iterator[Pair]:
+            for work in (lambda: overlay.add(10, [(b"b", None)]), lambda: overlay.at(10, 0)):
+                with pytest.raises(InternalError, match="a second thread") as error:
+                    work()
+                refused.append(error.value)
+            return super().__iter__()
+
+    overlay.add(9, Meanwhile([(encode_keys(["k"], [pa.array([1])])[0], None)]))
+    assert refused
+    assert len(overlay) == overlay.at(10, 0).touched.num_rows == 1
 
 
 # --- Delta ------------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from skerry.sql.changes import analyse_change
 from skerry.sql.dialect import render
 from skerry.sql.owntables import Change, CreateTable, key_columns
 from skerry.tables.ways import BySpark, ByTuples, way_of
+from skerry.tables.writes import writes_of
 from skerry.wire import execution as packets
 from skerry.wire.execution import TypeCode
 from skerry.wire.execution_codec import decode_request, encode_request
@@ -74,7 +75,9 @@ def test_tuples_are_read_as_the_columns_of_the_table(case: Case) -> None:
     assert checked_values(way.keys, keys).num_rows == len(way.keys)
     match way.packet:
         case packets.Insert(tuples=tuples):
-            assert decode_tuples(tuples, columns).num_rows == len(way.keys)
+            rows = writes_of(change.table, decode_tuples(tuples, columns))
+            assert [write.row for write in rows] == list(tuples), "a tuple is a row's bytes, as they are kept"
+            assert len(rows) == len(way.keys)
         case packets.LocalUpdate(items=items):
             for item in items:
                 checked_values([[value for value, _ in item.values]], [columns[place] for _, place in item.values])
