@@ -7,7 +7,7 @@ answered by them alone; one whose hash is there is read and compared.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from skerry.tables.files import read_file
 from skerry.tables.flush import Group, groups_of
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.manifest import DataFile
+from skerry.tables.overlay import Numbers
 from skerry.tables.shard import Shard
 
 
@@ -35,12 +36,16 @@ class FoundRow(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What the overlay knows of the keys (None: nothing), and the files that may know the rest."""
+    """What the overlay knows of the keys (None: nothing), and the files that may know the rest.
+
+    `before`: of a key that files know better, when it was last written before them. `files_ts`: of what is in files.
+    """
 
     keys: tuple[bytes, ...]
     known: tuple[FoundRow | None, ...]
     groups: tuple[Group, ...]
-    kept_ts: int
+    files_ts: int
+    before: tuple[int, ...]
 
 
 class _Index(NamedTuple):
@@ -54,8 +59,12 @@ def ask(shard: Shard, keys: Sequence[bytes], read_ts: int) -> Asked:
     base_ts = manifest.base_of(read_ts, shard.table.name)
     # Flushed versions count too, while they are there: files have the same row, but not its time.
     versions = [overlay.find(key, read_ts, 0) for key in keys]
-    known = tuple(None if version is None else FoundRow(*version) for version in versions)
-    return Asked(tuple(keys), known, groups_of(manifest.files_at(base_ts), shard.ranges), max(1, manifest.kept_ts))
+    # Staged rows are in no overlay: a version that is older than they are may not be the newest.
+    loaded_ts = manifest.loaded_at(read_ts)
+    known = tuple(None if each is None or each.commit_ts < loaded_ts else FoundRow(*each) for each in versions)
+    before = tuple(0 if each is None else each.commit_ts for each in versions)
+    groups = groups_of(manifest.files_at(base_ts), shard.ranges)
+    return Asked(tuple(keys), known, groups, max(1, manifest.kept_ts, loaded_ts), before)
 
 
 class FileKeys:
@@ -73,10 +82,10 @@ class FileKeys:
         rest = [key for key, known in zip(asked.keys, asked.known, strict=True) if known is None]
         rows = iter(self._in_files(rest, asked.groups))
         found = []
-        for known in asked.known:
+        for known, before in zip(asked.known, asked.before, strict=True):
             if known is None:
                 row = next(rows)
-                known = FoundRow(0 if row is None else asked.kept_ts, row)
+                known = FoundRow(before if row is None else asked.files_ts, row)
             found.append(known)
         return found
 
@@ -112,6 +121,22 @@ class FileKeys:
         names = self._table.primary_key
         found = encode_keys(names, [batch.column(name) for name in names])
         return [(at, batch.slice(row, 1)) for row, (at, _) in enumerate(suspects) if found[row] == keys[at]]
+
+    def among(self, file: DataFile, hashes: Hashes, keys_of: Callable[[Numbers], list[bytes]]) -> list[int]:
+        """Places of the keys with these hashes that are in the file; `keys_of` gives keys by their places."""
+        index = self._index_of(file)
+        firsts = np.searchsorted(index.hashes, hashes, "left")
+        counts = np.searchsorted(index.hashes, hashes, "right") - firsts
+        suspects = np.flatnonzero(counts)
+        if not len(suspects):
+            return []
+        rows = read_file(self._folder, file, self._schema).select(list(self._table.primary_key))
+        runs = zip(firsts[suspects].tolist(), counts[suspects].tolist(), strict=True)
+        places = np.concatenate([index.places[first : first + count] for first, count in runs])
+        there = rows.take(pa.array(places)).combine_chunks()
+        found = set(encode_keys(there.column_names, [column.combine_chunks() for column in there.columns]))
+        keys = keys_of(suspects)
+        return [place for place, key in zip(suspects.tolist(), keys, strict=True) if key in found]
 
     def _index_of(self, file: DataFile) -> _Index:
         index = self._indexes.get(file.name)

@@ -53,6 +53,15 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
     return placed(definition, writes, keys, user, roles)._replace(reason=way.reason)
 
 
+def routed_in_order(
+    definition: Definition, rows: pa.RecordBatch, policy: Policy, user: str, roles: tuple[str, ...]
+) -> Routed:
+    """Whole rows that have an order: the first of those with one key stays, or the last replaces it."""
+    table = definition.table
+    writes = _once(table, writes_of(table, rows, policy), policy)
+    return placed(definition, writes, rows.select(list(table.primary_key)), user, roles)
+
+
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
     """The columns of the key, of the table's types."""
     columns = [Column(column.name, column.type) for column in key_columns(table)]
