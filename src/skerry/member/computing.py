@@ -431,7 +431,7 @@ def check_size(rows: int, size_bytes: int, limits: Limits) -> None:
     """UserError for more than one statement may update or delete: one message may have to carry all of it."""
     if is_too_much(rows, size_bytes, limits):
         raise UserError(
-            f"the statement changes more than {COMPUTED_ROWS} rows, or {_bytes_max(limits)} bytes with all copies, which "
+            f"the statement changes more than {COMPUTED_ROWS} rows, or {_bytes_max(limits)} bytes with all copies, as "
             "only an INSERT may; nothing was written",
             suggestion="change them in several statements, by ranges of the key",
         )

@@ -343,8 +343,8 @@ class OwnTables:
         return Looked(
             tuple(found[write.table, write.key] for write in part.writes),
             tuple(Found(each.newest_ts, rows=each.rows) for _, each in laid),
-            files,
             kept_from=kept_from,
+            laid=files,
         )
 
     async def _lay(self, query: QueryId, part: Part, staged: Staged, read_ts: int) -> Counted:

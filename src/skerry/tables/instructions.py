@@ -157,14 +157,14 @@ class Found(msgspec.Struct, frozen=True):
 class Looked(msgspec.Struct, frozen=True):
     """In the order of the part. `stale`: the table or its bucket map is another than planned with.
 
-    `laid`: the staged rows again, as the files that they came to.
     `kept_from`: what was deleted before is forgotten, so a snapshot older than this cannot be checked.
-    `error`: why it cannot be written here, whatever is there.
+    `error`: why it cannot be written here, whatever is there. `laid`: the staged rows again, as the files that they
+    came to.
     """
 
     writes: tuple[Found, ...] = ()
     staged: tuple[Found, ...] = ()
-    laid: tuple[Staged, ...] = ()
     stale: str = ""
     kept_from: int = 0
     error: SkerryError | None = None
+    laid: tuple[Staged, ...] = ()
