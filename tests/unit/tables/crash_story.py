@@ -54,10 +54,8 @@ class Member:
         """Key `number` is new, the one before it changes, the one before that is gone, if rows were not loaded."""
         ts = SECOND + number
         batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
-        gone = [number - 2] if number != LOADED else []
-        writes = writes_of(TABLE, batch) + deletes_of(
-            TABLE, pa.RecordBatch.from_pydict({"k": pa.array(gone, pa.int64())})
-        )
+        gone = pa.RecordBatch.from_pydict({"k": pa.array([number - 2] if number != LOADED else [], pa.int64())})
+        writes = writes_of(TABLE, batch) + deletes_of(TABLE, gone)
         self.store.persist([committed(number, ts, writes)]).result()
         self.shard.apply(ts, [(write.key, write.row) for write in writes])
 
@@ -94,7 +92,7 @@ def after(number: int) -> dict[int, str]:
 
 
 def story(folder: str, said: list[str]) -> None:
-    """Four commits, one of staged files, a flush after every second, a trim at the end. `said`: what was acknowledged."""
+    """Four commits, one of staged files; a flush after every second, a trim at the end. `said`: what was answered."""
     member = Member(folder)
     try:
         for number in range(1, 5):
