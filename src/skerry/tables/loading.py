@@ -9,6 +9,8 @@ from skerry.model.errors import UserError
 from skerry.tables.columns import arrow_schema
 from skerry.tables.computed import Wanted
 
+_WHOLE = pa.decimal128(20, 0)  # holds every whole number
+
 
 def check_types(wanted: Wanted, given: pa.Schema) -> None:
     """UserError that names every column whose type the table does not take."""
@@ -32,8 +34,11 @@ def stored_columns(wanted: Wanted, batch: pa.RecordBatch) -> list[pa.Array]:
     table, schema = wanted.table, arrow_schema(wanted.table)
     columns = []
     for place, array in zip(wanted.places, batch.columns, strict=True):
+        target = schema.field(place).type
         try:
-            columns.append(array.cast(schema.field(place).type))
+            if types.is_decimal(target) and types.is_integer(array.type):
+                array = array.cast(_WHOLE)  # else Arrow asks for digits that the type might need, not the values
+            columns.append(array.cast(target))
         except pa.ArrowException as error:
             why = str(error).splitlines()[0][:200]
             column = table.columns[place]
