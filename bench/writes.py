@@ -43,6 +43,8 @@ ROWS = 20  # one-row statements a round
 UPSERT = 1000
 KEPT = 100_000  # rows of a table that is read
 LARGE = 1_000_000  # of one whose rows are replaced: one file of delta-rs'
+LOADED = 1_000_000
+PARTITIONS = 16
 CLIENTS = 32
 WINDOW_S = 4.0
 COLUMNS = "(k BIGINT, a INT, b DOUBLE, c STRING, d DATE, e DECIMAL(12,2)) PRIMARY KEY (k) DISTRIBUTED BY (k)"
@@ -128,6 +130,9 @@ class Skerry:
             self.upsert(name, range(first, min(first + UPSERT * 4, keys.stop)))
         self.flush(name)
 
+    def load(self, name: str, rows: pa.Table) -> None:
+        self._check(self._cursor.load(name, rows).rowcount, rows.num_rows)
+
     def flush(self, name: str) -> None:
         self._cursor.execute(f"FLUSH TABLE {name}")
 
@@ -182,6 +187,12 @@ class Delta:
         merge = table.merge(rows_of(keys), "t.k = s.k", source_alias="s", target_alias="t")
         merge.when_matched_update_all().when_not_matched_insert_all().execute()
 
+    def load(self, turn: int, rows: pa.Table) -> None:
+        path = f"{self._appended}{turn}"
+        deltalake.write_deltalake(path, rows, partition_by=["part"])
+        if deltalake.DeltaTable(path).count() != rows.num_rows:
+            raise AssertionError("rows are missing")
+
 
 def run(options: Options) -> Report:
     keys = itertools.count(10**9)
@@ -221,12 +232,14 @@ def _measured(options: Options, scratch: Path, url: str, ours: Skerry, plain: Sq
     }
     samples[f"upsert of {UPSERT}"] = interleaved(works, options.rounds)
     samples["scan"] = _scans(options, ours)
+    loads = samples[f"load of {LOADED}, processor time"] = _loads(options, ours, delta)
     bars = [
         Bar("insert_delta", ratio(samples["one row"], SKERRY, DELTA), 0.5),
         Bar("insert_sqlite", ratio(samples["one row"], SKERRY, SQLITE), 6.0),
         Bar("upsert", ratio(samples[f"upsert of {UPSERT}"], DELTA, SKERRY), 20.0, at_most=False),
         Bar("scan", ratio(samples["scan"], OVERLAID, FLUSHED), 1.7),
         Bar("two_members", ratio(samples["two members"], TWO, SKERRY), 2.5),
+        Bar("bulk", min(loads[DELTA]) / min(loads[SKERRY]), 1.0, at_most=False),
         Bar("clients", ratio(rates, f"{CLIENTS} clients", "1 client"), 4.0, at_most=False),
     ]
     try:
@@ -300,6 +313,41 @@ class Writing:
 
     def close(self) -> None:
         self._skerry.close()
+
+
+def _loads(options: Options, ours: Skerry, delta: Delta) -> dict[str, list[float]]:
+    """Seconds of processor time, of the client and all members, for rows that are new in a table that is new.
+
+    Skerry makes as many files of so many rows as delta-rs gets partitions, and syncs them.
+    """
+    rows, spent = rows_of(range(LOADED)), dict[str, list[float]]({SKERRY: [], DELTA: []})
+    parted = rows.append_column("part", pa.array([key % PARTITIONS for key in range(LOADED)], pa.int32()))
+    for turn in range(max(3, options.rounds // 2)):
+        ours.define(f"loaded{turn}", SITES[0])
+        works: dict[str, Callable[[], object]] = {
+            SKERRY: functools.partial(ours.load, f"loaded{turn}", rows),
+            DELTA: functools.partial(delta.load, turn, parted),
+        }
+        for name, work in works.items():
+            before = processor_s()
+            work()
+            spent[name].append(processor_s() - before)
+    return spent
+
+
+def processor_s() -> float:
+    """Of this process and those that it started, until now."""
+    pids, ticks = [os.getpid()], 0
+    while pids:
+        pid = pids.pop()
+        try:
+            fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                pids += map(int, (task / "children").read_text(encoding="utf-8").split())
+        except OSError:
+            pass  # it has ended
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _rates(options: Options, url: str) -> dict[str, list[float]]:

@@ -242,6 +242,10 @@ class Cursor:
         await self._wait(lambda: self.sync.executemany(operation, seq_of_parameters, **options))
         return self
 
+    async def load(self, table: str, rows: Any, **options: Any) -> Cursor:
+        await self._wait(lambda: self.sync.load(table, rows, **options))
+        return self
+
     async def fetchone(self) -> Row | None:
         return await self._wait(self.sync.fetchone)
 

@@ -20,6 +20,7 @@ COMMANDS = {
     "check": "Check a configuration file, and say what is wrong where.",
     "demo": "Start a small cluster on this machine, with tables to query.",
     "explain": "Show how a query would run, or did: text, JSON, or a drawing.",
+    "load": "Load Parquet files into a table of Skerry's own.",
     "ps": "List the queries that run, and those that ended lately.",
     "secret": "Make the file by which members without TLS know each other.",
     "sql": "Run SQL on a cluster: one statement, a script, or a prompt.",

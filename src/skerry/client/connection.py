@@ -12,7 +12,8 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 from uuid import uuid4
 
@@ -23,7 +24,7 @@ from skerry.client.routes import Question, Routes
 from skerry.client.url import Target
 from skerry.model.errors import Cancelled, InternalError, Overloaded, PeerError, SiteError, SkerryError, TimedOut
 from skerry.model.ids import QueryId
-from skerry.model.limits import Limits
+from skerry.model.limits import STAGED_AHEAD, Limits
 from skerry.model.results import Page, Value
 from skerry.model.variables import Variable
 from skerry.wire.blocking import BlockingConnection
@@ -35,6 +36,8 @@ from skerry.wire.client_messages import (
     ClientPrepared,
     ClientQueriesReply,
     ClientResult,
+    ClientRows,
+    ClientRowsTaken,
     ClientStatusReply,
 )
 from skerry.wire.frames import ConnectionLost, decode
@@ -44,7 +47,14 @@ from skerry.wire.values import error_of
 SIGNALS_S = 0.25
 
 Answer = TypeVar("Answer", ClientStatusReply, ClientMembersReply, ClientQueriesReply, ClientPrepared, ClientClosed)
-_ANSWERS = (ClientStatusReply, ClientMembersReply, ClientQueriesReply, ClientPrepared, ClientClosed)
+_ANSWERS = (
+    ClientStatusReply,
+    ClientMembersReply,
+    ClientQueriesReply,
+    ClientPrepared,
+    ClientClosed,
+    ClientRowsTaken,
+)
 
 
 class _Lost(Exception):
@@ -108,8 +118,9 @@ class MemberLink:
         options: dict[str, str],
         variables: dict[str, Variable] | None = None,
         more: list[list[Value] | dict[str, Value]] | None = None,
+        rows: Iterator[Callable[[int], ClientRows]] | None = None,
     ) -> None:
-        """Send the query and wait for its first page, count or error."""
+        """Send the query and wait for its first page, count or error. `rows` that it loads follow it."""
         with self._changed:
             self._check()
             request = core.execute(
@@ -125,7 +136,10 @@ class MemberLink:
                 now=clock.now(),
             )
             self._routes.follow(core)
-        self._begin(core, request)
+        if rows is not None:
+            self._send([request])
+            self._load(core, rows)
+        self._begin(core, [] if rows is not None else [request])
 
     def attach(self, core: CursorCore, size: PageSize) -> None:
         """Take over a query that runs already, and wait for its first page, count or error."""
@@ -133,7 +147,7 @@ class MemberLink:
             self._check()
             request = core.attach(size)
             self._routes.follow(core)
-        self._begin(core, request)
+        self._begin(core, [request])
 
     def next_page(self, core: CursorCore, size: PageSize, ahead: int = 0) -> Page | None:
         """The next page, or None at the end; `ahead` pages more are asked for while the caller works on it."""
@@ -205,8 +219,44 @@ class MemberLink:
             self._reader.join(self.limits.stop_s)
 
     # --- sending -----------------------------------------------------------------------------------
-    def _begin(self, core: CursorCore, request: Message) -> None:
-        self._send_and_wait(core, [request])
+    def _load(self, core: CursorCore, rows: Iterator[Callable[[int], ClientRows]]) -> None:
+        """Sends all of them, a few at a time, unless the statement ends before. Its answer is still to be awaited."""
+        asked: deque[tuple[int, Question]] = deque()
+        try:
+            for make in rows:
+                while len(asked) >= STAGED_AHEAD and not core.ready:
+                    self._await_room(*asked.popleft(), core)
+                if core.ready:
+                    break
+                question = Question()
+                with self._changed:
+                    self._check()
+                    number = self._routes.ask(question)
+                asked.append((number, question))
+                self._send([make(number)])
+        except BaseException:
+            self.close_cursor(core)
+            raise
+        finally:
+            with self._changed:
+                for number, _ in asked:
+                    self._routes.drop(number)
+
+    def _await_room(self, number: int, question: Question, core: CursorCore) -> None:
+        with self._changed:
+            while not self._changed.wait_for(lambda: question.answer or question.error or core.ready, SIGNALS_S):
+                pass
+            self._routes.drop(number)
+        # What the member says of rows it says of the statement too. A lost connection is ours to tell.
+        if question.error is not None and not core.ready:
+            raise SiteError(
+                f"{question.error.message}; not all rows had been sent, and nothing was written",
+                member=self.member,
+                suggestion="load them again",
+            )
+
+    def _begin(self, core: CursorCore, requests: list[Message]) -> None:
+        self._send_and_wait(core, requests)
         if core.error is not None:
             raise core.error
 

@@ -65,6 +65,7 @@ NEXT: dict[tuple[Phase, Event], Phase] = {
 # Only in these does the member hold something for us, so only from these is it told to close.
 LIVE = (Phase.EXECUTING, Phase.OPEN)
 
+LOAD = "load"  # the option of an execute whose rows follow it; a lost one is only asked about
 DETACH = "detach"  # the option of an execute whose query runs without its client
 
 
@@ -319,7 +320,8 @@ class CursorCore:
             )
             return None
         self._is_repeated = True
-        return msgspec.structs.replace(execute, request=self._ask_pages(Ask.EXECUTE, 1))
+        options = execute.options | {LOAD: "again"} if LOAD in execute.options else execute.options
+        return msgspec.structs.replace(execute, request=self._ask_pages(Ask.EXECUTE, 1), options=options)
 
     def _detached(self) -> None:
         self._life.move(Event.DETACHED, "detached")

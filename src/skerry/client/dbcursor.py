@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol
 
 import pyarrow as pa
 
-from skerry.client import arguments
+from skerry.client import arguments, loading
 from skerry.client.arguments import Parameters, planning_options, seconds, statement_text
 from skerry.client.connection import MemberLink
-from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
+from skerry.client.cursor import DETACH, LOAD, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
 from skerry.client.links import Links
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, Warning, translate
@@ -136,6 +136,45 @@ class Cursor:
             self._execute(operation, given[0], timeout_s, "count", {}, [arguments.values(each) for each in given[1:]])
         else:
             self._count = 0
+        return self
+
+    @edge
+    def load(
+        self,
+        table: str,
+        rows: Any,
+        *,
+        on_conflict: str = "fail",
+        timeout_s: float | None = None,
+        progress: Callable[[int], object] | None = None,
+    ) -> Cursor:
+        """Insert Arrow rows into a table of Skerry's own, all of them or none: `rowcount` says how many were written.
+
+        `rows`: a pyarrow Table, RecordBatch or RecordBatchReader, or what gives an Arrow stream, as polars' frames do.
+        Columns are matched by name. `on_conflict`: "fail", "nothing" or "replace" where a row with the same key exists.
+        `progress` is called with how many rows were sent.
+        """
+        self._check()
+        self._drop_result()
+        reader = loading.reader_of(rows)
+        sql = loading.insert_of(table, reader.schema, on_conflict)
+        link = self._link = self.connection._links.home
+        core = self._core = link.new_cursor()
+        options = {LOAD: "1"}
+        if self.connection.resume_s > 0:
+            options["resume_s"] = repr(float(self.connection.resume_s))
+        link.execute(
+            core,
+            sql,
+            [],
+            size=self._size,
+            timeout_s=seconds(timeout_s, "timeout_s"),
+            schema_name=self.connection.schema_name,
+            expected="count",
+            options=options,
+            rows=loading.messages(core.query, reader, link.limits.frame_bytes_from_client, progress),
+        )
+        self._describe(core)
         return self
 
     @edge

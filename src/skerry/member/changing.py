@@ -9,13 +9,16 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
+import pyarrow as pa
 
 from skerry.config import Config, Role
 from skerry.member.answers import told_rows
-from skerry.member.computing import Computing, Gather, PlanChange, Unknown, planned_change
+from skerry.member.bulk import Bulks
+from skerry.member.computing import Computing, Gather, PlanChange, Sink, Unknown, Writing, planned_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.knownchanges import KnownChanges
+from skerry.member.loads import Load
 from skerry.member.own import OwnTables
 from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
@@ -31,6 +34,7 @@ from skerry.model.limits import (
     CHANGE_STALE,
     DEFINED_WAIT_S,
     WRITE_TUPLES,
+    WRITE_TUPLES_BYTES,
 )
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
@@ -39,10 +43,12 @@ from skerry.plan.explain import explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
 from skerry.sql import owntables as said
-from skerry.sql.changes import analyse_constants, created_as
+from skerry.sql.changes import analyse_constants, analyse_load, created_as
 from skerry.sql.definitions import shown_table
 from skerry.sql.parameters import bind_again
-from skerry.tables.routing import Routed, routed
+from skerry.tables.computed import Wanted, whole_rows
+from skerry.tables.loading import check_types, stored_columns
+from skerry.tables.routing import Routed, routed, routed_in_order
 from skerry.tables.ways import BySpark, way_of
 from skerry.wire.commit_messages import State
 from skerry.wire.definition_messages import Flushed, FlushTable
@@ -55,6 +61,10 @@ class NeedsQuery(NamedTuple):
 
     table: OwnTable
     reason: str
+
+
+class _MadeMeanwhile(Exception):
+    """The table that CREATE TABLE … AS was to make is another's."""
 
 
 # A write, to be handed to members or to be made by a query first; or what is no write.
@@ -87,13 +97,16 @@ class Changing:
         self._workers = workers
         self._send = send
         self._rights_of = rights_of
-        self._computing = Computing(own, workers)
+        self.bulks = Bulks(send, workers)
+        self._computing = Computing(own, workers, self.bulks)
         self._known_changes = KnownChanges()
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
     async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises what is wrong with it, or why nothing was written."""
+        if cursor.load is not None:
+            return await self._load(work, statement, cursor, cursor.load)
         explained = said.explained(statement.sql)
         if explained is not None:
             statement = msgspec.structs.replace(statement, sql=explained)
@@ -182,23 +195,101 @@ class Changing:
         def check(schema: Schema) -> None:
             made.append(created_as(statement.sql, schema.columns, self._known(planner, statement), planner.limits))
 
-        rows = await self._computing.rows(statement, planner, partial(work.gather, statement, cursor), plan, check)
-        table, if_not_exists = made[-1].table, made[-1].if_not_exists
-        cursor.tables = tuple(sorted({*cursor.tables, *(f"{member}.{table.name}" for member in table.members)}))
-        await self._computing.check(table, rows, planner.limits)
-        await work.defining.define(statement.query, Create(table, if_not_exists), rights)
-        found = self._own.definitions.get(table.name.lower())
-        if found is None or msgspec.structs.replace(found.table, id=0, version=0) != table:
-            return CountAnswer(0)  # somebody else has made it meanwhile, or has dropped it
+        filling: list[Writing] = []
+
+        async def make() -> Writing | None:
+            """None if somebody else has made the table meanwhile, or has dropped it."""
+            table = made[-1].table
+            await work.defining.define(statement.query, Create(table, made[-1].if_not_exists), rights)
+            found = self._own.definitions.get(table.name.lower())
+            if found is None or msgspec.structs.replace(found.table, id=0, version=0) != table:
+                return None
+            cursor.tables = tuple(sorted({*cursor.tables, *(f"{member}.{table.name}" for member in table.members)}))
+            filling.append(self._computing.filling(found.table, planner, message, cursor, work.gather))
+            return filling[-1]
+
+        async def overflow() -> Sink:
+            """So many rows are not held until the table is there."""
+            if (writing := await make()) is None:
+                raise _MadeMeanwhile
+            return writing.begin(statement)
+
         try:
-            return await self._computing.fill(found.table, rows, planner, message, cursor, work.gather)
+            gathered = await self._computing.rows(
+                statement, planner, partial(work.gather, statement, cursor), plan, check, overflow
+            )
+            if not filling:
+                await self._computing.check(made[-1].table, gathered.rows)
+                if await make() is None:
+                    return CountAnswer(0)
+            answer = await filling[-1].commit(await filling[-1].routed(gathered, statement), 0)
+            if answer is None:
+                raise StaleSchema(f"table {made[-1].table.name} has changed, or is gone")
+            return answer
+        except _MadeMeanwhile:
+            return CountAnswer(0)
         except Unknown as unknown:
             raise unknown.error from None
         except SkerryError:
-            if not if_not_exists:  # else it may be somebody else's
+            if filling and not made[-1].if_not_exists:  # else it may be somebody else's
                 dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
-                await work.defining.define(dropped, Drop(found.table.id, table.name), rights)
+                table = filling[-1].table
+                await work.defining.define(dropped, Drop(table.id, table.name), rights)
             raise
+        finally:
+            for writing in filling:
+                writing.drop()
+
+    async def _load(self, work: Work, statement: RunStatement, cursor: ClientCursor, load: Load) -> CountAnswer:
+        """Rows come from the client, in chunks. All of them are written, or nothing."""
+        planner, insert = work.planner, await self._fresh_load(work, statement)
+        table = insert.table
+        if (rows := self._own.committed(statement.query)) is not None:
+            return CountAnswer(rows if table.distributed_by else rows // len(table.members))
+        load.begin()
+        cursor.tables = tuple(f"{member}.{table.name}" for member in table.members)
+        cursor.is_write = True
+        wanted = Wanted("insert", table, insert.columns, insert.policy)
+        schema = await load.schema()
+        check_types(wanted, schema)
+        message = partial(self._message, statement)
+        writing = self._computing.filling(table, planner, message, cursor, work.gather, wanted)
+        try:
+            first, is_last = await load.some(WRITE_TUPLES, WRITE_TUPLES_BYTES)
+            rights = statement.rights
+            if is_last:
+                given = await self._workers.run(stored_columns, wanted, first)
+                whole = await self._workers.run(whole_rows, wanted, given)
+                definition = self._own.definitions[table.name.lower()]
+                routed = await self._workers.run(
+                    routed_in_order, definition, whole, wanted.policy, rights.user, rights.roles
+                )
+            else:
+                sink = writing.begin(statement)
+                batch: pa.RecordBatch | None = first
+                while batch is not None:
+                    await sink.add(await self._workers.run(stored_columns, wanted, batch))
+                    batch = await load.next()
+                routed = await sink.finish(is_ordered=True)
+            answer = await writing.commit(routed, 0)
+        except Unknown as unknown:
+            raise unknown.error from None
+        finally:
+            writing.drop()
+        if answer is None:
+            raise StaleSchema(f"table {table.name} has changed while rows were loaded; nothing was written")
+        return answer
+
+    async def _fresh_load(self, work: Work, statement: RunStatement) -> said.Insert:
+        def read() -> said.Insert:
+            return analyse_load(statement.sql, self._known(work.planner, statement), work.planner.limits)
+
+        work.planner.peer_tables.define()
+        try:
+            return await self._workers.run(read)
+        except SqlError:
+            await work.defining.catch_up()
+            return await self._workers.run(read)
 
     # --- writes -------------------------------------------------------------------------------------------------------
     async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer | _Understood:
@@ -304,6 +395,7 @@ class Changing:
             answer.set_result(message)
 
     def peer_lost(self, peer: str, error: SiteError) -> None:
+        self.bulks.peer_lost(peer, error)
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)
@@ -379,7 +471,7 @@ def _refuse_many(statement: RunStatement, reason: str) -> None:
     if statement.more:
         raise SqlError(
             f"executemany writes rows of constants, or rows by their key: {reason}",
-            suggestion=f"execute it once for each, or give fewer than {WRITE_TUPLES} values at a time",
+            suggestion=f"give fewer than {WRITE_TUPLES} values at a time, or use cursor.load",
         )
 
 

@@ -23,6 +23,7 @@ from skerry.wire.messages import (
     Started,
     Tables,
 )
+from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 
 
 def refuse_forged(sender: str, message: Message, me: str) -> None:
@@ -41,7 +42,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
                 _must_be(sender, message.query.initiator, message)
         case Submit():
             _must_be(sender, message.txn.query.initiator, message)
-        case AskOutcome() | Define():
+        case AskOutcome() | Define() | StageRows() | DropRows():
             _must_be(sender, message.query.initiator, message)
         case (
             Started()
@@ -52,6 +53,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
             | KnownDefinitions()
             | Flushed()
             | OutcomeOf()
+            | RowsStaged()
         ):
             _must_be(sender, message.member, message)
 
@@ -88,8 +90,10 @@ def refuse_unfit(sender: str, message: CommitMessage, me: str, config: Config) -
 
 
 def _check_part(part: Part) -> None:
-    if part.staged:
-        raise PeerError("files are not staged yet")
+    for staged in part.staged:
+        is_named = len(staged.files) == 1 and staged.files[0].isdecimal() and len(staged.files[0]) <= OWN_NAME_CHARS
+        if not is_named or staged.body or len(part.staged) > 1 or part.writes or not 0 < staged.table < 1 << 32:
+            raise PeerError("staged rows that cannot be: a part has those of one table, or single rows")
     if len(part.writes) > 2 * COMPUTED_ROWS or not all(0 < write.table < 1 << 32 for write in part.writes):
         raise PeerError(f"{len(part.writes)} writes, or of a table that cannot be")
 

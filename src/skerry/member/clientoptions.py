@@ -13,16 +13,21 @@ from skerry.model.errors import UserError
 from skerry.model.limits import Limits
 from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
-_KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", "root", "baseline")
+LOADS = ("", "1", "again")
+_KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", "root", "baseline", "load")
 
 
 class Options(msgspec.Struct, frozen=True):
-    """`timeout_s`: what the query may take. `fault_policy` None: as the cluster is configured."""
+    """`timeout_s`: what the query may take. `fault_policy` None: as the cluster is configured.
+
+    `load`: "1" if the client sends rows for the statement, "again" if it asks what became of those; else "".
+    """
 
     fault_policy: FaultPolicy | None = None
     lease: Lease = Lease()
     rules: Rules = Rules()
     timeout_s: float = 0.0
+    load: str = ""
 
 
 def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.0) -> Options:
@@ -34,7 +39,8 @@ def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.
     is_detached = given.get("detach", "") not in ("", "0")
     kind, default_s = ("lease_s", limits.cursor_lease_s) if is_detached else ("resume_s", 0.0)
     lease = Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached)
-    return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits))
+    load = one_of("load", given.get("load", ""), LOADS)
+    return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits), load)
 
 
 def plan_rules(given: Mapping[str, str]) -> Rules:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar, assert_never
 
 from skerry.member import clock
 from skerry.model import trace
-from skerry.model.commits import Part, Record, Staged, TransactionId, Write
+from skerry.model.commits import Committed, Part, Prepared, Record, Staged, TransactionId, Write
 from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError
 from skerry.model.ids import QueryId
 from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
@@ -49,7 +49,7 @@ def at() -> At:
 class Committing:
     """Belongs to the member's loop. `persist` is None for a member without a disk.
 
-    `look` finds what a transaction meets, `apply` shows readers what it wrote.
+    `look` finds what a transaction meets, `apply` shows readers what it wrote, `discard` removes files of staged rows.
     """
 
     def __init__(
@@ -58,8 +58,9 @@ class Committing:
         limits: CommitLimits,
         records: Iterable[Record],
         persist: KeepRecords | None,
-        look: Callable[[QueryId, Part], Looked | Awaitable[Looked]],
+        look: Callable[[QueryId, Part, int], Looked | Awaitable[Looked]],
         apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...]], None],
+        discard: Callable[[tuple[Staged, ...]], None],
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
     ) -> None:
@@ -67,6 +68,7 @@ class Committing:
         self._persist = persist
         self._look = look
         self._apply = apply
+        self._discard = discard
         self._send = send
         self._own = own
         self._loop = asyncio.get_running_loop()
@@ -191,8 +193,8 @@ class Committing:
             case ReadRefused(read, failure):
                 if (ready := self._reads.get(read)) is not None and not ready.done():
                     ready.set_exception(error_of(failure))
-            case Discard():
-                pass  # nothing stages files yet
+            case Discard(_, staged):
+                self._discard(staged)
             case PrepareAlone() | EndedAlone():
                 raise InternalError(f"{type(instruction).__name__} is between cores")
             case never:
@@ -201,7 +203,7 @@ class Committing:
     def _begin_look(self, look: Look) -> None:
         """Answered at once if memory tells all."""
         try:
-            looked = self._look(look.txn.query, look.part)
+            looked = self._look(look.txn.query, look.part, look.read_ts)
         except Exception as error:
             looked = self._misled(look, error)
         if isinstance(looked, Looked):
@@ -215,7 +217,11 @@ class Committing:
         except Exception as error:
             looked = self._misled(look, error)
         if self._trouble is None:
-            self._do(self._core.looked(look.txn, look.number, looked, at()))
+            then = self._core.looked(look.txn, look.number, looked, at())
+            records = [record for each in then if isinstance(each, Persist) for record in each.records]
+            if looked.laid and not any(isinstance(record, Prepared | Committed) for record in records):
+                self._discard(looked.laid)  # refused, or given up meanwhile
+            self._do(then)
 
     def _misled(self, look: Look, error: Exception) -> Looked:
         if isinstance(error, SkerryError):
@@ -237,6 +243,14 @@ class Committing:
         """What is late is said again or given up; old ids are forgotten."""
         if self._trouble is None:
             self._do(self._core.tick(at()))
+
+    async def pushed(self) -> None:
+        """Until the store has been given all that waits: what it is asked for next comes behind that."""
+        if self._queue:
+            self._pump()
+        while self._queue and self._trouble is None:
+            await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which takes it or fails
+        self._check()
 
     # --- the disk -----------------------------------------------------------------------------------------------------
     def _pump(self) -> None:

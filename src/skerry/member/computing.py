@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import pyarrow as pa
 
+from skerry.member.bulk import Bulk, Bulks
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
 from skerry.member.planning import (
@@ -38,17 +39,19 @@ from skerry.model.limits import (
     CHANGE_STALE,
     COMPUTED_BYTES,
     COMPUTED_ROWS,
+    STAGED_CHUNK_ROWS,
     Limits,
 )
 from skerry.model.names import TableRef
 from skerry.model.results import Schema
+from skerry.model.rights import Rights
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.variables import Variable
 from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, CreateAs, Known
 from skerry.tables.catalogue import first_map
 from skerry.tables.clock import COUNTER_BITS
-from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of
+from skerry.tables.computed import Wanted, needs_casts, routed_rows, size_of, wanted_of, whole_rows
 from skerry.tables.routing import Routed
 from skerry.wire.commit_messages import State
 from skerry.wire.values import error_of
@@ -86,14 +89,21 @@ class PlannedChange(msgspec.Struct, frozen=True):
 
 
 class Gathered(NamedTuple):
-    """All rows of a query. `read_ts`: when its tables of our own were read, 0 if there are none."""
+    """All rows of a query. `read_ts`: when its tables of our own were read, 0 if there are none.
+
+    `sink`: where they went, if they were too many; then `rows` has none.
+    """
 
     rows: pa.Table
     read_ts: int
+    sink: Sink | None = None
 
 
 class Gather(Protocol):
-    """Runs what `plan` makes, when there is a place for it, and gives its rows; `check` hears their columns first."""
+    """Runs what `plan` makes, when there is a place for it, and gives its rows; `check` hears their columns first.
+
+    `overflow` is asked where rows go when they are too many to be held; None: it is an error.
+    """
 
     def __call__(
         self,
@@ -102,7 +112,32 @@ class Gather(Protocol):
         attempt: int,
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
+        overflow: Overflow,
     ) -> Awaitable[Gathered]: ...
+
+
+class Sink:
+    """Rows on their way to the members that keep them: more than one statement may hold (member/bulk.py)."""
+
+    def __init__(self, bulk: Bulk, wanted: Wanted, rights: Rights, workers: Workers) -> None:
+        self._bulk = bulk
+        self._wanted = wanted
+        self._rights = rights
+        self._workers = workers
+
+    async def add(self, given: Sequence[pa.Array]) -> None:
+        """Columns as the statement gives them. UserError if the table does not take them."""
+        rows = await self._workers.run(whole_rows, self._wanted, given)
+        await self._bulk.add(rows, self._rights)
+
+    async def finish(self, *, is_ordered: bool) -> Routed:
+        return await self._bulk.finish(self._rights, is_ordered=is_ordered)
+
+    def drop(self) -> None:
+        self._bulk.drop()
+
+
+Overflow = Callable[[], Awaitable[Sink | None]]
 
 
 class CastsNeeded(Exception):
@@ -148,9 +183,10 @@ def _plan(planner: Knowledge, message: PlanChange) -> PlannedChange:
 class Computing:
     """Belongs to the member's loop."""
 
-    def __init__(self, own: OwnTables, workers: Workers) -> None:
+    def __init__(self, own: OwnTables, workers: Workers, bulks: Bulks) -> None:
         self._own = own
         self._workers = workers
+        self._bulks = bulks
         # Of statements that have met another one on the same table: one after the other, else most would run in vain.
         self._turns: WeakValueDictionary[int, asyncio.Lock] = WeakValueDictionary()
 
@@ -163,10 +199,11 @@ class Computing:
         gather: Gather,
     ) -> CountAnswer:
         """`message`: for the definitions as they are now. `table` is written. Raises why nothing was."""
-        writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
+        writing = Writing(table, self._own, self._workers, self._bulks, planner, message, cursor, gather)
         if (answer := writing.before()) is not None:
             return answer
         async with AsyncExitStack() as turn:
+            turn.callback(writing.drop)
             while True:
                 computed, read_ts = await writing.compute()
                 try:
@@ -184,43 +221,40 @@ class Computing:
         self,
         statement: RunStatement,
         planner: Planner,
-        gather: Callable[[int, Callable[[], Awaitable[Planned]], Callable[[Schema], None]], Awaitable[Gathered]],
+        gather: Callable[..., Awaitable[Gathered]],
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
-    ) -> pa.Table:
+        overflow: Overflow,
+    ) -> Gathered:
         """Of a query, planned again if its tables have changed."""
         attempt = 0
         while True:
             try:
-                return (await gather(attempt, plan, check)).rows
+                return await gather(attempt, plan, check, overflow)
             except StaleSchema as error:
                 attempt += 1
                 if attempt >= CHANGE_STALE:
                     raise
                 await _learn(self._own, planner, statement, error)
 
-    async def fill(
+    def filling(
         self,
         table: OwnTable,
-        rows: pa.Table,
         planner: Planner,
         message: Callable[[], PlanChange],
         cursor: ClientCursor,
         gather: Gather,
-    ) -> CountAnswer:
-        """All columns of a table that was made for these rows. `Unknown` if nobody can say whether they are there."""
-        writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
-        writing.wanted = Wanted("insert", table, tuple(range(len(table.columns))))
-        answer = await writing.commit(await writing.routed(Gathered(rows, 0), message().statement), 0)
-        if answer is None:
-            raise StaleSchema(f"table {table.name} has changed, or is gone")
-        return answer
+        wanted: Wanted | None = None,
+    ) -> Writing:
+        """For rows that are there already: of all columns of a table that was made for them, or as `wanted` says."""
+        writing = Writing(table, self._own, self._workers, self._bulks, planner, message, cursor, gather)
+        writing.wanted = wanted or Wanted("insert", table, tuple(range(len(table.columns))))
+        return writing
 
-    async def check(self, table: OwnTable, rows: pa.Table, limits: Limits) -> None:
+    async def check(self, table: OwnTable, rows: pa.Table) -> None:
         """UserError if a table like this, which is not there yet, cannot hold the rows."""
         wanted = Wanted("insert", table, tuple(range(len(table.columns))))
-        routed = await self._workers.run(routed_rows, Definition(table, first_map(table)), wanted, rows)
-        check_size(0, await self._workers.run(size_of, routed), limits)
+        await self._workers.run(routed_rows, Definition(table, first_map(table)), wanted, rows)
 
 
 class Unknown(Exception):
@@ -231,14 +265,15 @@ class Unknown(Exception):
         self.error = error
 
 
-class _Writing:
-    """One statement, attempt after attempt."""
+class Writing:
+    """One statement, attempt after attempt. `drop` at its end."""
 
     def __init__(
         self,
         table: OwnTable,
         own: OwnTables,
         workers: Workers,
+        bulks: Bulks,
         planner: Planner,
         message: Callable[[], PlanChange],
         cursor: ClientCursor,
@@ -247,6 +282,8 @@ class _Writing:
         self._copies = 1 if table.distributed_by else len(table.members)
         self._own = own
         self._workers = workers
+        self._bulks = bulks
+        self._sink: Sink | None = None
         self._planner = planner
         self._message = message
         self._cursor = cursor
@@ -277,7 +314,9 @@ class _Writing:
         while True:
             statement = self._message().statement
             try:
-                gathered = await self._gather(statement, self._cursor, self._runs, self._planned, self._check)
+                gathered = await self._gather(
+                    statement, self._cursor, self._runs, self._planned, self._check, self._overflow
+                )
                 return await self.routed(gathered, statement), gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
@@ -301,14 +340,46 @@ class _Writing:
         if needs_casts(self.wanted, schema.columns):
             raise CastsNeeded
 
-    async def routed(self, gathered: Gathered, statement: RunStatement) -> Routed:
+    async def _overflow(self) -> Sink | None:
+        """Rows that are inserted may be more than one message holds."""
         assert self.wanted is not None
+        return self.begin(self._message().statement) if self.wanted.kind == "insert" else None
+
+    def begin(self, statement: RunStatement) -> Sink:
+        """Where rows go that are too many to be held here; those of an earlier attempt are dropped."""
+        assert self.wanted is not None
+        self.drop()
+        bulk = self._bulks.begin(self._definition(), self.wanted.policy, statement.query, self._runs)
+        self._sink = Sink(bulk, self.wanted, statement.rights, self._workers)
+        return self._sink
+
+    def drop(self) -> None:
+        """What was sent ahead is not needed any more."""
+        if self._sink is not None:
+            self._sink.drop()
+            self._sink = None
+
+    def _definition(self) -> Definition:
         definition = self._own.definitions.get(self.table.name.lower())
         if definition is None or definition.table != self.table:
             raise StaleSchema(f"table {self.table.name} has changed, or is gone")
+        return definition
+
+    async def routed(self, gathered: Gathered, statement: RunStatement) -> Routed:
+        assert self.wanted is not None
+        if gathered.sink is not None:
+            return await gathered.sink.finish(is_ordered=False)
         rights = statement.rights
-        routed = await self._workers.run(routed_rows, definition, self.wanted, gathered.rows, rights.user, rights.roles)
-        check_size(0, await self._workers.run(size_of, routed), self._planner.limits)
+        routed = await self._workers.run(
+            routed_rows, self._definition(), self.wanted, gathered.rows, rights.user, rights.roles
+        )
+        size_bytes = await self._workers.run(size_of, routed)
+        if is_too_much(0, size_bytes, self._planner.limits) and self.wanted.kind == "insert":
+            sink = self.begin(statement)
+            for batch in gathered.rows.to_batches(STAGED_CHUNK_ROWS):
+                await sink.add(batch.columns)
+            return await sink.finish(is_ordered=False)
+        check_size(0, size_bytes, self._planner.limits)
         return routed
 
     async def commit(self, routed: Routed, read_ts: int) -> CountAnswer | None:
@@ -351,15 +422,23 @@ async def _learn(own: OwnTables, planner: Planner, statement: RunStatement, erro
     await planner.peer_tables.refresh((error.member,) if error.member else ())
 
 
+def is_too_much(rows: int, size_bytes: int, limits: Limits) -> bool:
+    """For one message to carry all of it."""
+    return rows > COMPUTED_ROWS or size_bytes > _bytes_max(limits)
+
+
 def check_size(rows: int, size_bytes: int, limits: Limits) -> None:
-    """UserError for more than one statement may write: one message may have to carry all of it."""
-    bytes_max = min(COMPUTED_BYTES, limits.frame_bytes // 2)
-    if rows > COMPUTED_ROWS or size_bytes > bytes_max:
+    """UserError for more than one statement may update or delete: one message may have to carry all of it."""
+    if is_too_much(rows, size_bytes, limits):
         raise UserError(
-            f"the statement writes more than {COMPUTED_ROWS} rows, or {bytes_max} bytes with all copies: so many are "
-            "not there yet; nothing was written",
-            suggestion="write in several statements, by ranges of the key",
+            f"the statement changes more than {COMPUTED_ROWS} rows, or {_bytes_max(limits)} bytes with all copies, as "
+            "only an INSERT may; nothing was written",
+            suggestion="change them in several statements, by ranges of the key",
         )
+
+
+def _bytes_max(limits: Limits) -> int:
+    return min(COMPUTED_BYTES, limits.frame_bytes // 2)
 
 
 def rows_of(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> pa.Table:

@@ -11,6 +11,7 @@ import msgspec
 from skerry.member import clock
 from skerry.member.clientoptions import Options
 from skerry.member.initiator import Initiated
+from skerry.member.loads import Load
 from skerry.member.requests import UNKNOWN, Answer, Asked, CountAnswer, Status
 from skerry.member.result import Counted
 from skerry.model.amounts import counted, ordinal
@@ -33,6 +34,7 @@ class ClientCursor:
         self.started_at = clock.now()
         self.initiated: Initiated | None = None
         self.plan = ""
+        self.load: Load | None = None  # rows that the client sends
         self.answer: Answer | None = None  # for whoever attaches, of a statement whose client may be gone
         self.counted: Counted | None = None  # what a statement ends in that gives no rows
         self.is_write = False  # a query runs for it, whose rows are written

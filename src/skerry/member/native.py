@@ -31,6 +31,8 @@ from skerry.wire.client_messages import (
     ClientQueries,
     ClientQueriesReply,
     ClientResult,
+    ClientRows,
+    ClientRowsTaken,
     ClientStatus,
     ClientStatusReply,
 )
@@ -48,6 +50,7 @@ Request = (
     | ClientMembers
     | ClientQueries
     | ClientPrepare
+    | ClientRows
 )
 Reply = (
     ClientResult
@@ -57,6 +60,7 @@ Reply = (
     | ClientMembersReply
     | ClientQueriesReply
     | ClientPrepared
+    | ClientRowsTaken
 )
 
 
@@ -92,6 +96,12 @@ class Native:
                 except SkerryError as error:
                     return ClientPrepared(request, error=self.failure(error))
                 return ClientPrepared(request, prepared)
+            case ClientRows(request):
+                try:
+                    await service.rows(caller, message)
+                except SkerryError as error:
+                    return ClientRowsTaken(request, self.failure(error))
+                return ClientRowsTaken(request)
             case never:
                 assert_never(never)
 

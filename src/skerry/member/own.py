@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from skerry.config import Config, Role
@@ -16,23 +19,29 @@ from skerry.member.claims import refuse_unfit
 from skerry.member.committing import Committing
 from skerry.member.defining import Defining
 from skerry.member.resources import Workers
+from skerry.member.staging import Staging
 from skerry.model import trace
 from skerry.model.commits import Part, Staged, TransactionId, Write
-from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
+from skerry.model.errors import PeerError, SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
-from skerry.model.rights import Rights
+from skerry.model.rights import Action, Rights
 from skerry.model.sharded import Catalogue, Definition, OwnTable
 from skerry.tables.catalogue import Kept
-from skerry.tables.checks import actions_of, check_room, check_writes, found_of
+from skerry.tables.checks import actions_of, actions_of_rows, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
+from skerry.tables.files import remove_files
+from skerry.tables.flush import groups_of
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.instructions import Found, Looked
+from skerry.tables.laying import Counted, Layout, lay_out
 from skerry.tables.lookup import FileKeys, FoundRow, ask
+from skerry.tables.manifest import laid_of
 from skerry.tables.shard import Shard, Snapshot
 from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
 from skerry.wire.messages import Message
+from skerry.wire.staging_messages import DropRows, StageRows
 
 _T = TypeVar("_T")
 _STOP_S = 2.0  # for commits under way, when the member stops
@@ -84,6 +93,7 @@ class OwnTables:
         self._flusher: Flusher | None = None
         self._committing: Committing | None = None
         self._defining: Defining | None = None
+        self._staging: Staging | None = None
 
     # --- life ---------------------------------------------------------------------------------------------------------
     async def start(self) -> None:
@@ -105,9 +115,11 @@ class OwnTables:
             self._store.persist if self._store is not None else None,
             self._look,
             self._apply,
+            self._discard,
             self._send,
             self._own,
         )
+        self._staging = Staging(self._member, self._folder, self._workers, self._send, self._own, self._admit)
         self._defining = Defining(
             self._member, self._config, self.kept, self.keep, self._send, self._own, self._up, self._rights_of
         )
@@ -128,6 +140,8 @@ class OwnTables:
             self._defining.peer_lost(peer, error)
         if self._committing is not None:
             self._committing.lost(peer, error)
+        if self._staging is not None:
+            self._staging.lost(peer)
 
     @property
     def defining(self) -> Defining:
@@ -274,6 +288,20 @@ class OwnTables:
         if self._committing is not None:
             self._committing.receive(sender, message)
 
+    def receive_rows(self, sender: str, message: StageRows | DropRows) -> None:
+        if self._staging is not None:
+            self._staging.receive(sender, message)
+
+    def _admit(self, message: StageRows) -> Shard:
+        """The table that rows are sent ahead for; raises why they are not taken."""
+        if not self._folder:
+            raise PeerError(f"site {self._member} has no tables")
+        shard = self._shard(message.table, message.version)
+        if self._by_id[message.table].buckets.version != message.bucket_map:
+            raise self._stale(message.table)
+        self._check_rights(message.user, message.roles, shard.table.name, actions_of_rows(message.policy))
+        return shard
+
     def committed(self, query: QueryId) -> int | None:
         """Rows that this query wrote, as far as it is known here that it did."""
         known = self._core.committed(query)
@@ -309,32 +337,35 @@ class OwnTables:
                 await asyncio.sleep(min(ahead_s, self._limits.clock_ahead_s))
         return outcome
 
-    def _look(self, query: QueryId, part: Part) -> Looked | Awaitable[Looked]:
+    def _look(self, query: QueryId, part: Part, read_ts: int) -> Looked | Awaitable[Looked]:
         """What the writes meet here; errors are why they cannot be written. At once, unless files have to be read."""
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
-        self._on_write(query, part, sorted({self._by_id[write.table].table.name for write in part.writes}))
+        self._on_write(query, part, sorted(self._by_id[number].table.name for number in _tables(part)))
         by_table: dict[int, list[Write]] = {}
         for write in part.writes:
             by_table.setdefault(write.table, []).append(write)
         for table_id, writes in by_table.items():
-            self._check_rights(part, self._shards[table_id].table.name, writes)
+            actions = (action for write in writes for action in actions_of(write))
+            self._check_rights(part.user, part.roles, self._shards[table_id].table.name, actions)
             check_room(self._shards[table_id], writes)
         # The very part that was made here: what a message says is always checked.
         checked = () if part is self._routed.get(query) else by_table.items()
-        if len(part.writes) > WRITE_TUPLES:
-            return self._look_aside(part, by_table, bool(checked))
+        if part.staged or len(part.writes) > WRITE_TUPLES:
+            return self._look_aside(query, part, read_ts, by_table, bool(checked))
         for table_id, writes in checked:
             check_writes(self._shards[table_id], writes)
         asked = {table_id: ask(self._shards[table_id], writes, _LATEST) for table_id, writes in by_table.items()}
         if any(each.needs_files for each in asked.values()):
-            return self._look_aside(part, by_table, False)
+            return self._look_aside(query, part, read_ts, by_table, False)
         met = {
             table_id: found_of(self._by_id[table_id].table, each.writes, each.found) for table_id, each in asked.items()
         }
         return self._looked(part, met)
 
-    async def _look_aside(self, part: Part, by_table: dict[int, list[Write]], is_checked: bool) -> Looked:
+    async def _look_aside(
+        self, query: QueryId, part: Part, read_ts: int, by_table: dict[int, list[Write]], is_checked: bool
+    ) -> Looked:
         """The same with files, and with so many writes that all others would wait for them: in threads."""
         met = {}
         for table_id, writes in by_table.items():
@@ -343,23 +374,58 @@ class OwnTables:
                 await asyncio.to_thread(check_writes, shard, writes)
             rows = await self._rows(shard, writes)
             met[table_id] = await _aside(found_of, len(writes), shard.table, writes, rows)
+        laid = [(staged, await self._lay(query, part, staged, read_ts)) for staged in part.staged]
+        files = tuple(msgspec.structs.replace(staged, body=msgspec.msgpack.encode(each.laid)) for staged, each in laid)
         # Definitions may have changed while files were read.
         if (stale := self._stale_part(part)) is not None:
+            self._discard(files)
             return Looked(stale=stale)
-        return self._looked(part, met)
+        return self._looked(part, met, laid, files)
 
-    def _looked(self, part: Part, met: dict[int, list[Found]]) -> Looked:
+    def _looked(
+        self,
+        part: Part,
+        met: dict[int, list[Found]],
+        laid: Sequence[tuple[Staged, Counted]] = (),
+        files: tuple[Staged, ...] = (),
+    ) -> Looked:
         """In the order of the part."""
         found = {table_id: iter(each) for table_id, each in met.items()}
         kept_from = max((self._shards[each.table].manifest.kept_ts for each in part.versions), default=0)
-        return Looked(tuple(next(found[write.table]) for write in part.writes), kept_from=kept_from)
+        return Looked(
+            tuple(next(found[write.table]) for write in part.writes),
+            tuple(Found(each.newest_ts, rows=each.rows) for _, each in laid),
+            kept_from=kept_from,
+            laid=files,
+        )
 
-    def _check_rights(self, part: Part, table: str, writes: list[Write]) -> None:
+    async def _lay(self, query: QueryId, part: Part, staged: Staged, read_ts: int) -> Counted:
+        """Files of the rows that were sent ahead. The table is locked."""
+        assert self._flusher is not None
+        assert self._staging is not None
+        shard, number = self._shards[staged.table], int(staged.files[0])
+        self._check_rights(part.user, part.roles, shard.table.name, actions_of_rows(staged.policy))
+        spool = await self._staging.ready(query, number)
+        upto_ts = self.now()
+        shard.pin(upto_ts)
+        try:
+            await self._core.read(upto_ts, frozenset({staged.table}))
+            await self._core.pushed()
+            files, turn = self._file_keys(shard)
+            async with turn:
+                return await self._flusher.beside(
+                    shard, upto_ts, lambda: partial(lay_out, spool, _layout(shard, files, read_ts), staged)
+                )
+        finally:
+            shard.unpin(upto_ts)
+            self._staging.done(query, number)
+
+    def _check_rights(self, user: str, roles: tuple[str, ...], table: str, actions: Iterable[Action]) -> None:
         """UserError unless the user may do so, by this member's own rules."""
-        rights = self._rights_of(part.user, part.roles)
-        for action in sorted({action for write in writes for action in actions_of(write)}):
+        rights = self._rights_of(user, roles)
+        for action in sorted(set(actions)):
             if not rights.may(action, self._member, table):
-                raise UserError(f"user {part.user} may not {action} rows of table {table}", member=self._member)
+                raise UserError(f"user {user} may not {action} rows of table {table}", member=self._member)
 
     def _stale_part(self, part: Part) -> str | None:
         """Why the part was made for other tables than there are here."""
@@ -367,7 +433,7 @@ class OwnTables:
             known = self._by_id.get(each.table)
             if known is None or (known.table.version, known.buckets.version) != (each.version, each.bucket_map):
                 return self._stale(each.table).message
-        for table_id in {write.table for write in part.writes}:
+        for table_id in _tables(part):
             if table_id not in {each.table for each in part.versions}:
                 return f"site {self._member}: writes of table number {table_id}, without its version"
             if (fault := self._faults.get(table_id)) is not None:
@@ -378,10 +444,7 @@ class OwnTables:
 
     async def _rows(self, shard: Shard, writes: list[Write]) -> list[FoundRow]:
         """The newest version of each write's key. Locks keep it the newest."""
-        table_id = shard.table.id
-        if table_id not in self._keys:
-            self._keys[table_id] = FileKeys(shard.table, shard.folder), asyncio.Lock()
-        files, turn = self._keys[table_id]
+        files, turn = self._file_keys(shard)
         asked = ask(shard, writes, _LATEST)
         if not asked.needs_files:
             return asked.found
@@ -393,12 +456,26 @@ class OwnTables:
         finally:
             shard.unpin(flushed_ts)
 
+    def _file_keys(self, shard: Shard) -> tuple[FileKeys, asyncio.Lock]:
+        """Whoever asks for keys has the lock."""
+        return self._keys.setdefault(shard.table.id, (FileKeys(shard.table, shard.folder), asyncio.Lock()))
+
     def _apply(self, commit_ts: int, writes: tuple[Write, ...], staged: tuple[Staged, ...]) -> None:
-        assert not staged, "nothing stages files yet"
+        for each in staged:
+            if (shard := self._shards.get(each.table)) is not None:
+                shard.load(commit_ts, laid_of(each))
+                self.on_flushed()
         for table_id in {write.table for write in writes}:
             shard = self._shards.get(table_id)
             if shard is not None:  # else the table was dropped meanwhile
                 shard.apply(commit_ts, [(write.key, write.row) for write in writes if write.table == table_id])
+
+    def _discard(self, staged: tuple[Staged, ...]) -> None:
+        """Files of a transaction that came to nothing. What was sent ahead stays for its next attempt."""
+        for each in staged:
+            if each.body:
+                names = [file.name for file in laid_of(each).added]
+                self._own(asyncio.to_thread(remove_files, self.folder_of(each.table), names), "staged files")
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
     async def flush(self, table_id: int) -> None:
@@ -408,6 +485,8 @@ class OwnTables:
             raise fault
         upto_ts = self.now()
         await self._core.read(upto_ts, frozenset({table_id}))
+        # A flush of a commit must not be on disk before the commit is: it would come again after a start.
+        await self._core.pushed()
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)
@@ -449,6 +528,19 @@ class OwnTables:
                 await self._flusher.remove(shard)
                 self._leaving.pop(table_id, None)
             return
-        if shard.is_due(now_us):
+        if shard.is_due(now_us) or shard.is_unpublished:
             await self.flush(table_id)
         await self._flusher.trim(shard, shard.horizon(now_us))
+
+
+def _tables(part: Part) -> set[int]:
+    return {write.table for write in part.writes} | {staged.table for staged in part.staged}
+
+
+def _layout(shard: Shard, files: FileKeys, read_ts: int) -> Layout:
+    """What is there, as the loop sees it: the overlay belongs to it."""
+    since, loaded_ts = {}, 0
+    if read_ts:
+        since, loaded_ts = shard.overlay.since(read_ts), shard.manifest.loaded_at(_LATEST)
+    groups = groups_of(shard.manifest.live, shard.ranges)
+    return Layout(shard.table, shard.folder, uuid.uuid4().hex[:16], groups, files, since, loaded_ts)

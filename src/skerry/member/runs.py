@@ -11,7 +11,7 @@ import pyarrow as pa
 from skerry.member import clock
 from skerry.member.answers import answer_statement, ran_as
 from skerry.member.assigning import assigned_variables
-from skerry.member.computing import Gathered, check_size, rows_of
+from skerry.member.computing import Gathered, Overflow, Sink, check_size, is_too_much, rows_of
 from skerry.member.history import ClientCursor
 from skerry.member.initiator import Initiated
 from skerry.member.inputs import Inputs
@@ -196,6 +196,7 @@ class Runs:
         attempt: int,
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
+        overflow: Overflow,
     ) -> Gathered:
         """All rows of a query that a write needs (see `computing.Gather`); UserError if they are too many."""
         query = _attempted(statement.query, attempt)
@@ -213,18 +214,19 @@ class Runs:
         initiated = self._begin(statement, cursor, planned, attempt)
         cursor.initiated = None  # what is answered is the count of what becomes of these rows
         try:
-            return await self._gathered(initiated, check)
+            return await self._gathered(initiated, check, overflow)
         except BaseException as error:
             initiated.cancel(error if isinstance(error, SkerryError) else Cancelled(f"query {query} was closed"))
             raise
         finally:
             initiated.drop_result()
 
-    async def _gathered(self, initiated: Initiated, check: Callable[[Schema], None]) -> Gathered:
+    async def _gathered(self, initiated: Initiated, check: Callable[[Schema], None], overflow: Overflow) -> Gathered:
         schema, limits = await initiated.schema(), self._planner.limits
         check(schema)
         arrow, batches = decode_schema(schema.arrow), list[pa.RecordBatch]()
         number, is_last, rows, size_bytes = 0, False, 0, 0
+        sink: Sink | None = None
         while not is_last:
             page = await initiated.page(number, limits.page_rows, limits.page_bytes)
             number, is_last = number + 1, page.is_last
@@ -232,9 +234,16 @@ class Runs:
             batches += came
             rows += page.rows
             size_bytes += sum(batch.nbytes for batch in came)
-            check_size(rows, size_bytes // 2, limits)
+            if sink is None and is_too_much(rows, size_bytes // 2, limits):
+                sink = await overflow()
+                if sink is None:
+                    check_size(rows, size_bytes // 2, limits)
+            if sink is not None:
+                for batch in batches:
+                    await sink.add(batch.columns)
+                batches = []
             initiated.arrived(number)
-        return Gathered(rows_of(arrow, batches), initiated.core.read_ts)
+        return Gathered(rows_of(arrow, batches), initiated.core.read_ts, sink)
 
     async def _assign(self, statement: RunStatement, cursor: ClientCursor, assigned: Assigned, attempt: int) -> Answer:
         """DECLARE and SET VAR: the row that the query gives is the client's to keep."""

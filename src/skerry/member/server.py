@@ -83,6 +83,7 @@ from skerry.wire.ports import DataPorts
 from skerry.wire.proof import Secret
 from skerry.wire.session import Identity
 from skerry.wire.spares import Spares
+from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 from skerry.wire.tls import Tls
 
 _TO_INITIATOR = (PlanRequest, Started, FragmentDone, Progress, Receipt)
@@ -442,6 +443,10 @@ class Member:
                 self.own(self.changing.flush_here(sender, message), "flush")
             case Flushed():
                 self.changing.flushed(sender, message)
+            case StageRows() | DropRows():
+                self.own_tables.receive_rows(sender, message)
+            case RowsStaged():
+                self.changing.bulks.receive(sender, message)
             case _ if isinstance(message, CommitMessage):
                 self.own_tables.receive(sender, message)
             case PlanRequest() if message.query not in self.initiated:

@@ -17,6 +17,7 @@ from skerry.member.clientoptions import read_options
 from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
+from skerry.member.loads import Load
 from skerry.member.planning import Planner, prepare_statement
 from skerry.member.requests import (
     UNKNOWN,
@@ -54,6 +55,7 @@ from skerry.model.points import reach
 from skerry.model.progress import MemberState, QueryInfo, is_live
 from skerry.model.results import Page, Parameter
 from skerry.model.table import Column
+from skerry.wire.client_messages import ClientRows
 
 EXPECTED = ("any", "rows", "count")
 
@@ -107,6 +109,9 @@ class Service:
 
     def gone(self, caller: Caller, *, is_goodbye: bool) -> None:
         """The caller's session has ended, and with it the queries that nobody may come back for."""
+        for cursor in self._open.values():
+            if cursor.load is not None and cursor.load.session == caller.session:
+                self._own(cursor.load.gone(), "rows of a client that is gone")
         for query in self._cursors.gone(caller.session, clock.now(), is_goodbye=is_goodbye):
             self.give_up(query, Cancelled(f"query {query} ended: its client went away"))
 
@@ -175,6 +180,9 @@ class Service:
             raise used_before(query)
         self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name, caller.share)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
+        if options.load:
+            is_asked_again = options.load == "again"
+            cursor.load = Load(query, caller.session, self._limits, is_asked_again=is_asked_again)
         return cursor
 
     async def _begin_audited(self, query: QueryId, asked: Asked | None) -> None:
@@ -233,6 +241,13 @@ class Service:
             if cursor is not None:  # else the close would be one that overtook its execute
                 self.give_up(request.query, error)
             raise
+
+    async def rows(self, caller: Caller, message: ClientRows) -> None:
+        """Rows for a statement that loads. Returns when there is room for more."""
+        cursor = self._own_cursor(caller, message.query)
+        if cursor is None or cursor.load is None:
+            raise self._not_open(caller, message.query)
+        await cursor.load.put(message)
 
     def arrived(self, caller: Caller, query: QueryId, upto: int) -> None:
         """The caller has all pages below `upto`."""
@@ -329,12 +344,17 @@ class Service:
 
     # --- cursors -----------------------------------------------------------------------------------
     async def _begin(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
+        ended: SkerryError | None = None
         try:
             answer = await self._runs.answer(statement, cursor)
         except SkerryError as error:
+            ended = error
             if cursor.initiated is None:  # else whoever ran it has told
                 trace.emit(trace.QueryRefused(statement.query, trace.cause_of(error)))
             raise
+        finally:
+            if cursor.load is not None:
+                await cursor.load.over(ended)
         if cursor.initiated is None:
             trace.emit(trace.QueryAnswered(statement.query))
         self._given(statement.query, is_last=answer.is_last)

@@ -46,11 +46,17 @@ class Write(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Staged(msgspec.Struct, frozen=True, array_like=True):
-    """Files that are durable already, to become rows of the table. They lock the whole table at their member."""
+    """Rows that were sent ahead, to become rows of the table. They lock the whole table at their member.
+
+    `files`: the names under which they were sent. `is_ordered`: of two rows with one key the first is kept, or the last
+    replaces it; rows of a query have no order. `body`: the files that they came to, which only the participant knows.
+    """
 
     table: int
     files: tuple[str, ...]
     policy: Policy = Policy.REPLACE
+    is_ordered: bool = False
+    body: bytes = b""
 
 
 class Versions(msgspec.Struct, frozen=True, array_like=True):

@@ -207,6 +207,17 @@ OWN_BUCKETS = 65_536
 # link is silent for a member while a message is under way: at 20 Mbit/s this is 1.7 s, of the 3 s that it waits
 COMPUTED_ROWS = 100_000
 COMPUTED_BYTES = 4 * MIB
+# More is staged: rows travel in chunks of so many bytes, so many of them under way to a member, or from a client; a
+# member takes part in so many such statements at once. It cuts rows into so many parts by their buckets when so many
+# bytes are in memory, and makes files of some parts at a time: so many rows or bytes.
+STAGED_CHUNK_BYTES = 1 * MIB
+STAGED_CHUNK_ROWS = 65_536
+STAGED_AHEAD = 4
+STAGED_AT_ONCE = 16
+STAGED_PARTS = 64
+STAGED_MEMORY_BYTES = 32 * MIB
+STAGED_UNIT_ROWS = 262_144
+STAGED_UNIT_BYTES = 64 * MIB
 # A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
 # history included; what a row takes there beside its values
 FLUSH_ROWS = 20_000
@@ -217,6 +228,7 @@ OVERLAY_BYTES_MAX = 256 * MIB
 OVERLAY_ROW_BYTES = 200
 # A group of files is split above so many rows. Who reads at an earlier moment finds it for so long.
 GROUP_ROWS = 65_536
+GROUP_FILES = 8  # of one group, before staged rows write it anew
 HISTORY_S = 600.0
 INDEXED_ROWS = 20_000_000  # whose keys' hashes are in memory, of one table
 # Calls that wait for the disk, by number and bytes, and those of one commit; ids that are forgotten at once
@@ -279,6 +291,8 @@ class CommitLimits(msgspec.Struct, frozen=True):
     answer_wait_s: float = 15.0
     # and so much longer for each write at the member that has most: 20 s for 100,000
     write_wait_s: float = 0.0002
+    # for a vote on staged rows: keys are compared and files are written before it
+    staged_wait_s: float = 600.0
     # messages without an answer are said again
     repeat_s: float = 0.5
     # an outcome can be asked by its id for a day; ids are kept longer, for who asks knows only about when it began

@@ -102,6 +102,17 @@ def analyse_constants(
     return _read(text, limits, variables, values, known, binds=False)
 
 
+def analyse_load(text: str, known: Known, limits: Limits) -> Insert:
+    """INSERT … VALUES (?, …), whose values are a client's batches of rows; `rows` is None."""
+    reader = _Reader(statement_tokens(text, limits), Given(text, None, known, {}), known, False, False, False)
+    try:
+        if not reader.grammar.take_words("INSERT"):
+            raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …)")
+        return reader.load(reader.grammar.insert())
+    except Mismatch as error:
+        raise reader.grammar.explained(error) from None
+
+
 def created_as(text: str, columns: Sequence[Column], known: Known, limits: Limits) -> CreateTable:
     """The table that CREATE TABLE … AS makes, whose query gives these columns."""
     grammar = ChangeGrammar(statement_tokens(text, limits), text)
@@ -266,6 +277,15 @@ class _Reader:
             made.append("expressions", exp.Tuple(expressions=values))
         query = self._bound_query(self._as_stored(made, table, columns), said.tokens)
         return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
+
+    def load(self, said: Inserted) -> Insert:
+        table = self._table(said.name)
+        columns = self._places(table, said.columns)
+        self._check_missing(table, columns, said)
+        rows = [self._row(row, table, columns, place) for place, row in enumerate(said.rows or (), 1)]
+        if len(rows) != 1 or not all(isinstance(value, exp.Placeholder) for value in rows[0]):
+            raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …): one row of markers")
+        return Insert(table, self.text, {}, None, "", columns, said.policy, None)
 
     def _needs_query(self, reason: str, table: OwnTable, *, is_read: bool = True) -> None:
         if not self.binds:

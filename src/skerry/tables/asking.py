@@ -18,6 +18,7 @@ from skerry.wire.values import failure_of
 class _Submission(msgspec.Struct):
     request: Submit
     decider: str
+    wait_s: float
     until: float
     repeat_at: float
     pause_s: float  # until it is said again: doubled each time, for a request may be large
@@ -49,8 +50,8 @@ class Asking:
             outcome = Outcome(request.txn, State.ABORTED, failure=failure_of(full), is_retryable=True)
             return [Answer(outcome)]
         pause_s = self._limits.repeat_s
-        until = at.s + self._limits.answer_wait_s + longer_s(request, self._limits)
-        self._submissions[request.txn] = _Submission(request, decider, until, at.s + pause_s, pause_s)
+        wait_s = self._limits.answer_wait_s + longer_s(request, self._limits)
+        self._submissions[request.txn] = _Submission(request, decider, wait_s, at.s + wait_s, at.s + pause_s, pause_s)
         return [Send(decider, request)]
 
     def answered(self, sender: str, outcome: Outcome) -> list[Instruction]:
@@ -110,6 +111,6 @@ class Asking:
     def _unheard(self, submission: _Submission) -> TimedOut:
         return TimedOut(
             f"whether transaction {submission.request.txn} was committed is unknown: {submission.decider} has not "
-            f"answered within {self._limits.answer_wait_s:g} s",
+            f"answered within {submission.wait_s:g} s",
             suggestion=f"ask again by its id when {submission.decider} can be reached",
         )

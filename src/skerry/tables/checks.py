@@ -36,7 +36,12 @@ def actions_of(write: Write) -> tuple[Action, ...]:
         return ("delete",)
     if write.is_patch:
         return ("update",)
-    return ("insert", "update") if write.policy is Policy.REPLACE else ("insert",)
+    return actions_of_rows(write.policy)
+
+
+def actions_of_rows(policy: Policy) -> tuple[Action, ...]:
+    """The same for rows that are inserted."""
+    return ("insert", "update") if policy is Policy.REPLACE else ("insert",)
 
 
 def check_room(shard: Shard, writes: Sequence[Write]) -> None:

@@ -109,7 +109,7 @@ def size_of(routed: Routed) -> int:
 
 
 def _inserts(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], pa.RecordBatch]:
-    rows = _rows(wanted, given.columns)
+    rows = whole_rows(wanted, given.columns)
     writes: list[Write | None] = []
     before: dict[bytes, bytes | None] = {}
     for write in writes_of(wanted.table, rows, wanted.policy):
@@ -145,7 +145,7 @@ def _moves(wanted: Wanted, given: pa.RecordBatch) -> tuple[list[Write | None], p
     """Each row goes from its old key, and comes to its new one; what was where another comes to is replaced."""
     table, keys = wanted.table, _keys(wanted, given)
     old = _matched_once(table, keys)
-    rows = _rows(wanted, given.columns[wanted.key_width :])
+    rows = whole_rows(wanted, given.columns[wanted.key_width :])
     comes = writes_of(table, rows)
     if len({write.key for write in comes}) < len(comes):
         raise UserError(f"table {table.name}: two rows would get the same primary key; nothing was written")
@@ -182,7 +182,7 @@ def _matched_once(table: OwnTable, keys: pa.RecordBatch) -> list[bytes]:
     return encoded
 
 
-def _rows(wanted: Wanted, given: Iterable[pa.Array]) -> pa.RecordBatch:
+def whole_rows(wanted: Wanted, given: Iterable[pa.Array]) -> pa.RecordBatch:
     """Whole rows: what the query gives, and defaults."""
     table, schema = wanted.table, arrow_schema(wanted.table)
     arrays = dict(zip(wanted.places, given, strict=True))
@@ -201,7 +201,7 @@ def _stored(table: OwnTable, place: int, values: pa.Array) -> pa.Array:
     column = table.columns[place]
     if not column.is_nullable and values.null_count:
         raise UserError(
-            f"[NOT_NULL_ASSERT_VIOLATION] column {column.name} of {table.name} is NOT NULL, and the query gives NULL "
+            f"[NOT_NULL_ASSERT_VIOLATION] column {column.name} of {table.name} is NOT NULL, and NULL is given "
             f"in {values.null_count} of {len(values)} rows; nothing was written",
             suggestion=f"coalesce({column.name}, …), or leave these rows out",
         )

@@ -89,7 +89,8 @@ class _Deciding:
         self.failure: Failure | None = None
         self.is_retryable = False
         self.is_alone = False
-        self.until = now + limits.vote_wait_s
+        self.wait_s = limits.vote_wait_s
+        self.until = now + self.wait_s
         self.pause_s = limits.repeat_s
         self.repeat_at = now + limits.repeat_s
         self.life = Machine("decision of", txn, NEXT, DecidingPhase.COLLECTING)
@@ -154,7 +155,8 @@ class Decider:
         is_full = len(self._deciding) >= self._limits.transactions
         deciding = self._begin(txn, request.first_start, at)
         deciding.request, deciding.origins = request, [origin]
-        deciding.until += longer_s(request, self._limits)
+        deciding.wait_s += longer_s(request, self._limits)
+        deciding.until = at.s + deciding.wait_s
         if self._outcomes.is_fenced(txn.query):
             return self._abort(
                 deciding, UserError(f"transaction {txn}: it was asked about before it came, and given up")
@@ -338,7 +340,7 @@ class Decider:
     def _too_late(self, deciding: _Deciding) -> SkerryError:
         silent = ", ".join(member for member in deciding.participants if member not in deciding.votes)
         return TimedOut(
-            f"transaction {deciding.txn}: no vote of {silent} in {self._limits.vote_wait_s:g} s; nothing was written",
+            f"transaction {deciding.txn}: no vote of {silent} in {deciding.wait_s:g} s; nothing was written",
             member=self._member,
             suggestion=f"check that {silent} runs and can be reached, then try again",
         )
@@ -346,7 +348,8 @@ class Decider:
 
 def longer_s(request: Submit, limits: CommitLimits) -> float:
     """What a large transaction takes longer: to be looked at, and to be written."""
-    return limits.write_wait_s * max((len(part.writes) for part in request.parts.values()), default=0)
+    writes = limits.write_wait_s * max((len(part.writes) for part in request.parts.values()), default=0)
+    return writes + (limits.staged_wait_s if any(part.staged for part in request.parts.values()) else 0.0)
 
 
 def _answer(origin: str, outcome: Outcome) -> Instruction:

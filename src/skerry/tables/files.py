@@ -20,16 +20,15 @@ from skerry.model.table import Bound, ColumnStats
 from skerry.tables.durable import ASIDE, make_folder, sync_folder, write_new
 from skerry.tables.manifest import DataFile
 
-_OURS = re.compile(r"\d{10}-\d{5,}-\d{5,}\.parquet")  # what a sweep may remove
+_OURS = re.compile(r"(\d{10}|s[0-9a-f]{16}-\d{5,})-\d{5,}-\d{5,}\.parquet")  # what a sweep may remove
 
 
 def name_of(generation: int, first: int, upto: int) -> str:
     return f"{generation:010d}-{first:05d}-{upto:05d}.parquet"
 
 
-def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Table) -> DataFile:
+def write_file(folder: str, name: str, first: int, upto: int, rows: pa.Table) -> DataFile:
     """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it."""
-    name = name_of(generation, first, upto)
     # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
     sink = pa.BufferOutputStream()
     pq.write_table(

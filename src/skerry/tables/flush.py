@@ -14,7 +14,7 @@ from skerry.model.points import reach
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import Hashes, buckets_of, hashes_of
 from skerry.tables.columns import arrow_schema, spread_by
-from skerry.tables.files import read_file, sync_files, write_file
+from skerry.tables.files import name_of, read_file, sync_files, write_file
 from skerry.tables.keys import encode_keys
 from skerry.tables.manifest import DataFile, Flush
 from skerry.tables.overlay import Numbers, Seen
@@ -83,7 +83,7 @@ def carry_out(plan: FlushPlan) -> Flush:
         rows = merged(plan.table, plan.folder, group, plan.seen)
         for first, upto, part in pieces(plan.table, rows, group.first, group.upto):
             if part.num_rows:
-                added.append(write_file(plan.folder, plan.generation, first, upto, part))
+                added.append(write_file(plan.folder, name_of(plan.generation, first, upto), first, upto, part))
                 reach("flush.file")
     if added:
         sync_files(plan.folder)

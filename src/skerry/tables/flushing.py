@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
+from skerry.model.commits import Prepared
 from skerry.model.errors import SiteError
 from skerry.model.points import reach
 from skerry.tables import delta, files
 from skerry.tables.flush import Range, carry_out
-from skerry.tables.manifest import Flush, Manifest
+from skerry.tables.manifest import Flush, Manifest, laid_of
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
+
+STAGING = "staging"  # the folder of rows that nobody has voted for
 
 _T = TypeVar("_T")
 
@@ -33,12 +36,14 @@ class Opened(NamedTuple):
 def open_shards(store: Store, member: str) -> Opened:
     """Everything that the store loaded, as it is on the disk; blocks on files."""
     loaded = store.loaded
+    files.remove_folder(os.path.join(store.folder, STAGING))
     for table_id in loaded.dropped:
         files.remove_folder(_folder(store, table_id))
         store.folder_gone(table_id).result()
     maps = {buckets.table: buckets for buckets in loaded.maps}
     shards: dict[int, Shard] = {}
     faults: dict[int, SiteError] = {}
+    staged = [each for record in loaded.records if isinstance(record, Prepared) for each in record.staged]
     for table in loaded.tables:
         ranges: list[Range] | None = None
         if table.id in maps and table.distributed_by:
@@ -46,7 +51,8 @@ def open_shards(store: Store, member: str) -> Opened:
         manifest, folder = loaded.manifests[table.id], _folder(store, table.id)
         shard = Shard(table, folder, manifest, ranges)
         try:
-            _look(folder, member, manifest)
+            laid = [file.name for each in staged if each.table == table.id for file in laid_of(each).added]
+            _look(folder, member, manifest, laid)
             for commit in loaded.commits:
                 if commit.table == table.id:
                     shard.overlay.add(commit.commit_ts, commit.writes)
@@ -57,8 +63,8 @@ def open_shards(store: Store, member: str) -> Opened:
     return Opened(shards, faults)
 
 
-def _look(folder: str, member: str, manifest: Manifest) -> None:
-    """Nothing is removed before it is clear that this manifest is the last one."""
+def _look(folder: str, member: str, manifest: Manifest, laid: list[str]) -> None:
+    """Nothing is removed before it is clear that this manifest is the last one. `laid`: files of who has voted."""
     newest = delta.newest_of(folder)
     if newest is not None and newest > manifest.generation:
         raise delta.ahead(folder, member, newest, manifest.generation)
@@ -66,7 +72,7 @@ def _look(folder: str, member: str, manifest: Manifest) -> None:
         fault = files.fault_of(folder, each.file)
         if fault is not None:
             raise fault
-    files.sweep(folder, [each.file.name for each in manifest.named])
+    files.sweep(folder, [*laid, *(each.file.name for each in manifest.named)])
 
 
 def _folder(store: Store, table: int) -> str:
@@ -103,17 +109,33 @@ class Flusher:
             return await _whole(self._flush(shard, upto_ts))
 
     async def _flush(self, shard: Shard, upto_ts: int) -> Flush | None:
-        plan = shard.plan_flush(upto_ts)
-        flush = None
-        if plan is not None:
-            flush = await asyncio.to_thread(carry_out, plan)
-            reach("flush.written")
-            await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
-            reach("flush.named")
-            shard.flushed(flush)
+        flush = await self._into_files(shard, upto_ts)
         if shard.manifest.published < shard.manifest.generation:
             await self._publish(shard)
         return flush
+
+    async def _into_files(self, shard: Shard, upto_ts: int) -> Flush | None:
+        plan = shard.plan_flush(upto_ts)
+        if plan is None:
+            return None
+        flush = await asyncio.to_thread(carry_out, plan)
+        reach("flush.written")
+        await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
+        reach("flush.named")
+        shard.flushed(flush)
+        return flush
+
+    async def beside(self, shard: Shard, upto_ts: int, work: Callable[[], Callable[[], _T]]) -> _T:
+        """Files hold all commits up to `upto_ts`: then what `work` makes is done in a thread, and nothing is trimmed.
+
+        The table is locked: no commit comes meanwhile.
+        """
+        async with self._turn(shard):
+            return await _whole(self._beside(shard, upto_ts, work))
+
+    async def _beside(self, shard: Shard, upto_ts: int, work: Callable[[], Callable[[], _T]]) -> _T:
+        await self._into_files(shard, upto_ts)
+        return await asyncio.to_thread(work())
 
     async def _publish(self, shard: Shard) -> None:
         done = await asyncio.to_thread(delta.publish, shard.folder, shard.table, self._member, shard.manifest)

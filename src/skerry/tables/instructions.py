@@ -73,6 +73,7 @@ class Look(msgspec.Struct, frozen=True):
     txn: TransactionId
     number: int
     part: Part
+    read_ts: int = 0
 
 
 class Apply(msgspec.Struct, frozen=True):
@@ -85,7 +86,7 @@ class Apply(msgspec.Struct, frozen=True):
 
 
 class Discard(msgspec.Struct, frozen=True):
-    """The transaction came to nothing: its staged files can go."""
+    """The transaction came to nothing: the files that its staged rows came to can go. Another attempt may follow."""
 
     txn: TransactionId
     staged: tuple[Staged, ...]
@@ -157,7 +158,8 @@ class Looked(msgspec.Struct, frozen=True):
     """In the order of the part. `stale`: the table or its bucket map is another than planned with.
 
     `kept_from`: what was deleted before is forgotten, so a snapshot older than this cannot be checked.
-    `error`: why it cannot be written here, whatever is there.
+    `error`: why it cannot be written here, whatever is there. `laid`: the staged rows again, as the files that they
+    came to.
     """
 
     writes: tuple[Found, ...] = ()
@@ -165,3 +167,4 @@ class Looked(msgspec.Struct, frozen=True):
     stale: str = ""
     kept_from: int = 0
     error: SkerryError | None = None
+    laid: tuple[Staged, ...] = ()

@@ -7,7 +7,7 @@ answered by them alone; one whose hash is there is read and compared.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from skerry.tables.files import read_file
 from skerry.tables.flush import Group, groups_of
 from skerry.tables.keys import decode_keys, encode_keys
 from skerry.tables.manifest import DataFile
+from skerry.tables.overlay import Numbers
 from skerry.tables.rows import encode_rows
 from skerry.tables.shard import Shard
 
@@ -38,12 +39,16 @@ class FoundRow(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """What is known of the rows that the writes meet (None: nothing), and the files that may know the rest."""
+    """What is known of the rows that the writes meet (None: nothing), and the files that may know the rest.
+
+    `before`: of a key that files know better, when it was last written before them. `files_ts`: of what is in files.
+    """
 
     writes: tuple[Write, ...]
     known: tuple[FoundRow | None, ...]
     groups: tuple[Group, ...]
-    kept_ts: int
+    files_ts: int
+    before: tuple[int, ...]
 
     @property
     def needs_files(self) -> bool:
@@ -52,7 +57,8 @@ class Asked(NamedTuple):
     @property
     def found(self) -> list[FoundRow]:
         """All that there is, if no file is needed."""
-        return [FoundRow() if known is None else known for known in self.known]
+        each = zip(self.known, self.before, strict=True)
+        return [FoundRow(before) if known is None else known for known, before in each]
 
 
 class _Index(NamedTuple):
@@ -66,21 +72,25 @@ def ask(shard: Shard, writes: Sequence[Write], read_ts: int) -> Asked:
     base_ts = manifest.base_of(read_ts, shard.table.name)
     # Flushed versions count too, while they are there: files have the same row, but not its time.
     versions = [overlay.find(write.key, read_ts, 0) for write in writes]
+    # Staged rows are in no overlay: a version that is older than they are may not be the newest.
+    loaded_ts = manifest.loaded_at(read_ts)
+    before = tuple(0 if version is None else version.commit_ts for version in versions)
     patched = [
         version.place
         for write, version in zip(writes, versions, strict=True)
-        if write.is_patch and version is not None and version.is_live
+        if write.is_patch and version is not None and version.is_live and version.commit_ts >= loaded_ts
     ]
     rows = iter(overlay.encoded(patched) if patched else ())
     known: list[FoundRow | None] = []
     for write, version in zip(writes, versions, strict=True):
-        if version is not None:
+        if version is not None and version.commit_ts >= loaded_ts:
             is_patched = write.is_patch and version.is_live
             known.append(FoundRow(version.commit_ts, version.is_live, next(rows) if is_patched else None))
         else:
-            known.append(FoundRow() if _is_blind(write) else None)
+            # It may have been loaded: whoever read before that has not seen it.
+            known.append(FoundRow(loaded_ts) if _is_blind(write) else None)
     groups = tuple(group for group in groups_of(manifest.files_at(base_ts), shard.ranges) if group.files)
-    return Asked(tuple(writes), tuple(known), groups, max(1, manifest.kept_ts))
+    return Asked(tuple(writes), tuple(known), groups, max(1, manifest.kept_ts, loaded_ts), before)
 
 
 def _is_blind(write: Write) -> bool:
@@ -100,24 +110,24 @@ class FileKeys:
 
     def find(self, asked: Asked) -> list[FoundRow]:
         """In the order of the writes; SiteError if a file is damaged."""
-        rest = [write for write, known in zip(asked.writes, asked.known, strict=True) if known is None]
-        found = iter(self._in_files(rest, asked.groups, asked.kept_ts) if rest else ())
+        if not asked.needs_files:
+            return asked.found
+        rest = [at for at, known in enumerate(asked.known) if known is None]
+        found = iter(self._in_files([asked.writes[at] for at in rest], [asked.before[at] for at in rest], asked))
         return [next(found) if known is None else known for known in asked.known]
 
-    def _in_files(self, writes: list[Write], groups: tuple[Group, ...], kept_ts: int) -> list[FoundRow]:
+    def _in_files(self, writes: list[Write], before: list[int], asked: Asked) -> list[FoundRow]:
         table = self._table
-        found = [FoundRow()] * len(writes)
-        if not groups:
-            return found
+        found = [FoundRow(each) for each in before]
         kinds = [self._schema.field(name).type for name in table.primary_key]
         parts = dict(zip(table.primary_key, decode_keys(kinds, [write.key for write in writes]), strict=True))
         hashes = hashes_of([parts[name] for name in table.primary_key])
         buckets = buckets_of([parts[name] for name in spread_by(table)], table.buckets)
-        for group in groups:
+        for group in asked.groups:
             here = np.flatnonzero(group.has(buckets))
             for file in group.files if len(here) else ():
                 for at, row in self._in_file(file, writes, hashes, here):
-                    found[at] = FoundRow(kept_ts, True, row)
+                    found[at] = FoundRow(asked.files_ts, True, row)
         return found
 
     def _in_file(
@@ -144,6 +154,22 @@ class FileKeys:
         encoded = encode_rows(batch.take(pa.array(patched, pa.int64()))) if patched else []
         made = dict(zip(patched, encoded, strict=True))
         return [(suspects[row][0], made.get(row)) for row in same]
+
+    def among(self, file: DataFile, hashes: Hashes, keys_of: Callable[[Numbers], list[bytes]]) -> list[int]:
+        """Places of the keys with these hashes that are in the file; `keys_of` gives keys by their places."""
+        index = self._index_of(file)
+        firsts = np.searchsorted(index.hashes, hashes, "left")
+        counts = np.searchsorted(index.hashes, hashes, "right") - firsts
+        suspects = np.flatnonzero(counts)
+        if not len(suspects):
+            return []
+        rows = read_file(self._folder, file, self._schema, self._table.primary_key)
+        runs = zip(firsts[suspects].tolist(), counts[suspects].tolist(), strict=True)
+        places = np.concatenate([index.places[first : first + count] for first, count in runs])
+        there = rows.take(pa.array(places)).combine_chunks()
+        found = set(encode_keys(there.column_names, [column.combine_chunks() for column in there.columns]))
+        keys = keys_of(suspects)
+        return [place for place, key in zip(suspects.tolist(), keys, strict=True) if key in found]
 
     def _index_of(self, file: DataFile) -> _Index:
         index = self._indexes.get(file.name)

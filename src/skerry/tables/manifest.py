@@ -6,6 +6,7 @@ from bisect import bisect_right
 
 import msgspec
 
+from skerry.model.commits import Staged
 from skerry.model.errors import SiteError
 from skerry.model.table import ColumnStats
 
@@ -39,8 +40,26 @@ class Flush(msgspec.Struct, frozen=True, array_like=True):
     removed: tuple[str, ...]
 
 
+class Laid(msgspec.Struct, frozen=True, array_like=True):
+    """What staged rows came to: `added` files hold them, and rows of `removed` ones. A participant's `Staged.body`."""
+
+    added: tuple[DataFile, ...]
+    removed: tuple[str, ...]
+
+
+_LAID = msgspec.msgpack.Decoder(Laid)
+
+
+def laid_of(staged: Staged) -> Laid:
+    """Of a participant's own record."""
+    return _LAID.decode(staged.body)
+
+
 class Manifest(msgspec.Struct, frozen=True, array_like=True):
-    """`flushes`: their moments, from `kept_ts` on. `published`: the last that Delta's log has, as `delta_version`."""
+    """`flushes`: their moments, from `kept_ts` on. `published`: the last that Delta's log has, as `delta_version`.
+
+    `loads`: the moments of staged rows, from `kept_ts` on; each is a flush, of rows that no overlay had.
+    """
 
     flushed_ts: int = 0
     kept_ts: int = 0
@@ -50,6 +69,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
     delta_version: int = -1
     named: tuple[Named, ...] = ()
     flushes: tuple[int, ...] = ()
+    loads: tuple[int, ...] = ()
 
     @property
     def live(self) -> tuple[DataFile, ...]:
@@ -71,6 +91,13 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
             for each in self.named
             if each.since_ts <= base_ts and (each.upto_ts is None or each.upto_ts > base_ts)
         )
+
+    def loaded_at(self, read_ts: int) -> int:
+        """The last moment of staged rows at or before `read_ts`, 0 if there is none."""
+        return max((moment for moment in self.loads if moment <= read_ts), default=0)
+
+    def loaded(self, flush: Flush) -> Manifest:
+        return msgspec.structs.replace(self.after(flush), loads=(*self.loads, flush.upto_ts))
 
     def after(self, flush: Flush) -> Manifest:
         removed = set(flush.removed)
@@ -95,5 +122,7 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
         last = min(kept_ts, self.published_ts)
         gone = tuple(each.file.name for each in self.named if each.upto_ts is not None and each.upto_ts <= last)
         named = tuple(each for each in self.named if each.upto_ts is None or each.upto_ts > last)
-        flushes = tuple(moment for moment in self.flushes if moment >= kept_ts)
-        return msgspec.structs.replace(self, kept_ts=kept_ts, named=named, flushes=flushes), gone
+        flushes, loads = (
+            tuple(moment for moment in moments if moment >= kept_ts) for moments in (self.flushes, self.loads)
+        )
+        return msgspec.structs.replace(self, kept_ts=kept_ts, named=named, flushes=flushes, loads=loads), gone

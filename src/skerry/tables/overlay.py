@@ -132,6 +132,11 @@ class Overlay:
                 return Version(self._ts[place], not self._deleted[place], place)
         return None
 
+    def since(self, after_ts: int) -> dict[bytes, int]:
+        """Keys that were committed later than that, and when last."""
+        last = {key: self._ts[places[-1]] for key, places in zip(self._keys, self._versions, strict=True)}
+        return {key: commit_ts for key, commit_ts in last.items() if commit_ts > after_ts}
+
     def at(self, read_ts: int, after_ts: int) -> Seen:
         """The last version of each key with `after_ts` < commit time ≤ `read_ts`."""
         # Nearly all read at the newest moment: it is put together once for each commit.

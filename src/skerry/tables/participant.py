@@ -187,7 +187,7 @@ class Participant:
         taking.life.move(TakingEvent.LOCKED)
         self._looks += 1
         taking.look = self._looks
-        return [Look(taking.txn, taking.look, taking.part)]
+        return [Look(taking.txn, taking.look, taking.part, taking.read_ts)]
 
     def looked(self, txn: TransactionId, number: int, looked: Looked, at: At) -> list[Instruction]:
         """What the store found, under the locks; nothing comes of it if the decider has given up since."""
@@ -210,7 +210,8 @@ class Participant:
             text = f"a row with the same primary key exists at {self._member}; nothing was written"
             return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
         pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
-        taking.writes, taking.staged = tuple(_as_found(*pair) for pair in pairs), taking.part.staged
+        taking.writes = tuple(_as_found(*pair) for pair in pairs)
+        taking.staged = looked.laid or taking.part.staged
         taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
@@ -293,7 +294,8 @@ class Participant:
 
     @staticmethod
     def _discarded(taking: _Taking) -> list[Instruction]:
-        return [Discard(taking.txn, taking.part.staged)] if taking.part.staged else []
+        staged = taking.staged or taking.part.staged
+        return [Discard(taking.txn, staged)] if staged else []
 
     def _let_go(self, taking: _Taking) -> list[Instruction]:
         self._taking.pop(taking.txn, None)

@@ -24,8 +24,10 @@ from skerry.model.commits import (
     Expired,
     Fence,
     Finished,
+    Policy,
     Prepared,
     Record,
+    Staged,
     TransactionId,
     Write,
 )
@@ -34,9 +36,12 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import IDS_FORGOTTEN
 from skerry.model.sharded import BucketMap, OwnTable
 from skerry.tables.catalogue import Kept
-from skerry.tables.manifest import DataFile, Flush, Manifest, Named
+from skerry.tables.manifest import DataFile, Flush, Laid, Manifest, Named
 from skerry.tables.writes import decode_body, encode_body
 
+# Its own statement: a file of an earlier release gets it when it is opened.
+STAGED_SCHEMA = """CREATE TABLE IF NOT EXISTS staged (number INTEGER NOT NULL, table_id INTEGER NOT NULL,
+  policy INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (number, table_id))"""
 APPLICATION = 1397441874  # "SKER": SQLite's place for whose file it is
 SCHEMA_VERSION = 1
 SCHEMA = """
@@ -100,6 +105,9 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
     """SiteError if what was kept is damaged."""
     commits = []
     prepared: dict[int, list[Write]] = {}
+    staged: dict[int, list[Staged]] = {}
+    for number, table, policy, body in file.execute("SELECT number, table_id, policy, body FROM staged"):
+        staged.setdefault(number, []).append(Staged(table, (), Policy(policy), body=body))
     rows = file.execute(
         "SELECT number, commit_ts, table_id, body, checksum FROM writes JOIN transactions USING (number)"
         " ORDER BY commit_ts, number, table_id"
@@ -118,7 +126,7 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
         tables=tuple(_unpack(body, type=OwnTable) for (body,) in file.execute("SELECT body FROM tables ORDER BY id")),
         dropped=tuple(number for (number,) in file.execute("SELECT id FROM dropped")),
         maps=tuple(_unpack(body, type=BucketMap) for (body,) in file.execute("SELECT body FROM maps")),
-        records=tuple(_records(file, prepared)),
+        records=tuple(_records(file, prepared, staged)),
         commits=tuple(commits),
         manifests=_manifests(file),
         kept=_kept(file),
@@ -130,7 +138,9 @@ def _kept(file: sqlite3.Connection) -> Kept:
     return Kept() if row is None else _unpack(row[0], type=Kept)
 
 
-def _records(file: sqlite3.Connection, prepared: dict[int, list[Write]]) -> Iterable[Record]:
+def _records(
+    file: sqlite3.Connection, prepared: dict[int, list[Write]], staged: dict[int, list[Staged]]
+) -> Iterable[Record]:
     upto, expired = file.execute("SELECT upto, expired FROM clock").fetchone()
     yield ClockMark(upto)
     for number, initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows in file.execute(
@@ -141,7 +151,8 @@ def _records(file: sqlite3.Connection, prepared: dict[int, list[Write]]) -> Iter
         if commit_ts:
             yield Committed(txn, first_start, commit_ts, rows)
         else:
-            yield Prepared(txn, first_start, decider, prepare_ts, rows, tuple(prepared.get(number, ())), ())
+            writes, files = tuple(prepared.get(number, ())), tuple(staged.get(number, ()))
+            yield Prepared(txn, first_start, decider, prepare_ts, rows, writes, files)
     for initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished in file.execute(
         "SELECT initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished"
         " FROM decisions ORDER BY number"
@@ -166,7 +177,15 @@ def _manifests(file: sqlite3.Connection) -> dict[int, Manifest]:
         flushes = file.execute("SELECT upto_ts FROM flushes WHERE table_id = ? ORDER BY generation", (table,))
         named = tuple(Named(_unpack(body, type=DataFile), since, upto) for body, since, upto in files)
         moments = tuple(upto for (upto,) in flushes)
-        manifests[table] = Manifest(flushed_ts, kept_ts, generation, published, published_ts, version, named, moments)
+        staged = file.execute(
+            "SELECT commit_ts FROM staged JOIN transactions USING (number) WHERE table_id = ? AND commit_ts > 0"
+            " ORDER BY commit_ts",
+            (table,),
+        )
+        loads = tuple(commit_ts for (commit_ts,) in staged)
+        manifests[table] = Manifest(
+            flushed_ts, kept_ts, generation, published, published_ts, version, named, moments, loads
+        )
     return manifests
 
 
@@ -197,7 +216,8 @@ def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
         before = _unpack(found[0], type=OwnTable)
         is_used = file.execute(
             "SELECT EXISTS (SELECT * FROM files WHERE table_id = ?1)"
-            " OR EXISTS (SELECT * FROM writes WHERE table_id = ?1)",
+            " OR EXISTS (SELECT * FROM writes WHERE table_id = ?1)"
+            " OR EXISTS (SELECT * FROM staged WHERE table_id = ?1)",
             (table.id,),
         ).fetchone()[0]
         if is_used and _layout(before) != _layout(table):
@@ -214,7 +234,7 @@ def _layout(table: OwnTable) -> tuple[object, ...]:
 def drop_table(file: sqlite3.Connection, table: int) -> None:
     """All of it but the folder; `dropped` says that this is to be removed."""
     file.execute("DELETE FROM tables WHERE id = ?", (table,))
-    for name in ("maps", "writes", "files", "flushes"):
+    for name in ("maps", "writes", "staged", "files", "flushes"):
         file.execute(_DROP[name], (table,))
     file.execute("INSERT OR IGNORE INTO dropped VALUES (?)", (table,))
 
@@ -222,6 +242,7 @@ def drop_table(file: sqlite3.Connection, table: int) -> None:
 _DROP = {
     "maps": "DELETE FROM maps WHERE table_id = ?",
     "writes": "DELETE FROM writes WHERE table_id = ?",
+    "staged": "DELETE FROM staged WHERE table_id = ?",
     "files": "DELETE FROM files WHERE table_id = ?",
     "flushes": "DELETE FROM flushes WHERE table_id = ?",
 }
@@ -271,20 +292,18 @@ def persist(file: sqlite3.Connection, records: Iterable[Record]) -> None:
 
 def _prepare(file: sqlite3.Connection, record: Prepared) -> None:
     if _known(file, record.txn) is None:
-        if record.staged:
-            raise InternalError(f"transaction {record.txn}: staged files are not kept yet")
         values = (record.first_start, record.decider, record.prepare_ts, 0, record.rows)
-        _put(file, record.txn, values, record.writes)
+        _put(file, record.txn, values, record.writes, record.staged)
 
 
 def _commit(file: sqlite3.Connection, record: Committed) -> None:
     known = _known(file, record.txn)
     if known is None:
-        if record.staged:
-            raise InternalError(f"transaction {record.txn}: staged files are not kept yet")
-        _put(file, record.txn, (record.first_start, "", 0, record.commit_ts, record.rows), record.writes)
+        values = (record.first_start, "", 0, record.commit_ts, record.rows)
+        _name_staged(file, _put(file, record.txn, values, record.writes, record.staged), record.commit_ts)
     elif known[1] == 0:
         file.execute("UPDATE transactions SET commit_ts = ? WHERE number = ?", (record.commit_ts, known[0]))
+        _name_staged(file, known[0], record.commit_ts)
     elif known[1] != record.commit_ts:
         raise InternalError(f"transaction {record.txn} is committed at {known[1]}, not at {record.commit_ts}")
 
@@ -295,6 +314,7 @@ def _abort(file: sqlite3.Connection, record: Aborted) -> None:
         if known[1]:
             raise InternalError(f"transaction {record.txn} cannot be aborted: it is committed at {known[1]}")
         file.execute("DELETE FROM writes WHERE number = ?", (known[0],))
+        file.execute("DELETE FROM staged WHERE number = ?", (known[0],))
         file.execute("DELETE FROM transactions WHERE number = ?", (known[0],))
 
 
@@ -312,9 +332,22 @@ def _decide(file: sqlite3.Connection, record: Decision) -> None:
     )
 
 
+def _name_staged(file: sqlite3.Connection, number: int, commit_ts: int) -> None:
+    """Staged files count from their commit on, as those of a flush at that moment."""
+    for table, body in file.execute("SELECT table_id, body FROM staged WHERE number = ?", (number,)).fetchall():
+        laid = _unpack(body, type=Laid)
+        (generation,) = file.execute("SELECT generation FROM tables WHERE id = ?", (table,)).fetchone()
+        flushed(file, table, Flush(generation + 1, commit_ts, laid.added, laid.removed))
+
+
 def _put(
-    file: sqlite3.Connection, txn: TransactionId, values: tuple[int, str, int, int, int], writes: tuple[Write, ...]
-) -> None:
+    file: sqlite3.Connection,
+    txn: TransactionId,
+    values: tuple[int, str, int, int, int],
+    writes: tuple[Write, ...],
+    staged: tuple[Staged, ...],
+) -> int:
+    """Gives its number."""
     local, initiator, attempt = _txn(txn)
     number = file.execute(
         "INSERT INTO transactions (initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows)"
@@ -323,12 +356,23 @@ def _put(
     ).lastrowid
     by_table = attrgetter("table")
     for table, group in groupby(sorted(writes, key=by_table), by_table):
-        if file.execute("SELECT 1 FROM tables WHERE id = ?", (table,)).fetchone() is None:
-            if table < _kept(file).catalogue.next_id:
-                continue  # it was dropped meanwhile, and its rows with it
-            raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
-        body = encode_body(group)
-        file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
+        if _has(file, table, txn):
+            body = encode_body(group)
+            file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
+    for each in staged:
+        if _has(file, each.table, txn):
+            file.execute("INSERT INTO staged VALUES (?, ?, ?, ?)", (number, each.table, each.policy, each.body))
+    assert number is not None
+    return number
+
+
+def _has(file: sqlite3.Connection, table: int, txn: TransactionId) -> bool:
+    """False if the table was dropped meanwhile, and its rows with it."""
+    if file.execute("SELECT 1 FROM tables WHERE id = ?", (table,)).fetchone() is not None:
+        return True
+    if table < _kept(file).catalogue.next_id:
+        return False
+    raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
 
 
 def _txn(txn: TransactionId) -> tuple[str, str, int]:
@@ -349,7 +393,8 @@ def forget(file: sqlite3.Connection) -> bool:
     gone = file.execute(
         "DELETE FROM transactions WHERE number IN (SELECT number FROM transactions ORDER BY number LIMIT ?)"
         " AND first_start < ? AND commit_ts > 0"
-        " AND NOT EXISTS (SELECT * FROM writes WHERE writes.number = transactions.number)",
+        " AND NOT EXISTS (SELECT * FROM writes WHERE writes.number = transactions.number)"
+        " AND NOT EXISTS (SELECT * FROM staged WHERE staged.number = transactions.number)",
         (IDS_FORGOTTEN, before),
     ).rowcount
     decided = file.execute(
@@ -402,6 +447,13 @@ def trim(file: sqlite3.Connection, table: int, kept_ts: int, names: Iterable[str
         " (SELECT number FROM transactions JOIN writes USING (number)"
         " WHERE table_id = ? AND commit_ts BETWEEN 1 AND ?)",
         (table, table, kept_ts),
+    )
+    # Those at `kept_ts` itself stay: they may be the last that wrote a key.
+    file.execute(
+        "DELETE FROM staged WHERE table_id = ? AND number IN"
+        " (SELECT number FROM transactions JOIN staged USING (number)"
+        " WHERE table_id = ? AND commit_ts BETWEEN 1 AND ?)",
+        (table, table, kept_ts - 1),
     )
 
 

@@ -17,7 +17,7 @@ from skerry.tables.columns import arrow_schema
 from skerry.tables.keys import encode_keys
 from skerry.tables.rows import raised
 from skerry.tables.ways import ByTuples
-from skerry.tables.writes import deletes_of
+from skerry.tables.writes import deletes_of, writes_of
 from skerry.wire import execution as packets
 
 
@@ -49,6 +49,15 @@ def routed(definition: Definition, way: ByTuples, user: str = "", roles: tuple[s
             keys = _keys(table, way.keys)
             writes = deletes_of(table, keys)
     return placed(definition, writes, keys, user, roles)._replace(reason=way.reason)
+
+
+def routed_in_order(
+    definition: Definition, rows: pa.RecordBatch, policy: Policy, user: str, roles: tuple[str, ...]
+) -> Routed:
+    """Whole rows that have an order: the first of those with one key stays, or the last replaces it."""
+    table = definition.table
+    writes = _once(table, writes_of(table, rows, policy), policy)
+    return placed(definition, writes, rows.select(list(table.primary_key)), user, roles)
 
 
 def _keys(table: OwnTable, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:

@@ -13,12 +13,12 @@ import msgspec
 import pyarrow as pa
 
 from skerry.model.errors import InternalError
-from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX
+from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX, TIMESTAMP_MAX
 from skerry.model.sharded import OwnTable
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
-from skerry.tables.manifest import DataFile, Flush, Manifest
+from skerry.tables.manifest import DataFile, Flush, Laid, Manifest
 from skerry.tables.overlay import Overlay, Seen
 from skerry.tables.writes import Pair
 
@@ -119,6 +119,19 @@ class Shard:
     def flushed(self, flush: Flush) -> None:
         """The store has it."""
         self.manifest = self.manifest.after(flush)
+
+    def load(self, commit_ts: int, laid: Laid) -> None:
+        """A commit of staged rows, which the store has or will have."""
+        if commit_ts <= self.manifest.flushed_ts:
+            raise InternalError(f"table {self.table.name}: staged rows at {commit_ts}, after a flush of later ones")
+        assert not self.overlay.unflushed(self.manifest.flushed_ts)[0], "they were flushed before these were compared"
+        flush = Flush(self.manifest.generation + 1, commit_ts, laid.added, laid.removed)
+        self.manifest = self.manifest.loaded(flush)
+
+    @property
+    def is_unpublished(self) -> bool:
+        """Whether readers of Delta do not see staged rows that are committed."""
+        return self.manifest.loaded_at(TIMESTAMP_MAX) > self.manifest.published_ts
 
     def published(self, generation: int, upto_ts: int, delta_version: int) -> None:
         self.manifest = msgspec.structs.replace(

@@ -24,7 +24,7 @@ from skerry.tables import records
 from skerry.tables.catalogue import Kept
 from skerry.tables.durable import Lock, make_folder, sync_folder
 from skerry.tables.manifest import Flush
-from skerry.tables.records import APPLICATION, SCHEMA, SCHEMA_VERSION, Loaded
+from skerry.tables.records import APPLICATION, SCHEMA, SCHEMA_VERSION, STAGED_SCHEMA, Loaded
 
 FILE = "tables.sqlite"
 
@@ -252,6 +252,7 @@ class Store:
         file.execute("PRAGMA checkpoint_fullfsync = ON")
         if version == 0:
             file.executescript(SCHEMA)
+        file.execute(STAGED_SCHEMA)
         (found,) = file.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
             raise self._site_error(f"{self.path} is damaged ({found})", _COPY)

@@ -143,3 +143,24 @@ class ClientPrepared(Message, frozen=True):
     request: int
     parameters: tuple[Parameter, ...] = ()
     error: Failure | None = None
+
+
+class ClientRows(Message, frozen=True):
+    """Rows of a statement that loads (option `load`): an Arrow batch, the first with the schema of all.
+
+    Numbers begin with 0, without gaps. The last says so, and may have no rows.
+    """
+
+    request: int
+    query: QueryId
+    number: int
+    schema: bytes = b""
+    rows: bytes = b""
+    is_last: bool = False
+
+
+class ClientRowsTaken(Message, frozen=True):
+    """There is room for more; or an error, and then the statement ends in it too."""
+
+    request: int
+    error: Failure | None = None

@@ -16,6 +16,8 @@ from skerry.wire.client_messages import (
     ClientQueries,
     ClientQueriesReply,
     ClientResult,
+    ClientRows,
+    ClientRowsTaken,
     ClientStatus,
     ClientStatusReply,
 )
@@ -67,6 +69,7 @@ from skerry.wire.messages import (
     Tables,
     Welcome,
 )
+from skerry.wire.staging_messages import DropRows, RowsStaged, StageRows
 
 # A frame's kind byte. Numbers are never used again for something else.
 KINDS: dict[int, type[Message]] = {
@@ -133,5 +136,10 @@ KINDS: dict[int, type[Message]] = {
     92: ClientQueriesReply,
     93: ClientPrepare,
     94: ClientPrepared,
+    95: ClientRows,
+    96: ClientRowsTaken,
+    100: StageRows,
+    101: RowsStaged,
+    102: DropRows,
 }
 KIND_OF: dict[type[Message], int] = {message: kind for kind, message in KINDS.items()}

@@ -78,7 +78,7 @@ CREATE = "(id INT, name STRING NOT NULL DEFAULT 'none', amount DECIMAL(6,2)) PRI
 
 WRONG = {
     "UPDATE copy c SET name = f.name FROM few f WHERE f.id = c.id": "rows of FROM match the row of id = ",
-    "UPDATE copy SET name = nullif(name, 'X')": "column name of Copy is NOT NULL, and the query gives NULL in 1 of",
+    "UPDATE copy SET name = nullif(name, 'X')": "column name of Copy is NOT NULL, and NULL is given in 1 of",
     "UPDATE copy SET id = 1": "two rows would get the same primary key",
     "UPDATE copy SET id = 9 WHERE name = 'X'": "a row with the same primary key exists",
     "INSERT INTO copy (id) SELECT name FROM few": "column id of Copy is int, and takes no string",
@@ -87,7 +87,7 @@ WRONG = {
     "INSERT INTO copy (id, amount) SELECT id + 100, id * 10000 FROM oslo.few": "10000",
     "INSERT INTO copy (id) SELECT id + 100 FROM oslo.few UNION ALL SELECT 9": "same primary key exists",
     "INSERT INTO copy (id, name) SELECT id, name FROM few WHERE id > 9 ON CONFLICT DO REPLACE": "two rows of the",
-    "INSERT INTO copy (id) SELECT t.id * 9 + f.id FROM oslo.ticks t, oslo.few f": "more than 100000 rows",
+    "UPDATE copy SET name = note FROM oslo.ticks": "changes more than 100000 rows",
     "INSERT INTO few (id) SELECT id FROM ticks": "which Skerry only reads",
     "UPDATE copy SET name = sha2(unknown_column, 1)": "unknown_column",
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from contextlib import ExitStack
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -12,17 +14,29 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from skerry.model.commits import Write
-from skerry.model.errors import SiteError
-from skerry.tables import flush
+from skerry.model.commits import Aborted, Committed, Policy, Prepared, Write
+from skerry.model.errors import KeyExists, SiteError
+from skerry.tables import flush, laying
 from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import Flusher, open_shards
 from skerry.tables.lookup import FileKeys, ask
+from skerry.tables.manifest import DataFile, laid_of
 from skerry.tables.rows import decode_rows
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
-from tests.unit.tables.table_samples import MEMBER, SECOND, TYPES, all_types, batch_of, committed, in_memory, shown
+from tests.unit.tables.table_samples import (
+    MEMBER,
+    SECOND,
+    TYPES,
+    all_types,
+    batch_of,
+    committed,
+    in_memory,
+    laid,
+    shown,
+    txn,
+)
 
 TABLE = all_types()
 NAN, LARGE = float("nan"), "9" * 36 + ".99"
@@ -36,6 +50,10 @@ VALUES = st.fixed_dictionaries({f"v{n}": st.sampled_from([None, *values]) for n,
 def same(key: tuple[str, float, str]) -> tuple[str, str, str]:
     """Keys that Spark calls equal are one: -0.0 is 0.0, and every NaN the same."""
     return key[0], repr(key[1] + 0.0), key[2]
+
+
+def files_of(vote: Prepared) -> list[DataFile]:
+    return [file for staged in vote.staged for file in laid_of(staged).added]
 
 
 class Shards(RuleBasedStateMachine):
@@ -54,6 +72,13 @@ class Shards(RuleBasedStateMachine):
         opened = open_shards(self.store, MEMBER)
         assert opened.faults == {}
         self.shards = opened.shards
+        for shard in self.shards.values():
+            named = {each.file.name for each in shard.manifest.named}
+            named |= {
+                f.name for each in self.store.loaded.records if isinstance(each, Prepared) for f in files_of(each)
+            }
+            there = os.listdir(shard.folder) if os.path.isdir(shard.folder) else []
+            assert {name for name in there if name.endswith(".parquet")} == named
         self.flusher = Flusher(self.store, MEMBER)
         if self.shards:
             self.files = FileKeys(TABLE, self.shards[1].folder)
@@ -81,6 +106,47 @@ class Shards(RuleBasedStateMachine):
         self.store.persist([committed(self.commits, self.ts, writes)]).result()
         self.shards[1].apply(self.ts, [(write.key, write.row) for write in writes])
         self.moments[self.ts] = dict(before)
+
+    @rule(
+        rows=st.lists(st.tuples(KEYS, VALUES), min_size=1, max_size=6),
+        policy=st.sampled_from(Policy),
+        step=st.integers(1, 3),
+        then=st.sampled_from(["commit", "restart", "abort"]),
+    )
+    def load(self, rows: list[tuple[Any, dict[str, Any]]], policy: Policy, step: int, then: str) -> None:
+        """Staged: cut after every second row, and groups written anew when they have two files."""
+        new = dict(self.now)
+        for key, values in rows:
+            if policy is Policy.REPLACE or same(key) not in new:
+                new[same(key)] = self.row(key, values)
+        twice = len({same(key) for key, _ in rows}) < len(rows)
+        is_refused = policy is Policy.FAIL and (twice or any(same(key) in self.now for key, _ in rows))
+        written = len(new) - len(self.now) if policy is Policy.NOTHING else len({same(key) for key, _ in rows})
+        batch = batch_of(TABLE, [self.row(*each) for each in rows])
+        small = {"GROUP_ROWS": 3, "GROUP_FILES": 2, "STAGED_UNIT_ROWS": 2}
+        with mock.patch.multiple(laying, **small), mock.patch.object(flush, "GROUP_ROWS", 3), ExitStack() as refused:
+            if is_refused:
+                refused.enter_context(pytest.raises(KeyExists))
+            staged, counted = laid(self.shards[1], self.flusher, batch, self.ts, policy)
+        if is_refused:
+            return
+        assert counted.rows == written
+        self.commits += 1
+        vote = Prepared(txn(self.commits), self.ts, "bergen", self.ts, written, (), (staged,))
+        self.store.persist([vote]).result()
+        if then != "commit":
+            self.reopen()
+            (again,) = [each for each in self.store.loaded.records if isinstance(each, Prepared)]
+            (staged,) = again.staged
+        if then == "abort":
+            self.store.persist([Aborted(vote.txn)]).result()
+            self.reopen()  # which sweeps its files
+            return
+        self.ts += step
+        for _ in range(2):  # a commit may be said again
+            self.store.persist([Committed(vote.txn, self.ts, self.ts, written)]).result()
+        self.shards[1].load(self.ts, laid_of(staged))
+        self.moments[self.ts] = new
 
     @property
     def now(self) -> dict[tuple[str, str, str], dict[str, Any]]:

@@ -16,16 +16,19 @@ import numpy as np
 import pyarrow as pa
 
 from skerry.model import points
+from skerry.model.commits import Committed, Policy, Prepared
 from skerry.model.errors import SiteError
 from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.manifest import laid_of
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
-from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed
+from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed, laid, txn
 
 TABLE = a_table()
 # Points at which a member is killed, and at which time that it is there.
-KILLED = {"store.committing": 4, "store.committed": 5, "flush.written": 2, "delta.committed": 1}
+KILLED = {"store.committing": 4, "store.committed": 5, "flush.written": 2, "delta.committed": 1, "staged.laid": 1}
+LOADED = 3  # the commit that is one of staged files
 DISK_BYTES = 300_000  # of a file on a disk that fails beyond
 
 
@@ -48,12 +51,25 @@ class Member:
         self.flusher = Flusher(self.store, MEMBER)
 
     def commit(self, number: int) -> None:
-        """Key `number` is new, the one before it changes, the one before that is gone."""
+        """Key `number` is new, the one before it changes, the one before that is gone, if rows were not loaded."""
         ts = SECOND + number
         batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
-        writes = writes_of(TABLE, batch) + deletes_of(TABLE, pa.RecordBatch.from_pydict({"k": [number - 2]}))
+        gone = pa.RecordBatch.from_pydict({"k": pa.array([number - 2] if number != LOADED else [], pa.int64())})
+        writes = writes_of(TABLE, batch) + deletes_of(TABLE, gone)
         self.store.persist([committed(number, ts, writes)]).result()
         self.shard.apply(ts, [(write.key, write.row) for write in writes])
+
+    def load(self, number: int) -> None:
+        """Key `number` is new, the one before it changes: by staged files, which are voted for and committed."""
+        batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
+        staged, counted = laid(self.shard, self.flusher, batch, SECOND + number - 1, Policy.REPLACE)
+        vote = Prepared(txn(number), SECOND, "bergen", SECOND + number, counted.rows, (), (staged,))
+        self.store.persist([vote]).result()
+        self.decide(vote)
+
+    def decide(self, vote: Prepared) -> None:
+        self.store.persist([Committed(vote.txn, SECOND, vote.prepare_ts, vote.rows)]).result()
+        self.shard.load(vote.prepare_ts, laid_of(vote.staged[0]))
 
     def rows(self) -> dict[int, str]:
         return {row["k"]: row["v"] for row in self.shard.read(SECOND * 2).to_pylist()}
@@ -70,17 +86,18 @@ def after(number: int) -> dict[int, str]:
     rows: dict[int, str] = {}
     for each in range(1, number + 1):
         rows.update({each: f"new {each}", each - 1: f"changed {each}"})
-        rows.pop(each - 2, None)
+        if each != LOADED:
+            rows.pop(each - 2, None)
     return rows
 
 
 def story(folder: str, said: list[str]) -> None:
-    """Four commits, a flush after every second, a trim at the end. `said`: what was acknowledged."""
+    """Four commits, one of staged files; a flush after every second, a trim at the end. `said`: what was answered."""
     member = Member(folder)
     try:
         for number in range(1, 5):
             said.append(f"begin {number}")
-            member.commit(number)
+            (member.load if number == LOADED else member.commit)(number)
             said.append(f"done {number}")
             if number % 2 == 0:
                 member.flush(number)
@@ -95,12 +112,14 @@ def check(folder: str, said: list[str]) -> None:
     begun = max([0, *(int(line.split()[1]) for line in said if line.startswith("begin"))])
     member = Member(folder)
     try:
+        for vote in [each for each in member.store.loaded.records if isinstance(each, Prepared)]:
+            member.decide(vote)  # it has voted: the decider may have said so
         found = member.rows()
         assert found in (after(acked), after(begun))
         number = next(number for number in (begun, acked) if after(number) == found)
         last = number + 2
         for more in range(number + 1, last + 1):
-            member.commit(more)
+            (member.load if more == LOADED else member.commit)(more)
         assert member.rows() == after(last)
         member.flush(last)
         member.trim(last)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import math
 import os
 import tempfile
+from collections.abc import Callable
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
-from skerry.model.commits import Committed, Prepared, TransactionId, Write
+from skerry.model.commits import Committed, Policy, Prepared, Staged, TransactionId, Write
 from skerry.model.ids import QueryId
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
+from skerry.tables.flush import groups_of
+from skerry.tables.flushing import Flusher
+from skerry.tables.laying import Counted, Layout, lay_out
+from skerry.tables.lookup import FileKeys
+from skerry.tables.shard import Shard
+from skerry.tables.spool import Spool
 
 MEMBER = "oslo"
 SECOND = 1_000_000 << COUNTER_BITS  # of commits' times
@@ -71,6 +81,26 @@ def committed(number: int, commit_ts: int, writes: list[Write]) -> Committed:
 
 def prepared(number: int, prepare_ts: int, writes: list[Write]) -> Prepared:
     return Prepared(txn(number), prepare_ts, "bergen", prepare_ts, len(writes), tuple(writes), ())
+
+
+def laid(shard: Shard, flusher: Flusher, rows: pa.RecordBatch, upto_ts: int, policy: Policy) -> tuple[Staged, Counted]:
+    """Rows that were sent ahead, as files: what a participant makes of them under its lock."""
+    staged = Staged(shard.table.id, ("0",), policy, is_ordered=True)
+    spool = Spool(shard.table, os.path.join(shard.folder, "..", "staging"), shard.ranges)
+    for at in range(rows.num_rows):
+        spool.add(rows.slice(at, 1))
+    spool.end()
+    files = FileKeys(shard.table, shard.folder)
+
+    def work() -> Callable[[], Counted]:
+        groups = groups_of(shard.manifest.live, shard.ranges)
+        return partial(
+            lay_out, spool, Layout(shard.table, shard.folder, f"{upto_ts:016x}", groups, files, {}, 0), staged
+        )
+
+    counted = asyncio.run(flusher.beside(shard, upto_ts, work))
+    spool.remove()
+    return msgspec.structs.replace(staged, body=msgspec.msgpack.encode(counted.laid)), counted
 
 
 def txn(number: int) -> TransactionId:

@@ -129,7 +129,7 @@ def test_what_is_written() -> None:
     [
         (Wanted("insert", TABLE, (0,)), rows([1, 1]), "two rows of the query"),
         (Wanted("insert", TABLE, (0, 1), Policy.REPLACE), rows([1, 1], ["a", "b"]), "two rows of the query"),
-        (Wanted("insert", TABLE, (0,)), rows([1, None]), "k of t is NOT NULL, and the query gives NULL in 1 of 2"),
+        (Wanted("insert", TABLE, (0,)), rows([1, None]), "k of t is NOT NULL, and NULL is given in 1 of 2"),
         (Wanted("update", TABLE, (1,)), rows([1, 2], ["a", None]), "v of t is NOT NULL"),
         (Wanted("update", TABLE, (1,)), rows([1, 1], ["a", "a"]), "2 rows of FROM match the row of k = 1"),
         (MOVES, rows([1, 2], [3, 3], ["a", "b"], [None, None]), "two rows would get the same primary key"),

@@ -24,6 +24,8 @@ POINTS = {
     "store.committed": 10,
     "file.written": 4,
     "flush.file": 2,
+    "staged.file": 1,
+    "staged.laid": 1,
     "flush.written": 2,
     "flush.named": 2,
     "delta.committed": 2,

@@ -1,0 +1,122 @@
+"""Rows of one statement that wait at a member to become files, cut by their buckets. For a thread, and its folder.
+
+What is here is not durable, and need not be: nobody has voted for it. A member that starts removes all of it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import ipc
+
+from skerry.model.errors import PeerError, SiteError
+from skerry.model.limits import STAGED_MEMORY_BYTES, STAGED_PARTS
+from skerry.model.sharded import OwnTable
+from skerry.tables.bucket import buckets_of
+from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.flush import Range
+
+
+class Slice:
+    """A range of buckets, and how much there is of it; `rows` in the order in which they came."""
+
+    def __init__(self, first: int, upto: int) -> None:
+        self.first = first
+        self.upto = upto
+        self.rows = 0
+        self.size_bytes = 0
+        self.batches: list[pa.RecordBatch] = []
+        self.is_on_disk = False
+
+
+class Spool:
+    """`ranges`: the member's buckets; a row of another bucket is refused."""
+
+    def __init__(self, table: OwnTable, folder: str, ranges: tuple[Range, ...]) -> None:
+        self.table = table
+        self.rows = 0
+        self._folder = folder
+        self._schema = arrow_schema(table)
+        self._waiting: list[pa.RecordBatch] = []
+        self._waiting_bytes = 0
+        width = max(1, -(-sum(upto - first for first, upto in ranges) // STAGED_PARTS))
+        self.slices = [
+            Slice(at, min(at + width, upto)) for first, upto in sorted(ranges) for at in range(first, upto, width)
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        """PeerError for rows that are not the table's, or not this member's."""
+        table = self.table
+        for column in table.columns:
+            is_required = not column.is_nullable or column.name in table.primary_key
+            if is_required and batch.column(column.name).null_count:
+                raise PeerError(f"table {table.name}: column {column.name} cannot be NULL")
+        self._waiting.append(batch)
+        self._waiting_bytes += batch.nbytes
+        self.rows += batch.num_rows
+        if self._waiting_bytes >= STAGED_MEMORY_BYTES:
+            self._cut()
+            self._write()
+
+    def end(self) -> None:
+        """No more rows come."""
+        self._cut()
+
+    def read(self, part: Slice) -> list[pa.RecordBatch]:
+        """Its rows, in the order in which they came."""
+        if not part.is_on_disk:
+            return part.batches
+        source = pa.memory_map(self._path(part))
+        batches = []
+        while source.tell() < source.size():
+            batches.append(ipc.read_record_batch(ipc.read_message(source), self._schema))
+        return [*batches, *part.batches]
+
+    def remove(self) -> None:
+        self._waiting = []
+        self.slices = []
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _cut(self) -> None:
+        """What waits goes to its slices."""
+        if not self._waiting:
+            return
+        rows = pa.Table.from_batches(self._waiting, self._schema).combine_chunks()
+        self._waiting, self._waiting_bytes = [], 0
+        buckets = buckets_of([rows.column(name).combine_chunks() for name in spread_by(self.table)], self.table.buckets)
+        places = np.searchsorted([part.upto for part in self.slices], buckets, "right")
+        firsts = np.array([part.first for part in self.slices])
+        if (places >= len(self.slices)).any() or (firsts[places] > buckets).any():
+            raise PeerError(f"table {self.table.name}: a row of a bucket that is not here")
+        order = np.argsort(places, kind="stable")
+        (sorted_rows,) = rows.take(pa.array(order)).combine_chunks().to_batches()
+        ends = np.searchsorted(places[order], np.arange(len(self.slices)), "right").tolist()
+        at, row_bytes = 0, rows.nbytes / max(1, rows.num_rows)
+        for part, upto in zip(self.slices, ends, strict=True):
+            if upto > at:
+                part.batches.append(sorted_rows.slice(at, upto - at))
+                part.rows += upto - at
+                part.size_bytes += int((upto - at) * row_bytes)
+            at = upto
+
+    def _write(self) -> None:
+        """What is in memory goes to disk."""
+        try:
+            os.makedirs(self._folder, 0o700, exist_ok=True)
+            for part in self.slices:
+                if part.batches:
+                    with open(self._path(part), "ab") as file:
+                        for batch in part.batches:
+                            file.write(batch.serialize())
+                    part.batches, part.is_on_disk = [], True
+        except OSError as error:
+            raise SiteError(
+                f"{self._folder} cannot be written ({error.strerror}); nothing of the statement is written",
+                suggestion="make room on that disk, or let the member's user write there",
+            ) from error
+
+    def _path(self, part: Slice) -> str:
+        return os.path.join(self._folder, f"{part.first:05d}")

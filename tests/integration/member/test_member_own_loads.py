@@ -1,0 +1,111 @@
+"""Rows by the hundred thousand: staged where they will be kept, seen all at once or never, kept over a restart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import skerry
+from skerry.config import load
+from skerry.spark.engine import Engine
+from skerry.testing.cluster import LocalCluster
+from tests.integration.member.member_sites import PATIENT, TICKS, nothing_left, write_sites
+from tests.integration.member.test_member_own_reads import wait_for
+
+ROWS = 200_000
+SUMS = "SELECT count(*), count(DISTINCT id), sum(amount), min(name), max(name) FROM goods"
+CREATE = "CREATE TABLE Goods (id INT, name STRING NOT NULL DEFAULT 'none', amount BIGINT) PRIMARY KEY (id)"
+
+
+@pytest.fixture(scope="module")
+def cluster(sail_engine: Engine, fault_tables: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalCluster]:
+    """Two sites, and a member that only asks."""
+    folder = tmp_path_factory.mktemp("loads")
+    tables = {name: fault_tables[name] for name in ("oslo", "bergen")}
+    more = {"state": str(folder / "state")}
+    path = write_sites(folder / "skerry.yaml", tables, limits=PATIENT, lite=("kiosk",), more=more)
+    with LocalCluster(load(str(path)), engine=sail_engine) as cluster:
+        yield cluster
+        nothing_left(cluster)
+
+
+def rows(first: int, upto: int, name: str) -> pa.Table:
+    """With a smaller type for the amount than the table's, and without order."""
+    ids = pa.array(range(first, upto))
+    return pa.table({"amount": ids.cast(pa.int32()), "ID": ids.cast(pa.int64()), "name": pa.repeat(name, upto - first)})
+
+
+def left_in(cluster: LocalCluster) -> list[str]:
+    """Files that a load has left beside those that manifests name."""
+    left = []
+    for member in ("oslo", "bergen"):
+        own = cluster.members[member].own_tables
+        for shard in own._shards.values():
+            named = {each.file.name for each in shard.manifest.named}
+            left += [name for name in os.listdir(shard.folder) if name.endswith(".parquet") and name not in named]
+        staging = os.path.join(own._folder, "staging")
+        left += os.listdir(staging) if os.path.isdir(staging) else []
+    return left
+
+
+def test_rows_are_loaded_whole_or_not_at_all(cluster: LocalCluster) -> None:
+    cursor, other = cluster.connect("oslo").cursor(), cluster.connect("bergen").cursor()
+    kiosk = cluster.connect("kiosk").cursor()
+    cursor.execute(f"{CREATE} DISTRIBUTED BY (id)")
+    cursor.execute("INSERT INTO goods VALUES (7, 'overlaid', 70), (9, 'gone', 90)")
+    cursor.execute("DELETE FROM goods WHERE id = 9")
+    said: list[int] = []
+    assert kiosk.load("goods", rows(10, ROWS, "first"), progress=said.append).rowcount == ROWS - 10
+    assert said[-1] == ROWS - 10
+    all_ids = sum(range(10, ROWS))
+    assert other.execute(SUMS).fetchall() == [(ROWS - 9, ROWS - 9, all_ids + 70, "first", "overlaid")]
+    # Some exist, two rows have one key, a text too many, none where one must be: nothing of it is written.
+    twice = pa.concat_tables([rows(ROWS, ROWS + 5000, "x"), rows(ROWS, ROWS + 1, "y")])
+    for wrong, why in (
+        (rows(5, 6000, "x"), "exist with the same primary key"),
+        (twice, "two rows of the statement have the same primary key"),
+        (rows(0, 5000, "x").set_column(2, "name", pa.nulls(5000, pa.string())), "column name of Goods is NOT NULL"),
+        (rows(0, 9, "x").rename_columns(["amount", "ID", "nam"]), "table Goods has no column nam"),
+        (rows(0, 9, "x").drop_columns(["ID"]), "column id is NOT NULL and has no default"),
+        (rows(0, 9, "x").set_column(0, "amount", pa.array(["9"] * 9)), "amount is bigint, and takes no string"),
+        (rows(0, 9, "x").set_column(1, "ID", pa.array([1 << 40] * 9)), "column id is int, and a value does not fit"),
+    ):
+        with pytest.raises(skerry.Error, match=why):
+            cursor.load("goods", wrong)
+    assert other.execute("SELECT count(*) FROM goods").fetchall() == [(ROWS - 9,)]
+    # Rows that exist stay, or are replaced, by the last of those with one key; also those that no file holds yet.
+    cursor.execute("UPDATE goods SET name = 'between' WHERE id IN (8, 7, 12)")
+    both = pa.concat_tables([rows(0, 6000, "x"), rows(5000, 7000, "second")])
+    assert cursor.load("goods", both, on_conflict="nothing").rowcount == 9
+    assert other.load("goods", both, on_conflict="replace").rowcount == 7000
+    assert kiosk.load("goods", rows(3, 5, "few"), on_conflict="replace").rowcount == 2
+    cursor.execute("DELETE FROM goods WHERE id = 6999")
+    want = [("few", 2), ("first", ROWS - 7000), ("second", 1999), ("x", 4998)]
+    assert cursor.execute("SELECT name, count(*) FROM goods GROUP BY name ORDER BY name").fetchall() == want
+    assert left_in(cluster) == []
+    for member in ("oslo", "bergen"):
+        cluster.stop_member(member)
+        cluster.start_member(member)
+    asked = "SELECT name, count(*) FROM goods GROUP BY name ORDER BY name"
+    assert wait_for(lambda: cluster.connect("oslo").cursor().execute(asked).fetchall()) == want
+
+
+def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster) -> None:
+    cursor = cluster.connect("oslo").cursor()
+    query = "SELECT t.id * 6 + f.id AS id, 'x' AS name FROM oslo.ticks t, oslo.few f WHERE f.id < 6"
+    count = 6 * TICKS
+    made = "CREATE TABLE big PRIMARY KEY (id) DISTRIBUTED BY (id) AS "
+    assert cursor.execute(made + query).rowcount == count
+    assert cursor.execute("SELECT count(*), count(DISTINCT id) FROM big").fetchall() == [(count, count)]
+    with pytest.raises(skerry.Error, match="exist with the same primary key"):
+        cursor.execute(f"INSERT INTO big {query}")
+    assert cursor.execute(f"INSERT INTO big {query} ON CONFLICT DO NOTHING").rowcount == 0
+    assert cursor.execute("INSERT INTO big SELECT id, 'y' FROM big WHERE id > 50 ON CONFLICT DO REPLACE").rowcount > 0
+    with pytest.raises(skerry.Error, match="changes more than 100000 rows"):
+        cursor.execute("DELETE FROM big")
+    assert cursor.execute("SELECT count(*) FROM big WHERE name = 'x'").fetchall() == [(51,)]
+    assert left_in(cluster) == []

@@ -1,0 +1,166 @@
+"""Staged rows at one member: what a later statement finds of their keys, and which types a load takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pytest
+
+from skerry.member.bulk import chunks_of
+from skerry.model.commits import Aborted, Committed, Policy, Prepared
+from skerry.model.errors import PeerError, UserError
+from skerry.model.sharded import BucketMap, Definition, OwnColumn
+from skerry.tables.bucket import buckets_of
+from skerry.tables.columns import arrow_schema
+from skerry.tables.computed import Wanted
+from skerry.tables.flush import Group
+from skerry.tables.laying import Layout, lay_out, units_of
+from skerry.tables.loading import check_types, stored_columns
+from skerry.tables.lookup import FileKeys, FoundRow, ask
+from skerry.tables.manifest import laid_of
+from skerry.tables.spool import Slice, Spool
+from skerry.tables.writes import deletes_of
+from skerry.wire.codec import decode_batch
+from tests.unit.tables.crash_story import TABLE, Member
+from tests.unit.tables.table_samples import SECOND, a_table, batch_of, in_memory, laid, txn
+
+LATEST = 1 << 62
+
+
+@pytest.fixture
+def member() -> Iterator[Member]:
+    with in_memory() as folder:
+        member = Member(folder)
+        yield member
+        member.store.close()
+
+
+def found(member: Member, *keys: int) -> list[tuple[int, Any]]:
+    encoded = [write.key for write in deletes_of(TABLE, pa.RecordBatch.from_pydict({"k": keys}))]
+    rows: list[FoundRow] = FileKeys(TABLE, member.shard.folder).find(ask(member.shard, encoded, LATEST))
+    return [(each.commit_ts - SECOND, each.row and each.row.column("v")[0].as_py()) for each in rows]
+
+
+def test_a_load_is_newer_than_what_the_overlay_remembers(member: Member) -> None:
+    """Versions that are flushed stay for earlier moments, with their times: those must not hide what was loaded."""
+    member.commit(1)
+    member.commit(2)  # 1 is changed, 0 is gone
+    member.load(3)  # 3 is new, 2 is replaced
+    assert found(member, 0, 1, 2, 3, 9) == [
+        (2, None),
+        (3, "changed 2"),
+        (3, "changed 3"),
+        (3, "new 3"),
+        (-SECOND, None),
+    ]
+    assert member.rows() == {1: "changed 2", 2: "changed 3", 3: "new 3"}
+    member.commit(4)
+    assert found(member, 3, 2) == [(4, "changed 4"), (4, None)]
+    earlier = member.shard.read(SECOND + 2).to_pylist()
+    assert {row["k"]: row["v"] for row in earlier} == {1: "changed 2", 2: "new 2"}
+
+
+def test_an_abort_leaves_nothing_of_staged_files(member: Member) -> None:
+    """Numbers of records are used again."""
+    batch = batch_of(TABLE, [{"k": 1, "v": "x"}])
+    for number in (1, 2):
+        staged, _ = laid(member.shard, member.flusher, batch, SECOND + number, Policy.FAIL)
+        vote = Prepared(txn(number), SECOND, "bergen", SECOND + 5, 1, (), (staged,))
+        member.store.persist([vote]).result()
+        if number == 1:
+            member.store.persist([Aborted(vote.txn)]).result()
+    member.store.persist([Committed(vote.txn, SECOND, SECOND + 5, 1)]).result()
+    member.shard.load(SECOND + 5, laid_of(staged))
+    assert member.rows() == {1: "x"}
+
+
+def test_a_query_that_read_before_hears_of_later_writes(member: Member) -> None:
+    member.commit(1)
+    member.flush(1)
+    shard = member.shard
+    spool = Spool(TABLE, shard.folder + "-aside", shard.ranges)
+    spool.add(batch_of(TABLE, [{"k": 1, "v": "x"}, {"k": 7, "v": "x"}, {"k": 1, "v": "x"}]))
+    spool.end()
+    groups = (Group(*shard.ranges[0], shard.manifest.live),)
+    layout = Layout(TABLE, shard.folder, "0" * 16, groups, FileKeys(TABLE, shard.folder), shard.overlay.since(0), 0)
+    staged, _ = laid(shard, member.flusher, batch_of(TABLE, []), SECOND + 1, Policy.REPLACE)
+    assert lay_out(spool, layout, msgspec.structs.replace(staged, is_ordered=False))[1:] == (2, SECOND + 1)
+    late = layout._replace(since={}, loaded_ts=77, name="1" * 16)
+    assert lay_out(spool, late, staged)[1:] == (2, 77)
+    # A query has no order: of rows that differ none is the last.
+    spool.add(batch_of(TABLE, [{"k": 1, "v": "y"}]))
+    spool.end()
+    with pytest.raises(UserError, match="two rows of the query have the same primary key"):
+        lay_out(spool, layout, msgspec.structs.replace(staged, is_ordered=False))
+
+
+def test_units_cover_their_group_and_end_where_slices_do() -> None:
+    slices = [Slice(at, at + 10) for at in range(0, 100, 10)]
+    group = Group(5, 95, ())
+    assert units_of(slices, group) == []
+    for each in slices:
+        each.rows = 100_000
+    assert units_of(slices, group) == [(5, 20), (20, 40), (40, 60), (60, 80), (80, 95)]
+    slices[3].rows = 1_000_000
+    assert units_of(slices, group)[1:4] == [(20, 30), (30, 40), (40, 60)]
+
+
+def test_rows_go_to_the_member_of_their_bucket() -> None:
+    table = a_table()
+    rows = batch_of(table, [{"k": number, "v": "x" * 2000} for number in range(3000)])
+    halves = BucketMap(1, 1, ((0, table.buckets // 2, "oslo"), (table.buckets // 2, table.buckets, "bergen")))
+    chunks = list(chunks_of(Definition(table, halves), rows))
+    assert len(chunks) > 4
+    came: dict[str, list[int]] = {"oslo": [], "bergen": []}
+    for chunk in chunks:
+        came[chunk.member] += decode_batch(chunk.rows, arrow_schema(table), 1 << 22).column("k").to_pylist()
+    for member, keys in came.items():
+        buckets = buckets_of([pa.array(keys, pa.int64())], table.buckets)
+        assert set((buckets < table.buckets // 2).tolist()) == {member == "oslo"}
+        assert keys == sorted(keys)
+    assert sorted(came["oslo"] + came["bergen"]) == list(range(3000))
+    spool = Spool(table, "nowhere", ((0, table.buckets // 2),))
+    spool.add(rows)
+    with pytest.raises(PeerError, match="a bucket that is not here"):
+        spool.end()
+
+
+TAKEN = {
+    "int": [pa.array([1], pa.int64()), pa.array([1], pa.uint8()), pa.nulls(1)],
+    "double": [pa.array([1.5], pa.float32()), pa.array([3], pa.int32())],
+    "decimal(10,2)": [pa.array([Decimal("1.5")]), pa.array([3], pa.int32())],
+    "string": [pa.array(["a"], pa.large_string())],
+    "timestamp": [pa.array([1000], pa.timestamp("ns", tz="Europe/Oslo"))],
+    "timestamp_ntz": [pa.array([1], pa.timestamp("s"))],
+    "date": [pa.array([86_400_000], pa.date64())],
+    "array<int>": [pa.array([[1]], pa.large_list(pa.int64()))],
+}
+REFUSED = {
+    "int": [pa.array([1.0]), pa.array(["1"]), pa.array([1 << 40])],
+    "float": [pa.array([0.1])],
+    "decimal(4,2)": [pa.array([Decimal("0.125")]), pa.array([1000]), pa.array([1.5])],
+    "timestamp": [pa.array([1], pa.timestamp("us")), pa.array([1], pa.timestamp("ns", tz="UTC"))],
+    "string": [pa.array([b"a"]), pa.array([1])],
+    "struct<a:int>": [pa.array([{"b": 1}])],
+}
+
+
+@pytest.mark.parametrize("kind", [*TAKEN, *(kind for kind in REFUSED if kind not in TAKEN)])
+def test_a_column_takes_what_it_can_hold_as_it_is(kind: str) -> None:
+    table = msgspec.structs.replace(a_table(), columns=(OwnColumn("k", kind),), primary_key=("k",))
+    wanted = Wanted("insert", table, (0,))
+
+    def stored(array: pa.Array) -> pa.Array:
+        batch = pa.RecordBatch.from_arrays([array], names=["K"])
+        check_types(wanted, batch.schema)
+        return stored_columns(wanted, batch)[0]
+
+    for array in TAKEN.get(kind, ()):
+        assert stored(array).type == arrow_schema(table).field(0).type
+    for array in REFUSED.get(kind, ()):
+        with pytest.raises(UserError, match=r"column k is .*, and (takes no|a value does not fit)"):
+            stored(array)
