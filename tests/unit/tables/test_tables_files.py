@@ -290,7 +290,7 @@ def test_a_second_thread_at_the_overlay_is_refused(member: Member) -> None:
         """Commits of others, and reads, come while these are taken."""
 
         def __iter__(self) -> Iterator[Pair]:
-            for work in (lambda: overlay.add(10, [(b"b", None)]), lambda: overlay.at(10, 0)):
+            for work in (lambda: overlay.add(10, [(b"b", None)]), lambda: overlay.at(10, 1)):
                 with pytest.raises(InternalError, match="a second thread") as error:
                     work()
                 refused.append(error.value)
