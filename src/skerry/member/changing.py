@@ -12,7 +12,8 @@ import msgspec
 
 from skerry.config import Config, Role
 from skerry.member.answers import told_rows
-from skerry.member.computing import Computing, Gather, PlanChange, Unknown, planned_change
+from skerry.member.clientoptions import is_again
+from skerry.member.computing import Computing, Gather, PlanChange, planned_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
@@ -21,7 +22,17 @@ from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
-from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import (
+    InternalError,
+    OutcomeUnknown,
+    SiteError,
+    SkerryError,
+    SqlError,
+    StaleSchema,
+    TimedOut,
+    UserError,
+    unsure,
+)
 from skerry.model.ids import QueryId
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.results import Schema
@@ -84,11 +95,14 @@ class Changing:
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
     async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
-        """Raises what is wrong with it, or why nothing was written."""
+        """Raises what is wrong with it, or why nothing was written; OutcomeUnknown if something may be."""
         explained = said.explained(statement.sql)
         if explained is not None:
             statement = msgspec.structs.replace(statement, sql=explained)
-        understood = await self._fresh(work, statement)
+        try:
+            understood = await self._fresh(work, statement)
+        except SkerryError as error:
+            raise unsure(statement.query, error) if is_again(statement.options) else error from error
         if not work.defining.keeper:
             raise SiteError(
                 "this cluster keeps no tables of its own: no member has a place for them",
@@ -100,11 +114,12 @@ class Changing:
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
             raise UserError("the statement changes rows and returns none, its client expects rows")
         if isinstance(understood, Routed):
-            answer = await self._write(work, statement, understood)
+            answer = await self._write(work, statement, cursor, understood)
             if isinstance(answer, CountAnswer):
                 return answer
             understood = answer
             cursor.tables = _about(understood)
+        cursor.is_handed_over |= isinstance(understood, said.CreateTable | said.DropTable)
         match understood:
             case NeedsQuery(table):
                 message = partial(self._message, statement)
@@ -171,8 +186,8 @@ class Changing:
             return CountAnswer(0)  # somebody else has made it meanwhile, or has dropped it
         try:
             return await self._computing.fill(found.table, rows, planner, message, cursor, work.gather)
-        except Unknown as unknown:
-            raise unknown.error from None
+        except OutcomeUnknown:
+            raise
         except SkerryError:
             if not if_not_exists:  # else it may be somebody else's
                 dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
@@ -180,7 +195,9 @@ class Changing:
             raise
 
     # --- writes -------------------------------------------------------------------------------------------------------
-    async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer | _Understood:
+    async def _write(
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, change: Routed
+    ) -> CountAnswer | _Understood:
         """One attempt after the other, until one is committed or refused for good; the oldest is let through.
 
         Of a table that was dropped, and made anew as another, a query may have to give the rows.
@@ -189,13 +206,19 @@ class Changing:
         pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
             attempt += 1
-            outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
+            cursor.is_handed_over = True
+            try:
+                outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
+            except SkerryError as trouble:
+                raise unsure(query, trouble) if is_again(statement.options) else trouble from trouble
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // change.copies)
             # Without a failure this attempt was aborted in an earlier life of the query.
             if outcome.failure is not None:
                 error = error_of(outcome.failure)
-                if outcome.state is State.UNKNOWN or not outcome.is_retryable:
+                if outcome.state is State.UNKNOWN:
+                    raise unsure(query, error)
+                if not outcome.is_retryable:
                     raise error
                 if isinstance(error, StaleSchema):
                     changes += 1

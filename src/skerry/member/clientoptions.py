@@ -13,7 +13,7 @@ from skerry.model.errors import UserError
 from skerry.model.limits import Limits
 from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
-_KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", "root", "baseline")
+_KNOWN = ("fault_policy", "resume_s", "again", "detach", "lease_s", "rules", "strategy", "root", "baseline")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -35,6 +35,11 @@ def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.
     kind, default_s = ("lease_s", limits.cursor_lease_s) if is_detached else ("resume_s", 0.0)
     lease = Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached)
     return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits))
+
+
+def is_again(given: Mapping[str, str]) -> bool:
+    """Whether the statement was sent before by the same id: it may be carried out already."""
+    return given.get("again", "") not in ("", "0")
 
 
 def plan_rules(given: Mapping[str, str]) -> Rules:

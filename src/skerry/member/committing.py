@@ -14,7 +14,7 @@ from typing import Any, TypeVar, assert_never
 from skerry.member import clock
 from skerry.model import trace
 from skerry.model.commits import Part, Record, Staged, TransactionId, Write
-from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError
+from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
 from skerry.tables.clock import At
@@ -270,7 +270,10 @@ class Committing:
         why = f"site {self._member}: nothing can be committed until it starts anew: {error.message}"
         is_stopping = isinstance(error, SiteStopping)
         self._trouble = error if is_stopping else SiteError(why, member=self._member, suggestion=error.suggestion)
-        waiting: list[asyncio.Future[Any]] = [*self._answers.values(), *self._tells.values(), *self._reads.values()]
+        for txn, outcome in self._answers.items():
+            if not outcome.done():
+                outcome.set_exception(unsure(txn.query, self._trouble))
+        waiting: list[asyncio.Future[Any]] = [*self._tells.values(), *self._reads.values()]
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(self._trouble)

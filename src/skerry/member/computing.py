@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import pyarrow as pa
 
+from skerry.member.clientoptions import is_again
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
 from skerry.member.planning import (
@@ -31,7 +32,7 @@ from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
-from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError, unsure
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     CHANGE_PAUSE_S,
@@ -169,10 +170,7 @@ class Computing:
         async with AsyncExitStack() as turn:
             while True:
                 computed, read_ts = await writing.compute()
-                try:
-                    answer = await writing.commit(computed, read_ts)
-                except Unknown as unknown:
-                    raise unknown.error from None
+                answer = await writing.commit(computed, read_ts)
                 if answer is not None:
                     return answer
                 if not writing.has_turn:
@@ -208,7 +206,7 @@ class Computing:
         cursor: ClientCursor,
         gather: Gather,
     ) -> CountAnswer:
-        """All columns of a table that was made for these rows. `Unknown` if nobody can say whether they are there."""
+        """All columns of a table that was made for these rows."""
         writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
         writing.wanted = Wanted("insert", table, tuple(range(len(table.columns))))
         answer = await writing.commit(await writing.routed(Gathered(rows, 0), message().statement), 0)
@@ -221,14 +219,6 @@ class Computing:
         wanted = Wanted("insert", table, tuple(range(len(table.columns))))
         routed = await self._workers.run(routed_rows, Definition(table, first_map(table)), wanted, rows)
         check_size(0, await self._workers.run(size_of, routed), limits)
-
-
-class Unknown(Exception):
-    """Nobody can say whether the rows were written: `error` says why."""
-
-    def __init__(self, error: SkerryError) -> None:
-        super().__init__(error.message)
-        self.error = error
 
 
 class _Writing:
@@ -253,9 +243,12 @@ class _Writing:
         self._gather = gather
         self._first_start = own.now()
         self._casts = False
-        self._runs = self._changes = 0
+        self._changes = 0
         # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
         self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
+        # Nor do members take part in the query of an earlier life again.
+        self._is_again = is_again(message().statement.options)
+        self._runs = self._commits if self._is_again else 0
         self._has_lost_engine = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
@@ -284,6 +277,8 @@ class _Writing:
                 self._casts = True
             except (StaleSchema, EngineEnded) as error:
                 await self._again(error, statement)
+            except SkerryError as error:
+                raise unsure(statement.query, error) if self._is_again else error from error
             finally:
                 self._runs += 1
 
@@ -315,13 +310,14 @@ class _Writing:
         """None if it has to be computed again."""
         while routed.parts:
             self._commits += 1
+            self._cursor.is_handed_over = True
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // routed.copies, self._warnings)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
-                raise Unknown(error)
+                raise unsure(txn.query, error)
             if error is not None and not outcome.is_retryable:
                 raise error
             await asyncio.sleep(self._pause_s)  # owner: the query's deadline

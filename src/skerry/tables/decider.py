@@ -146,8 +146,12 @@ class Decider:
         if (deciding := self._deciding.get(txn)) is not None:
             deciding.origins += [origin] if origin not in deciding.origins else []
             return []
-        if not request.parts or txn.query in self._undecided:
-            raise PeerError(f"transaction {txn}: nothing to write, or another attempt still runs")
+        if not request.parts:
+            raise PeerError(f"transaction {txn}: nothing to write")
+        if txn.query in self._undecided:
+            # Of an earlier life of who asks; this one has not begun, and is not to be known as aborted.
+            failure = failure_of(Overloaded(f"transaction {txn}: an earlier attempt is still being decided"))
+            return [_answer(origin, Outcome(txn, State.ABORTED, failure=failure, is_retryable=True))]
         if not self._outcomes.is_kept(request.first_start):
             text = f"transaction {txn}: its id is too old for {self._member} to know whether it was committed before"
             return [_answer(origin, Outcome(txn, State.UNKNOWN, failure=failure_of(UserError(text))))]
