@@ -261,23 +261,22 @@ class Changing:
     # --- flushes ------------------------------------------------------------------------------------------------------
     async def _flush(self, table: OwnTable, rights: Rights) -> None:
         """At all members that have the table."""
-        answers = []
-        for member in table.members:
-            request_id, answer = uuid.uuid4().hex, asyncio.get_running_loop().create_future()
-            self._flushing[request_id] = member, answer
-            self._send(member, FlushTable(request_id, table.id, rights.user, rights.roles))
-            answers.append((request_id, answer))
+        loop = asyncio.get_running_loop()
+        asked = {uuid.uuid4().hex: (member, loop.create_future()) for member in table.members}
+        self._flushing |= asked
         try:
+            for request_id, (member, _) in asked.items():
+                self._send(member, FlushTable(request_id, table.id, rights.user, rights.roles))
             async with asyncio.timeout(DEFINED_WAIT_S):
-                for _, answer in answers:
-                    flushed: Flushed = await answer
+                # Together: several may fail, and one error is told.
+                for flushed in await asyncio.gather(*(answer for _, answer in asked.values())):
                     if flushed.failure is not None:
                         raise error_of(flushed.failure)
         except TimeoutError:
-            silent = ", ".join(self._flushing[request_id][0] for request_id, answer in answers if not answer.done())
+            silent = ", ".join(member for member, answer in asked.values() if answer.cancelled())
             raise TimedOut(f"FLUSH TABLE: no answer from {silent} within {DEFINED_WAIT_S:g} s") from None
         finally:
-            for request_id, _ in answers:
+            for request_id in asked:
                 del self._flushing[request_id]
 
     async def flush_here(self, sender: str, message: FlushTable) -> None:

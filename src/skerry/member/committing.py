@@ -98,6 +98,18 @@ class Committing:
         self._ticking = self._lazy = None
         self._fail(SiteStopping(f"site {self._member} is stopping", member=self._member))
 
+    async def written(self) -> None:
+        """All commits that were applied until now are on disk when it returns; SiteError if they are not."""
+        while self._persist is not None:
+            self._check()
+            self._pump()
+            if not self._queue:
+                break
+            await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which has room again or fails
+        if self._persist is not None:
+            await asyncio.wrap_future(self._persist(()))  # the store's calls are carried out in their order
+        self._check()
+
     # --- what the member asks for ------------------------------------------------------------------------------------
     def now(self, at_least: int = 0) -> int:
         """A timestamp greater than all that this member has given or seen. SiteError if `at_least` is far ahead."""

@@ -364,6 +364,8 @@ class OwnTables:
             raise fault
         upto_ts = self.now()
         await self._core.read(upto_ts, frozenset({table_id}))
+        # Else a crash could leave a commit that is flushed and, for all that the disk says, in doubt.
+        await self._core.written()
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)

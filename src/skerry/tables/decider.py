@@ -142,7 +142,8 @@ class Decider:
         """`origin` is answered once the outcome is on disk. The same request said again runs once."""
         txn = request.txn
         if (known := self._outcomes.of(txn) or self._outcomes.commit_of(txn.query)) is not None:
-            return [_answer(origin, _outcome_of(txn, known))]
+            # Why it was aborted is forgotten, or was said to an earlier life of who asks: the next attempt tells.
+            return [_answer(origin, _outcome_of(txn, known, is_retryable=True))]
         if (deciding := self._deciding.get(txn)) is not None:
             deciding.origins += [origin] if origin not in deciding.origins else []
             return []
@@ -234,7 +235,9 @@ class Decider:
         # Commits are kept until all participants have them: no record means that there was none, however old it is.
         deciding = self._begin(vote.txn, vote.first_start, at)
         deciding.askers.add(vote.member)
-        return self._abort(deciding, UserError(f"transaction {vote.txn}: {self._member} knows nothing of it"))
+        # Whoever submits it again meanwhile, after a restart of this member, may make another attempt.
+        failure = UserError(f"transaction {vote.txn}: {self._member} knows nothing of it")
+        return self._abort(deciding, failure, is_retryable=True)
 
     def refused(self, refusal: Refusal) -> list[Instruction]:
         deciding = self._deciding.get(refusal.txn)
