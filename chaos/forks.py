@@ -1,6 +1,7 @@
-"""Members that start in a tenth of a second: forks of one process that has loaded all they need, `python -m chaos.forks`.
+"""Members that start in a tenth of a second: forks of one process, `python -m chaos.forks`, that has loaded all modules.
 
-Each line of its input, `FILE NAME NAMESPACE LOG ARMED ENGINE`, starts one; the answer is its process id. They end with it.
+Each line of its input, `FILE NAME NAMESPACE LOG ARMED ENGINE`, starts one; the answer is its process id. They end with
+it.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ import ctypes
 import gc
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet  # noqa: F401
+import pyarrow.parquet
 
 from chaos.net import enter
 from skerry.cli.logs import set_up_log
@@ -69,7 +69,8 @@ def main() -> None:
     pa.array([0])
     gc.collect()
     gc.freeze()
-    while line := sys.stdin.buffer.raw.readline():  # type: ignore[attr-defined]
+    orders = os.fdopen(0, "rb", buffering=0)  # nothing is read ahead that a fork would have too
+    while line := orders.readline():
         words = line.decode().split()
         pid = os.fork()
         if pid == 0:

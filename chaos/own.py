@@ -15,8 +15,10 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -38,8 +40,9 @@ from chaos.histories import (
 from chaos.net import Net
 from chaos.shapes import SITES
 from skerry.cli.secret import ensure_secret
-from skerry.client.dbapi import Connection
+from skerry.client.dbapi import Connection, Cursor
 from skerry.config import load
+from skerry.model.ids import QueryId
 
 KEYS = tuple(f"k{number}" for number in range(12))
 ACCOUNTS = tuple(f"a{number}" for number in range(8))
@@ -123,7 +126,7 @@ class Members:
             print(*words, file=self._forks.stdin, flush=True)
             self._running[name] = Member(int(self._forks.stdout.readline()), log, size)
         for name in names:
-            wait_until(lambda name=name: self._up(name), f"{name} is ready (see {self.log(name)})", READY_S)
+            wait_until(partial(self._up, name), f"{name} is ready (see {self.log(name)})", READY_S)
 
     def _up(self, name: str) -> bool:
         if self._running[name].is_dead:
@@ -173,14 +176,11 @@ class History:
     balances: list[Mapping[str, int]] = field(default_factory=list)
     told_late: int = 0
     wrong: list[str] = field(default_factory=list)
+    counts: Counter[Outcome] = field(default_factory=Counter)  # about: threads do not wait for each other
 
     @property
     def acknowledged(self) -> int:
-        done = [each.outcome is Outcome.DONE for each in (*self.entries, *self.lists, *self.transfers)]
-        return sum(done)
-
-    def counted(self, outcome: Outcome) -> int:
-        return sum(each.outcome is outcome for each in (*self.entries, *self.lists, *self.transfers))
+        return self.counts[Outcome.DONE]
 
 
 class Client:
@@ -229,14 +229,11 @@ class Client:
     def _insert(self) -> None:
         keys, element = self._keys(), f"{self.name}.{self._number}"
         rows = ", ".join(f"('{key}', '{element}')" for key in keys)
-        self._write_entries(keys, element, lambda cursor, **again: cursor.execute(f"INSERT INTO entries VALUES {rows}", **again))
+        self._write_entries(keys, element, partial(_execute, sql=f"INSERT INTO entries VALUES {rows}"))
 
     def _insert_many(self) -> None:
         keys, element = self._keys(), f"{self.name}.{self._number}"
-        rows = [(key, element) for key in keys]
-        self._write_entries(
-            keys, element, lambda cursor, **again: cursor.executemany("INSERT INTO entries VALUES (?, ?)", rows, **again)
-        )
+        self._write_entries(keys, element, partial(_execute_many, rows=[(key, element) for key in keys]))
 
     def _write_entries(self, keys: list[str], element: str, run: Run) -> None:
         steps = tuple(Append(key, element) for key in keys)
@@ -249,7 +246,7 @@ class Client:
         where = ", ".join(f"'{key}'" for key in keys)
         sql = f"UPDATE lists SET v = concat(v, '{element} ') WHERE k IN ({where})"
         steps = tuple(Append(key, element) for key in keys)
-        if (ended := self._write(lambda cursor, **again: cursor.execute(sql, **again), len(keys))) is not None:
+        if (ended := self._write(partial(_execute, sql=sql), len(keys))) is not None:
             self._history.lists.append(Transaction(element, self.name, steps, *ended))
 
     def _transfer(self) -> None:
@@ -259,7 +256,7 @@ class Client:
             f"UPDATE bank SET v = CASE WHEN id = '{source}' THEN v - {amount} ELSE v + {amount} END "
             f"WHERE id IN ('{source}', '{target}')"
         )
-        if (ended := self._write(lambda cursor, **again: cursor.execute(sql, **again), 2)) is not None:
+        if (ended := self._write(partial(_execute, sql=sql), 2)) is not None:
             name = f"{self.name}.{self._number}"
             self._history.transfers.append(Transfer(name, source, target, amount, ended[0]))
 
@@ -275,7 +272,7 @@ class Client:
             return
         name, ended = f"look {self.name}.{self._number}", time.monotonic()
         if kind == "bank":
-            self._history.balances.append(dict(rows))
+            self._history.balances.append({key: int(str(value)) for key, value in rows})
             return
         found = grouped(rows) if kind == "entries" else listed(rows)
         steps = tuple(Read(key, elements) for key, elements in sorted(found.items()))
@@ -305,7 +302,7 @@ class Client:
         try:
             with connection.cursor() as cursor:
                 cursor.execute(sql)
-                return cursor.fetchall() if cursor.description else []  # type: ignore[return-value]
+                return cursor.fetchall() if cursor.description else []
         except skerry.Error:
             time.sleep(0.02)
             return None
@@ -332,14 +329,15 @@ class Client:
         finally:
             with contextlib.suppress(skerry.Error):
                 cursor.close()
+        self._history.counts[outcome] += 1
         return outcome, began, time.monotonic()
 
-    def _counted(self, cursor: skerry.client.dbapi.Cursor, rows: int) -> Outcome:
+    def _counted(self, cursor: Cursor, rows: int) -> Outcome:
         if cursor.rowcount != rows:
             self._history.wrong.append(f"{self.name}.{self._number}: {cursor.rowcount} rows counted, not {rows}")
         return Outcome.DONE
 
-    def _told(self, name: str, query: object, run: Run, rows: int) -> Outcome:
+    def _told(self, name: str, query: QueryId, run: Run, rows: int) -> Outcome:
         """Asked at the same member, with the same id, until it is known."""
         self._history.told_late += 1
         give_up = time.monotonic() + TOLD_S
@@ -363,6 +361,14 @@ class Client:
 
 Run = Callable[..., object]
 LOOKS = {"entries": "SELECT k, e FROM entries", "lists": "SELECT k, v FROM lists", "bank": "SELECT id, v FROM bank"}
+
+
+def _execute(cursor: Cursor, sql: str, query_id: QueryId | None = None) -> None:
+    cursor.execute(sql, query_id=query_id)
+
+
+def _execute_many(cursor: Cursor, rows: list[tuple[str, str]], query_id: QueryId | None = None) -> None:
+    cursor.executemany("INSERT INTO entries VALUES (?, ?)", rows, query_id=query_id)
 
 
 def grouped(rows: list[tuple[str, object]]) -> dict[str, tuple[str, ...]]:
@@ -389,7 +395,7 @@ class Verdict:
         history = self.history
         return (
             f"{self.crashes} crashes ({self.at_points} at named points), {self.cuts} partitions, "
-            f"{history.acknowledged} statements acknowledged, {history.counted(Outcome.REFUSED)} refused, "
+            f"{history.acknowledged} statements acknowledged, {history.counts[Outcome.REFUSED]} refused, "
             f"{history.told_late} unknown and asked for by id, "
             f"{len(history.entry_looks) + len(history.balances)} looks, {self.seconds:.0f} s, "
             f"{len(self.violations)} violations"
@@ -510,7 +516,7 @@ def _judge(members: Members, verdict: Verdict) -> None:
     final = grouped(found["entries"])
     verdict.violations += check_sets(history.entries, history.entry_looks, final)
     verdict.violations += check_lists(history.lists, listed(found["lists"]))
-    opening = {account: OPENING for account in ACCOUNTS}
+    opening = dict.fromkeys(ACCOUNTS, OPENING)
     balances = {key: int(str(value)) for key, value in found["bank"]}
     verdict.violations += check_bank(opening, history.transfers, history.balances, balances)
     verdict.violations += history.wrong
@@ -522,7 +528,7 @@ def _last_look(members: Members, sql: str) -> list[tuple[str, object]]:
         try:
             with members.connect("bergen") as connection, connection.cursor() as cursor:
                 cursor.execute(sql)
-                return cursor.fetchall()  # type: ignore[return-value]
+                return cursor.fetchall()
         except skerry.Error as error:
             if time.monotonic() > give_up:
                 raise Broken(f"the last look: {error}") from error

@@ -322,7 +322,8 @@ class CursorCore:
     def _execute_again(self, execute: ClientExecute, now: float, said: str) -> ClientExecute | None:
         """None, and the cursor has failed, where a change could run twice: a member forgets used ids after a while."""
         if now - self._executed_at > REPEAT_S and not only_reads(execute.sql):
-            self.fail(SiteError(f"the connection was lost{said}", member=self.query.initiator))
+            lost = SiteError(f"the connection was lost{said}", member=self.query.initiator)
+            self._break(unsure(self.query, lost))
             return None
         self._is_repeated = True
         # A member that was restarted knows what it has written, and nothing else.

@@ -183,9 +183,7 @@ class Service:
         # Also those whose ids the cursors have forgotten.
         if query in self._history and not (again and self._was_own(caller, query)):
             raise used_before(query)
-        self._cursors.open(
-            query, caller.session, clock.now(), options.lease, caller.name, caller.share, is_again=again
-        )
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name, caller.share, is_again=again)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
         return cursor
 

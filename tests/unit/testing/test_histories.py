@@ -11,9 +11,7 @@ REFUSED, UNKNOWN = Outcome.REFUSED, Outcome.UNKNOWN
 
 def txn(name: str, *steps: str, outcome: Outcome = Outcome.DONE, at: tuple[float, float] = (0, 99)) -> Transaction:
     """Steps as `x+1` (append 1 to x) and `x=1 2` (x was read)."""
-    made = [
-        Read(step[0], tuple(step[2:].split())) if step[1] == "=" else Append(step[0], step[2:]) for step in steps
-    ]
+    made = [Read(step[0], tuple(step[2:].split())) if step[1] == "=" else Append(step[0], step[2:]) for step in steps]
     return Transaction(name, name, tuple(made), outcome, *at)
 
 
