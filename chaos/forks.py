@@ -1,4 +1,4 @@
-"""Members that start in a tenth of a second: forks of one process, `python -m chaos.forks`, that has loaded all modules.
+"""Members that start in a tenth of a second: forks of one process, `python -m chaos.forks`, that has loaded all.
 
 Each line of its input, `FILE NAME NAMESPACE LOG ARMED ENGINE`, starts one; the answer is its process id. They end with
 it.
