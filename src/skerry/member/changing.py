@@ -37,7 +37,7 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
-from skerry.model.sharded import Create, Definition, Drop, OwnTable
+from skerry.model.sharded import Create, Definition, Drop, OwnTable, Wish
 from skerry.plan.explain import explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
@@ -125,12 +125,12 @@ class Changing:
                 message = partial(self._message, statement)
                 return await self._computing.write(table, work.planner, message, cursor, work.gather)
             case said.CreateTable(table, if_not_exists):
-                await work.defining.define(statement.query, Create(table, if_not_exists), statement.rights)
+                await _define(work, statement, Create(table, if_not_exists))
             case said.CreateAs():
                 return await self._create_as(work, statement, cursor)
             case said.DropTable(table):
                 if table is not None:
-                    await work.defining.define(statement.query, Drop(table.id, table.name), statement.rights)
+                    await _define(work, statement, Drop(table.id, table.name))
             case said.FlushTable(table):
                 await self._flush(table, statement.rights)
             case said.ShowCreateTable(table):
@@ -305,6 +305,14 @@ class Changing:
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)
+
+
+async def _define(work: Work, statement: RunStatement, wish: Wish) -> None:
+    try:
+        await work.defining.define(statement.query, wish, statement.rights)
+    except SkerryError as error:
+        # The keeper forgets ids when it is restarted: then it says that a table exists, or does not.
+        raise unsure(statement.query, error) if is_again(statement.options) else error from error
 
 
 def _about(understood: _Understood) -> tuple[str, ...]:
