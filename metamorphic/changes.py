@@ -316,8 +316,8 @@ def literal(value: Any, kind: str) -> str:
         case float():
             text = "NaN" if math.isnan(value) else repr(value).replace("inf", "Infinity")
             return f"CAST('{text}' AS {kind})"
-        case Decimal():
-            return f"CAST('{value}' AS {kind})"
+        case Decimal():  # Sail reads no exponent
+            return f"CAST('{value:f}' AS {kind})"
     return f"CAST('{value}' AS {kind})"
 
 
