@@ -410,7 +410,7 @@ class OwnTables:
         shard.pin(upto_ts)
         try:
             await self._core.read(upto_ts, frozenset({staged.table}))
-            await self._core.pushed()
+            await self._core.written()
             files, turn = self._file_keys(shard)
             async with turn:
                 return await self._flusher.beside(
@@ -486,7 +486,7 @@ class OwnTables:
         upto_ts = self.now()
         await self._core.read(upto_ts, frozenset({table_id}))
         # A flush of a commit must not be on disk before the commit is: it would come again after a start.
-        await self._core.pushed()
+        await self._core.written()
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts)
