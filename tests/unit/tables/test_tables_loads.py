@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 
 from skerry.member.bulk import chunks_of
-from skerry.model.commits import Aborted, Committed, Policy, Prepared
+from skerry.model.commits import Aborted, Committed, Policy, Prepared, Write
 from skerry.model.errors import PeerError, UserError
 from skerry.model.sharded import BucketMap, Definition, OwnColumn
 from skerry.tables.bucket import buckets_of
+from skerry.tables.checks import encode_patch
 from skerry.tables.columns import arrow_schema
 from skerry.tables.computed import Wanted
 from skerry.tables.flush import Group
@@ -22,6 +23,7 @@ from skerry.tables.laying import Layout, lay_out, units_of
 from skerry.tables.loading import check_types, stored_columns
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.manifest import laid_of
+from skerry.tables.rows import decode_rows
 from skerry.tables.spool import Slice, Spool
 from skerry.tables.writes import deletes_of
 from skerry.wire.codec import decode_batch
@@ -40,9 +42,17 @@ def member() -> Iterator[Member]:
 
 
 def found(member: Member, *keys: int) -> list[tuple[int, Any]]:
+    """By patches, which need the row. What replaces any row reads none, but is told of a load it may not have seen."""
     encoded = [write.key for write in deletes_of(TABLE, pa.RecordBatch.from_pydict({"k": keys}))]
-    rows: list[FoundRow] = FileKeys(TABLE, member.shard.folder).find(ask(member.shard, encoded, LATEST))
-    return [(each.commit_ts - SECOND, each.row and each.row.column("v")[0].as_py()) for each in rows]
+    patches = [Write(TABLE.id, key, encode_patch([]), is_patch=True) for key in encoded]
+    rows: list[FoundRow] = FileKeys(TABLE, member.shard.folder).find(ask(member.shard, patches, LATEST))
+    blind = ask(member.shard, [Write(TABLE.id, key, b"row", Policy.REPLACE) for key in encoded], LATEST)
+    assert not blind.needs_files
+    assert all(each.commit_ts >= row.commit_ts for each, row in zip(blind.found, rows, strict=True))
+    values = [None if each.row is None else decode_rows(arrow_schema(TABLE), [each.row]) for each in rows]
+    return [
+        (each.commit_ts - SECOND, row and row.column("v")[0].as_py()) for each, row in zip(rows, values, strict=True)
+    ]
 
 
 def test_a_load_is_newer_than_what_the_overlay_remembers(member: Member) -> None:
