@@ -528,6 +528,8 @@ class OwnTables:
                 await self._flusher.remove(shard)
                 self._leaving.pop(table_id, None)
             return
+        if self._flusher.is_busy(shard):  # other tables are not to wait for it
+            return
         if shard.is_due(now_us) or shard.is_unpublished:
             await self.flush(table_id)
         await self._flusher.trim(shard, shard.horizon(now_us))

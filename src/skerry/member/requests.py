@@ -71,6 +71,16 @@ class GivePage(msgspec.Struct, frozen=True):
     size: PageSize = PageSize()
 
 
+class TakeRows(msgspec.Struct, frozen=True):
+    """Rows for a statement that loads, in the order of their numbers; the first come with the schema of all."""
+
+    query: QueryId
+    number: int
+    schema: bytes
+    rows: bytes
+    is_last: bool
+
+
 class RowsAnswer(msgspec.Struct, frozen=True):
     """The columns of a result and a page of it, which for a new query is the first. More pages are fetched.
 

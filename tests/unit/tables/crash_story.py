@@ -72,7 +72,10 @@ class Member:
         self.shard.load(vote.prepare_ts, laid_of(vote.staged[0]))
 
     def rows(self) -> dict[int, str]:
-        return {row["k"]: row["v"] for row in self.shard.read(SECOND * 2).to_pylist()}
+        found = self.shard.read(SECOND * 2).to_pylist()
+        rows = {row["k"]: row["v"] for row in found}
+        assert len(rows) == len(found), "a key is there twice"
+        return rows
 
     def flush(self, number: int) -> None:
         asyncio.run(self.flusher.flush(self.shard, SECOND + number))
