@@ -163,6 +163,8 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert own.ask("oslo", ALL) == []
     assert own.ask("oslo", "SELECT count(*), count(DISTINCT id) FROM stock") == [(0, 0)]  # Sail groups no constants
     assert own.cluster.members["kiosk"].own_tables.definitions["stock"].table.id == 3
+    assert many(insert, [(300, 1)]) == 1  # kiosk knows the text, of the table that was
+    assert own.ask("bergen", ALL) == [(300, "many", Decimal(1))]
 
 
 def test_a_write_by_a_query_is_done_once(own: Own) -> None:
