@@ -51,6 +51,8 @@ from tests.unit.sql.sql_cases import statement
         ),
         ("SELECT oslo.orders.o_id FROM oslo.orders, oslo.orders", "give it an alias"),
         ("SELECT o_id FROM orders |> FOO a", "expected an operator such as WHERE"),
+        ("CREATE OR REPLACE TEMP VIEW v AS SELECT 1", "CREATE OR REPLACE TEMP VIEW is not admitted: Skerry runs"),
+        ("DROP", "DROP is not admitted: Skerry runs queries"),
         ("DESCRIBE", "DESCRIBE takes a table's name"),
         ("SELECT * FROM nowhere.orders", "unknown table nowhere.orders; did you mean "),
         ("DESCRIBE nowhere.orders", ".orders?"),
