@@ -75,9 +75,9 @@ def _is_listed(key: exp.Expr, select: exp.Select) -> bool:
     items = select.expressions
     if len(key.parts) == 1:
         return any(item.is_star or item.alias_or_name.lower() == key.name.lower() for item in items)
-    # `t.b` is another column than `id AS b`, and `st.b` than `b`.
+    # `t.b` is another column than `id AS b` (and than `t.b AS c`), and `st.b` than `b`.
     is_column = len(key.parts) == 2 and key.table.lower() in _relations(select)
-    return any(item.unalias() == key or (is_column and _has(item, key)) for item in items)
+    return any(item == key or (is_column and _has(item, key)) for item in items)
 
 
 def _has(item: exp.Expr, key: exp.Column) -> bool:

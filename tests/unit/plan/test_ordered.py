@@ -46,7 +46,7 @@ def test_keys_become_columns(subquery: str, kept: str) -> None:
         "(SELECT kind FROM events WHERE id = o_cust ORDER BY kind LIMIT 1)",
         "(SELECT kind AS k FROM events WHERE id = o_cust ORDER BY k DESC LIMIT 1)",
         "(SELECT kind FROM events WHERE id = o_cust ORDER BY events.kind LIMIT 1)",
-        "(SELECT events.kind AS k FROM events WHERE id = o_cust ORDER BY events.kind LIMIT 1)",
+        "(SELECT events.kind FROM events WHERE id = o_cust ORDER BY events.kind LIMIT 1)",
         "(SELECT kind FROM events WHERE id = o_cust ORDER BY 1 LIMIT 1)",
         "(SELECT kind FROM events ORDER BY ts LIMIT 1)",
         "EXISTS (SELECT 1 FROM events WHERE id = o_cust ORDER BY ts LIMIT 1)",
