@@ -29,9 +29,7 @@ def check_roundtrip(tree: exp.Expr, tokens: list[Token], text: str) -> None:
 
 def _reason(token: Token) -> str:
     if token.token_type == TokenType.VAR and not token.text.isascii():
-        return (
-            f"write `{token.text}` in backquotes: a name without them has the letters a to z, digits and _, as in Spark"
-        )
+        return f"{token.text} is not admitted without backquotes, as in Spark: write `{token.text}`"
     return "this form is not admitted: it would not reach Spark as written"
 
 
