@@ -40,6 +40,7 @@ from tests.unit.sql.sql_cases import statement
         ("SELECT 1 2", "syntax error at 2: the query should end here"),
         ("SELECT CAST(1 AS nonsense)", "syntax error at nonsense: expected a data type"),
         ("SELECT 1 AS 'x'", "syntax error at 'x': expected an alias; a name is quoted with backquotes"),
+        ("SELECT größe FROM orders", "größe is not admitted without backquotes, as in Spark: write `größe`"),
         ("SELECT 1; SELECT 2", "one statement a call"),
         ("", "the statement is empty"),
         (" ;; ", "the statement is empty"),
