@@ -83,7 +83,7 @@ def _is_listed(key: exp.Expr, select: exp.Select) -> bool:
 def _has(item: exp.Expr, key: exp.Column) -> bool:
     """Is the item `*`, `t.*` or `b`, where the key is `t.b`?"""
     if item.is_star:
-        return isinstance(item, exp.Star) or item.table.lower() == key.table.lower()
+        return not isinstance(item, exp.Column) or item.table.lower() == key.table.lower()
     return isinstance(item, exp.Column) and len(item.parts) == 1 and item.name.lower() == key.name.lower()
 
 
