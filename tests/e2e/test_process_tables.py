@@ -108,7 +108,7 @@ def test_members_that_are_killed_while_they_write(tmp_path: Path) -> None:
                         refused.add(said)
                         members.running[victim].wait(STOP_S)
                     with suppress(skerry.Error):
-                        if said % 3 == 0:
+                        if said % 3 == 0 and victim != "oslo":
                             cursor.execute("FLUSH TABLE ledger")
             members.end(victim)
             members.start(victim)
