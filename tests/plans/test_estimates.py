@@ -22,6 +22,8 @@ from skerry.sql.push import split
 from skerry.sql.statement import Query, Scan, analyse, render
 from skerry.testing.oracle import TPCH_TABLES, make_tpch
 
+pytestmark = pytest.mark.slow
+
 QUERIES = Path(__file__).parents[1] / "integration" / "queries" / "tpch"
 ESTIMATOR = Estimator()
 

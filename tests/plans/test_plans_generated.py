@@ -17,6 +17,8 @@ from metamorphic.tables import Table, read_tables
 from skerry.plan.cache import fingerprint
 from skerry.testing.topologies import SHAPES, Files, make_files
 
+pytestmark = pytest.mark.slow
+
 # 1033: a leaf in a query of HAVING, of which the admission said that its name stands for something else as well.
 SEEDS = (*range(2000, 2007), 1033)
 RUN_SEEDS = range(5000, 5012)

@@ -21,6 +21,8 @@ from skerry.plan.observed import Observed, Size
 from skerry.plan.rules import Rules
 from skerry.sql.statement import Query, analyse
 
+pytestmark = pytest.mark.slow
+
 CONFIG = parse("""
 cluster: c
 members:
