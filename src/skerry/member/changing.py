@@ -19,6 +19,7 @@ from skerry.member.own import OwnTables
 from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
+from skerry.member.statuses import Statuses
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
@@ -80,6 +81,7 @@ class Changing:
         self._send = send
         self._rights_of = rights_of
         self._computing = Computing(own, workers)
+        self.statuses = Statuses(member, own, send, rights_of)
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
@@ -97,7 +99,7 @@ class Changing:
         cursor.tables = _about(understood)
         if explained is not None:
             return await self._explain(work, statement, understood)
-        if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
+        if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
             raise UserError("the statement changes rows and returns none, its client expects rows")
         if isinstance(understood, Routed):
             answer = await self._write(work, statement, understood)
@@ -121,6 +123,9 @@ class Changing:
             case said.ShowCreateTable(table):
                 _refuse_hidden(table, statement.rights)
                 return told_rows({"createtab_stmt": [shown_table(table)]})
+            case said.ShowTableStatus(table):
+                seen = _tables(self._seen(statement.rights)).values()
+                return told_rows(await self.statuses.ask(seen if table is None else [table], statement.rights))
             case _:
                 words = " ".join(statement.sql.split()[:2]).upper()[:40]
                 raise SqlError(f"{words} is not there yet for tables of our own")
@@ -280,6 +285,7 @@ class Changing:
             answer.set_result(message)
 
     def peer_lost(self, peer: str, error: SiteError) -> None:
+        self.statuses.lost(peer, error)
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)

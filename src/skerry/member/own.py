@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
+import msgspec
 import pyarrow as pa
 
 from skerry.config import Config, Role
@@ -22,11 +23,11 @@ from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
 from skerry.model.rights import Rights
-from skerry.model.sharded import Catalogue, Definition, OwnTable
+from skerry.model.sharded import Catalogue, Definition, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
 from skerry.tables.checks import actions_of, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
-from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.flushing import Flusher, Upkeep, open_shards
 from skerry.tables.instructions import Found, Looked
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.shard import Shard, Snapshot
@@ -76,6 +77,7 @@ class OwnTables:
         self._shards: dict[int, Shard] = {}
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
+        self._troubles: dict[int, str] = {}  # of upkeep, until it is well again
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
         self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
         self._store: Store | None = None
@@ -154,6 +156,16 @@ class OwnTables:
         """Rows and bytes of the table here, now, as far as that is known without reading: keys may count twice."""
         shard = self._shards.get(table_id)
         return shard.size() if shard is not None else (None, 0)
+
+    def status_of(self, table_id: int) -> TableStatus:
+        """What is here of it, and what upkeep did last."""
+        shard, fault = self._shards.get(table_id), self._faults.get(table_id)
+        if fault is not None or shard is None:
+            gone = fault.message if fault is not None else f"site {self._member} has no part of it"
+            return TableStatus(table_id, problem=gone)
+        assert self._flusher is not None
+        done = self._flusher.done.get(table_id, Upkeep())._asdict()
+        return msgspec.structs.replace(shard.status(), **done, problem=self._troubles.get(table_id, ""))
 
     @property
     def keeper(self) -> str:
@@ -386,8 +398,10 @@ class OwnTables:
                 if rounds >= paused.get(shard.table.id, 0):
                     try:
                         await self._tend(shard)
+                        self._troubles.pop(shard.table.id, None)
                     except Exception as error:  # of one table: the others are tended
                         paused[shard.table.id] = rounds + UPKEEP_PAUSE_ROUNDS
+                        self._troubles[shard.table.id] = f"site {self._member}: upkeep failed: {error}"
                         what = f"upkeep of table {shard.table.name}"
                         if isinstance(error, SkerryError):
                             trace.emit(trace.WorkGivenUp(what, trace.cause_of(error)))

@@ -229,6 +229,7 @@ DEFINED_KEPT = 1000
 # For the keeper's answer, which waits for others; and whether it knows more
 DEFINED_WAIT_S = 15.0
 CATCH_UP_S = 2.0
+STATUS_WAIT_S = 3.0  # for each member's part of SHOW TABLE STATUS
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2

@@ -48,6 +48,28 @@ class Definition(msgspec.Struct, frozen=True, array_like=True):
     buckets: BucketMap
 
 
+class TableStatus(msgspec.Struct, frozen=True, array_like=True):
+    """What a member holds of a table, and what its upkeep did last. Moments are microseconds, 0: never, or not known.
+
+    `history_us`: no earlier moment can be read. `problem`: why the rest is not known, or what is wrong.
+    """
+
+    table: int
+    buckets: int | None = None
+    rows: int | None = None
+    overlay_rows: int | None = None
+    overlay_bytes: int | None = None
+    files: int | None = None
+    file_bytes: int | None = None
+    flushed_us: int = 0
+    files_written: int = 0
+    files_replaced: int = 0
+    cleaned_us: int = 0
+    files_removed: int = 0
+    history_us: int = 0
+    problem: str = ""
+
+
 class Create(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """`table` has number 0 and version 0: whoever keeps definitions gives them."""
 

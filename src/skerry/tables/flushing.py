@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -85,6 +86,15 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
         raise
 
 
+class Upkeep(NamedTuple):
+    """What was done last for a table since the member started: files written and replaced, files removed, and when."""
+
+    files_written: int = 0
+    files_replaced: int = 0
+    cleaned_us: int = 0
+    files_removed: int = 0
+
+
 class Flusher:
     """One flush or trim of a table at a time."""
 
@@ -92,6 +102,7 @@ class Flusher:
         self._store = store
         self._member = member
         self._turns: dict[int, asyncio.Lock] = {}
+        self.done: dict[int, Upkeep] = {}
 
     async def flush(self, shard: Shard, upto_ts: int) -> Flush | None:
         """Commits up to `upto_ts` are in files when it returns, and readers of Delta see them.
@@ -111,6 +122,7 @@ class Flusher:
             await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
             reach("flush.named")
             shard.flushed(flush)
+            self._note(shard, files_written=len(flush.added), files_replaced=len(flush.removed))
         if shard.manifest.published < shard.manifest.generation:
             await self._publish(shard)
         return flush
@@ -133,12 +145,17 @@ class Flusher:
             await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
             reach("trim.forgotten")
             await asyncio.to_thread(files.remove_files, shard.folder, names)
+            self._note(shard, cleaned_us=time.time_ns() // 1000, files_removed=len(names))
+
+    def _note(self, shard: Shard, **done: int) -> None:
+        self.done[shard.table.id] = self.done.get(shard.table.id, Upkeep())._replace(**done)
 
     async def remove(self, shard: Shard) -> None:
         """The folder of a table that the store has dropped; one that stays goes when the member starts anew."""
         async with self._turn(shard):
             await asyncio.to_thread(files.remove_folder, shard.folder)
             await asyncio.wrap_future(self._store.folder_gone(shard.table.id))
+        self.done.pop(shard.table.id, None)
 
     def _turn(self, shard: Shard) -> asyncio.Lock:
         return self._turns.setdefault(shard.table.id, asyncio.Lock())

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from skerry.model.errors import InternalError
 from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import OwnTable, TableStatus
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
@@ -86,6 +86,22 @@ class Shard:
         seen, files = self.overlay.at(self.overlay.last_ts, self.manifest.flushed_ts), self.manifest.live
         rows = seen.rows.num_rows + sum(file.rows for file in files)
         return rows, seen.touched.nbytes + sum(file.size_bytes for file in files)
+
+    def status(self) -> TableStatus:
+        """What is here now; `rows` as `size` has them."""
+        overlay_rows, overlay_bytes, _ = self.overlay.unflushed(self.manifest.flushed_ts)
+        files = self.manifest.live
+        return TableStatus(
+            self.table.id,
+            buckets=sum(upto - first for first, upto in self.ranges),
+            rows=self.size()[0],
+            overlay_rows=overlay_rows,
+            overlay_bytes=overlay_bytes,
+            files=len(files),
+            file_bytes=sum(file.size_bytes for file in files),
+            flushed_us=self.manifest.flushed_ts >> COUNTER_BITS,
+            history_us=self.manifest.kept_ts >> COUNTER_BITS,
+        )
 
     def pin(self, read_ts: int) -> None:
         """Nothing that a read at this moment needs is removed until `unpin`."""

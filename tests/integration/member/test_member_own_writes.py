@@ -14,16 +14,19 @@ import msgspec
 import pytest
 
 import skerry
+from skerry.client.rows import decode_page
 from skerry.config import load
-from skerry.member.requests import CountAnswer, RunStatement
+from skerry.member.requests import CountAnswer, RowsAnswer, RunStatement
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.commits import Part, Policy, TransactionId, Versions, Write
 from skerry.model.errors import PeerError, StaleSchema, UserError
 from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.model.sharded import Catalogue, Drop
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
+from skerry.wire.codec import decode_schema
 from skerry.wire.commit_messages import AskOutcome, Decided, Outcome, Prepare, Submit, Vote
 from skerry.wire.definition_messages import Define, Definitions
 from skerry.wire.messages import Message
@@ -123,6 +126,20 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
             joined = "SELECT s.id, n.name FROM stock s JOIN names n ON s.id = n.id JOIN few f ON f.id = s.id ORDER BY 1"
             assert own.ask(member, joined) == [(1, "ONE"), (1, "ONE"), (5, "five"), (5, "five")]
 
+    # Each member tells what it holds; rows that were changed since the flush count twice.
+    told = own.ask("kiosk", "SHOW TABLE STATUS stock")
+    assert [(row[0], row[1], row[2], row[-1]) for row in told] == [
+        ("Stock", member, 8192, None) for member in ("oslo", "bergen")
+    ]
+    (_, _, _, rows_here, waiting, waiting_bytes, files, size_bytes, flushed, did, *_), other = told
+    assert (rows_here - waiting) + (other[3] - other[4]) == 6
+    assert (waiting + other[4], waiting_bytes > 0 or other[5] > 0, files, size_bytes > 0) == (2, True, 1, True)
+    assert flushed is not None
+    assert did == "1 files written, 0 replaced"
+    assert [row[:2] for row in own.ask("oslo", "SHOW TABLE STATUS")] == [
+        *[("names", "oslo"), ("names", "bergen"), ("Stock", "oslo"), ("Stock", "bergen")]
+    ]
+
     # executemany is one statement: all or nothing; of two that mean one row the later counts.
     def many(sql: str, values: list[Any]) -> int:
         with own.cluster.connect("kiosk") as connection:
@@ -189,6 +206,9 @@ def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
 
     # bergen is away while tables come and go.
     own.cluster.stop_member("bergen")
+    (here, away) = own.ask("kiosk", "SHOW TABLE STATUS stock")
+    assert (here[1], here[-1], away[1:4]) == ("oslo", None, ("bergen", None, None))
+    assert "bergen" in away[-1]
     own.change("kiosk", "CREATE TABLE later (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
     own.change("kiosk", "DROP TABLE gone")
     own.cluster.start_member("bergen")
@@ -329,6 +349,14 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
             except UserError as error:
                 return error.message
 
+        def told(user: str) -> list[tuple[Any, ...]]:
+            service, caller = cluster.members["bergen"].service, Caller(user, "native", "127.0.0.1:1", uuid.uuid4().hex)
+            statement = RunStatement(QueryId("bergen", uuid.uuid4().hex), "SHOW TABLE STATUS")
+            answer = cluster.call(service.execute(caller, statement))
+            assert isinstance(answer, RowsAnswer)
+            batches = decode_page(answer.page, decode_schema(answer.schema.arrow), Limits())
+            return [(row["member"], row["rows"], row["problem"]) for batch in batches for row in batch.to_pylist()]
+
         create = f"{CREATE} DISTRIBUTED BY (id)"
         assert does("anna", create) == "user anna may not define table Stock"
         assert does("bill", create) == "0"
@@ -341,6 +369,11 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
         assert does("anna", "DELETE FROM stock WHERE id = 1") == "user anna may not delete rows of table Stock"
         assert does("nobody", "DELETE FROM stock WHERE id = 1").startswith("unknown table stock")
         assert does("cara", "SHOW CREATE TABLE stock").endswith("needs the right to read all its columns")
+        (_, rows_here, problem), (_, others, _) = told("anna")
+        assert (rows_here + others, problem) == (4, None)
+        not_told = "numbers are for those who may read the whole table, or change it"
+        assert told("cara") == [("oslo", None, not_told), ("bergen", None, not_told)]
+        assert told("nobody") == []
         assert does("anna", "DROP TABLE stock") == "user anna may not define table Stock"
         assert (does("bill", replace), does("bill", "DELETE FROM stock WHERE id = 1")) == ("1", "1")
         assert (does("anna", "FLUSH TABLE stock"), does("bill", "DROP TABLE stock")) == ("0", "0")
