@@ -27,7 +27,7 @@ from skerry.model.ids import QueryId
 from skerry.model.limits import CHANGE_PAUSE_MAX_S, CHANGE_PAUSE_S, CHANGE_STALE, DEFINED_WAIT_S, WRITE_TUPLES
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
-from skerry.model.sharded import Create, Definition, Drop, OwnTable
+from skerry.model.sharded import Alter, Create, Definition, Drop, OwnTable
 from skerry.plan.explain import explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
@@ -118,6 +118,8 @@ class Changing:
             case said.DropTable(table):
                 if table is not None:
                     await work.defining.define(statement.query, Drop(table.id, table.name), statement.rights)
+            case said.AlterTable():
+                await self._alter(work, statement, understood)
             case said.FlushTable(table):
                 await self._flush(table, statement.rights)
             case said.ShowCreateTable(table):
@@ -183,6 +185,21 @@ class Changing:
                 dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
                 await work.defining.define(dropped, Drop(found.table.id, table.name), rights)
             raise
+
+    async def _alter(self, work: Work, statement: RunStatement, understood: said.AlterTable) -> None:
+        """Read once more if the table has changed since; then that is an error."""
+        for is_second in (False, True):
+            if understood.changed == understood.table:
+                return  # IF EXISTS, IF NOT EXISTS
+            try:
+                return await work.defining.define(statement.query, Alter(understood.changed), statement.rights)
+            except StaleSchema:
+                if is_second:
+                    raise
+            await work.defining.catch_up()
+            again = await self._understood(work.planner, statement)
+            assert isinstance(again, said.AlterTable), "what a statement asks for does not change with its tables"
+            understood = again
 
     # --- writes -------------------------------------------------------------------------------------------------------
     async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer | _Understood:
@@ -298,7 +315,12 @@ def _about(understood: _Understood) -> tuple[str, ...]:
             return tuple(f"{member}.{table.name}" for member in table.members)
         case Routed(parts, _, table):
             return tuple(f"{member}.{table}" for member in parts)
-        case said.CreateTable(table) | said.DropTable(OwnTable() as table) | said.FlushTable(table):
+        case (
+            said.CreateTable(table)
+            | said.DropTable(OwnTable() as table)
+            | said.AlterTable(table)
+            | said.FlushTable(table)
+        ):
             return tuple(f"{member}.{table.name}" for member in table.members)
         case _:
             return ()

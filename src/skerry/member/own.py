@@ -18,7 +18,7 @@ from skerry.member.committing import Committing
 from skerry.member.defining import Defining
 from skerry.member.resources import Workers
 from skerry.model import trace
-from skerry.model.commits import Part, Staged, TransactionId, Write
+from skerry.model.commits import Layouts, Part, Staged, TransactionId, Write
 from skerry.model.errors import SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
@@ -29,6 +29,7 @@ from skerry.tables.checks import actions_of, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.flushing import Flusher, Upkeep, open_shards
 from skerry.tables.instructions import Found, Looked
+from skerry.tables.layouts import ids_of, relaid_pairs
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.shard import Shard, Snapshot
 from skerry.tables.store import Store
@@ -206,10 +207,14 @@ class OwnTables:
             (number, (each.table, each.buckets)) for number, each in self._by_id.items()
         ):
             is_here = self._folder and self._member in table.members
-            if is_here and table.version <= kept.lost_upto:
+            if is_here and (table.made or table.version) <= kept.lost_upto:
                 self._faults[table_id] = self._lost(table)
                 self._shards.pop(table_id, None)
-            if is_here and table_id not in self._shards and table_id not in self._faults:
+            shard = self._shards.get(table_id)
+            if shard is not None and shard.table != table:
+                shard.alter(table)
+                self._keys.pop(table_id, None)
+            if is_here and shard is None and table_id not in self._faults:
                 ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
                 self._shards[table_id] = Shard(
                     table, self.folder_of(table_id), None, ranges if table.distributed_by else None
@@ -235,7 +240,7 @@ class OwnTables:
         """
         shard = self._shard(table_id, version)
         await self._core.read(read_ts, frozenset({table_id}))
-        if self._shards.get(table_id) is not shard:
+        if self._shard(table_id, version) is not shard:
             raise self._stale(table_id)
         shard.pin(read_ts)
         try:
@@ -306,6 +311,16 @@ class OwnTables:
         if (stale := self._stale_part(part)) is not None:
             return Looked(stale=stale)
         self._on_write(query, part, sorted({self._by_id[write.table].table.name for write in part.writes}))
+        try:
+            looked = await self._found(part)
+        except Exception:
+            if (stale := self._stale_part(part)) is not None:  # the table was altered: what seems wrong is not
+                return Looked(stale=stale)
+            raise
+        # Definitions may have changed while files were read.
+        return looked if (stale := self._stale_part(part)) is None else Looked(stale=stale)
+
+    async def _found(self, part: Part) -> Looked:
         found: dict[tuple[int, bytes], Found] = {}
         for table_id in {write.table for write in part.writes}:
             writes = [write for write in part.writes if write.table == table_id]
@@ -316,11 +331,11 @@ class OwnTables:
             rows = await self._rows(shard, [write.key for write in writes])
             met = await _aside(found_of, len(writes), shard.table, writes, rows)
             found |= {(table_id, write.key): each for write, each in zip(writes, met, strict=True)}
-        # Definitions may have changed while files were read.
-        if (stale := self._stale_part(part)) is not None:
-            return Looked(stale=stale)
-        kept_from = max((self._shards[each.table].manifest.kept_ts for each in part.versions), default=0)
-        return Looked(tuple(found[write.table, write.key] for write in part.writes), kept_from=kept_from)
+        shards = [self._shards[each.table] for each in part.versions]
+        kept_from = max((shard.manifest.kept_ts for shard in shards), default=0)
+        layouts = tuple((shard.table.id, ids_of(shard.table)) for shard in shards if shard.table.next_column)
+        met_all = tuple(found[write.table, write.key] for write in part.writes)
+        return Looked(met_all, kept_from=kept_from, layouts=layouts)
 
     def _check_rights(self, part: Part, table: str, writes: list[Write]) -> None:
         """UserError unless the user may do so, by this member's own rules."""
@@ -361,12 +376,16 @@ class OwnTables:
         finally:
             shard.unpin(flushed_ts)
 
-    def _apply(self, commit_ts: int, writes: tuple[Write, ...], staged: tuple[Staged, ...]) -> None:
+    def _apply(
+        self, commit_ts: int, writes: tuple[Write, ...], staged: tuple[Staged, ...], layouts: Layouts = ()
+    ) -> None:
         assert not staged, "nothing stages files yet"
         for table_id in {write.table for write in writes}:
             shard = self._shards.get(table_id)
             if shard is not None:  # else the table was dropped meanwhile
-                shard.apply(commit_ts, [(write.key, write.row) for write in writes if write.table == table_id])
+                pairs = [(write.key, write.row) for write in writes if write.table == table_id]
+                # They may have been prepared before it was altered.
+                shard.apply(commit_ts, relaid_pairs(pairs, dict(layouts).get(table_id, ()), shard.table))
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
     async def flush(self, table_id: int) -> None:

@@ -11,11 +11,12 @@ from skerry.member.own import OwnTables
 from skerry.member.resources import Workers
 from skerry.member.tables import no_table
 from skerry.model.fragment import Plan, TableLeaf
-from skerry.model.sharded import Definition
+from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import TablePart
 from skerry.plan.admission import stale
-from skerry.spark.engine import Overlaid, TableFiles
+from skerry.spark.engine import Older, Overlaid, TableFiles
 from skerry.tables.files import fault_of
+from skerry.tables.layouts import default_text, ids_of, places_of
 from skerry.tables.manifest import DataFile
 from skerry.tables.shard import Snapshot
 
@@ -95,15 +96,38 @@ def _check_files(folder: str, files: Iterable[DataFile]) -> None:
 
 def as_files(member: str, definition: Definition, folder: str, snapshot: Snapshot) -> TableSnapshot:
     """The snapshot as an engine reads it."""
-    plain, touched = (
-        tuple(os.path.join(folder, file.name) for file in files) for files in (snapshot.plain, snapshot.touched)
-    )
-    files = (*snapshot.plain, *snapshot.touched)
+    table, files = definition.table, (*snapshot.plain, *snapshot.touched)
+    now = (ids_of(table), tuple(column.name for column in table.columns))
+    paths: dict[_Layout, tuple[list[str], list[str]]] = {now: ([], [])}
+    for which, some in enumerate((snapshot.plain, snapshot.touched)):
+        for file in some:
+            layout = (file.ids, tuple(column.name for column in file.columns))
+            paths.setdefault(layout, ([], []))[which].append(os.path.join(folder, file.name))
+    plain, touched = map(tuple, paths.pop(now))
     rows = sum(file.rows for file in files) + snapshot.rows.num_rows  # at most: some of the files' are gone
     size_bytes = sum(file.size_bytes for file in files) + snapshot.keys.nbytes + snapshot.rows.nbytes
-    table, part = definition.table, own_part(definition, member, rows, size_bytes)
-    overlaid = Overlaid(touched, table.primary_key, snapshot.keys, snapshot.rows)
+    part = own_part(definition, member, rows, size_bytes)
     listing = TableFiles(
-        member, table.name, "parquet", {}, folder, plain, snapshot.last_ts, part.columns, overlaid=overlaid
+        member,
+        table.name,
+        "parquet",
+        {},
+        folder,
+        plain,
+        snapshot.last_ts,
+        part.columns,
+        overlaid=Overlaid(touched, table.primary_key, snapshot.keys, snapshot.rows),
+        older=tuple(_older(table, layout, *some) for layout, some in paths.items()),
+        definition=table.version,
     )
     return TableSnapshot(listing, part)
+
+
+def _older(table: OwnTable, layout: _Layout, plain: list[str], touched: list[str]) -> Older:
+    ids, names = layout
+    places = places_of(ids, len(names), table)
+    found = tuple(None if place is None else names[place] for place in places)
+    return Older(tuple(plain), tuple(touched), found, tuple(map(default_text, table.columns)))
+
+
+_Layout = tuple[tuple[int, ...], tuple[str, ...]]  # numbers and names of a file's columns

@@ -79,7 +79,10 @@ class TruncateTable:
 
 @dataclass(frozen=True)
 class AlterTable:
-    """`changed` is what the table shall be: its columns and the names in its keys; `said` is what was asked for."""
+    """`changed` is what the table shall be: its columns and the names in its keys; `said` is what was asked for.
+
+    Columns of both have numbers, those that are new 0. Both are equal if there is nothing to do.
+    """
 
     table: OwnTable
     changed: OwnTable

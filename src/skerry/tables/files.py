@@ -16,8 +16,10 @@ import xxhash
 
 from skerry.model.errors import SiteError
 from skerry.model.limits import STATS_CHARS, STATS_SAMPLE_ROWS
+from skerry.model.sharded import OwnTable
 from skerry.model.table import Bound, ColumnStats
 from skerry.tables.durable import ASIDE, make_folder, sync_folder, write_new
+from skerry.tables.layouts import relaid
 from skerry.tables.manifest import DataFile
 
 _OURS = re.compile(r"\d{10}-\d{5,}-\d{5,}\.parquet")  # what a sweep may remove
@@ -27,8 +29,11 @@ def name_of(generation: int, first: int, upto: int) -> str:
     return f"{generation:010d}-{first:05d}-{upto:05d}.parquet"
 
 
-def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Table) -> DataFile:
-    """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it."""
+def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Table, ids: tuple[int, ...]) -> DataFile:
+    """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it.
+
+    `ids`: the numbers of its columns (`layouts.ids_of`).
+    """
     name = name_of(generation, first, upto)
     # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
     sink = pa.BufferOutputStream()
@@ -50,7 +55,7 @@ def write_file(folder: str, generation: int, first: int, upto: int, rows: pa.Tab
             suggestion="make room on that disk, or let the member's user write there",
         ) from error
     columns = tuple(stats_of(column_name, rows.column(column_name)) for column_name in rows.column_names)
-    return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns)
+    return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns, ids)
 
 
 def sync_files(folder: str) -> None:
@@ -79,8 +84,8 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:
-    """All rows; SiteError if the file is not what was written."""
+def read_file(folder: str, file: DataFile, table: OwnTable) -> pa.Table:
+    """All rows, with the columns that the table has now; SiteError if the file is not what was written."""
     path = os.path.join(folder, file.name)
     try:
         with open(path, "rb") as opened:
@@ -91,8 +96,7 @@ def read_file(folder: str, file: DataFile, schema: pa.Schema) -> pa.Table:
         raise _damaged(path, f"it has {len(content)} bytes instead of {file.size_bytes}")
     if xxhash.xxh3_128_hexdigest(content) != file.checksum:
         raise _damaged(path, "its bytes have changed")
-    rows = pq.ParquetFile(pa.BufferReader(content)).read()
-    return rows if rows.schema == schema else rows.cast(schema)
+    return relaid(pq.ParquetFile(pa.BufferReader(content)).read(), file.ids, table)
 
 
 def fault_of(folder: str, file: DataFile) -> SiteError | None:

@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from skerry.model.errors import SiteError
 from skerry.model.points import reach
+from skerry.model.sharded import OwnTable
 from skerry.tables import delta, files
 from skerry.tables.flush import Range, carry_out
+from skerry.tables.layouts import relaid_pairs
 from skerry.tables.manifest import Flush, Manifest
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
@@ -50,8 +52,9 @@ def open_shards(store: Store, member: str) -> Opened:
             _look(folder, member, manifest)
             for commit in loaded.commits:
                 if commit.table == table.id:
-                    shard.overlay.add(commit.commit_ts, commit.writes)
+                    shard.overlay.add(commit.commit_ts, relaid_pairs(commit.writes, commit.ids, table))
             shard.overlay.at(0, 0)  # reads all: rows that cannot be are found now
+            shard.is_altered = table.next_column > 0 and delta.version_of(folder) not in (None, table.version)
             shards[table.id] = shard
         except SiteError as error:
             faults[table.id] = error
@@ -121,14 +124,15 @@ class Flusher:
             reach("flush.written")
             await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
             reach("flush.named")
-            shard.flushed(flush)
+            shard.flushed(flush, plan.table)
             self._note(shard, files_written=len(flush.added), files_replaced=len(flush.removed))
+        table = plan.table if plan is not None else shard.table  # it may be altered meanwhile: then files are not fit
         if shard.manifest.published < shard.manifest.generation:
-            await self._publish(shard)
+            await self._publish(shard, table)
         return flush
 
-    async def _publish(self, shard: Shard) -> None:
-        done = await asyncio.to_thread(delta.publish, shard.folder, shard.table, self._member, shard.manifest)
+    async def _publish(self, shard: Shard, table: OwnTable) -> None:
+        done = await asyncio.to_thread(delta.publish, shard.folder, table, self._member, shard.manifest)
         reach("flush.published")
         shard.published(done.generation, done.upto_ts, done.version)
         await asyncio.wrap_future(self._store.published(shard.table.id, done.generation, done.upto_ts, done.version))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.model.commits import Part, Record, Staged, TransactionId, Write
+from skerry.model.commits import Layouts, Part, Record, Staged, TransactionId, Write
 from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
@@ -82,6 +82,7 @@ class Apply(msgspec.Struct, frozen=True):
     commit_ts: int
     writes: tuple[Write, ...]
     staged: tuple[Staged, ...]
+    layouts: Layouts = ()
 
 
 class Discard(msgspec.Struct, frozen=True):
@@ -157,7 +158,7 @@ class Looked(msgspec.Struct, frozen=True):
     """In the order of the part. `stale`: the table or its bucket map is another than planned with.
 
     `kept_from`: what was deleted before is forgotten, so a snapshot older than this cannot be checked.
-    `error`: why it cannot be written here, whatever is there.
+    `error`: why it cannot be written here, whatever is there. `layouts`: of the tables as they are now.
     """
 
     writes: tuple[Found, ...] = ()
@@ -165,3 +166,4 @@ class Looked(msgspec.Struct, frozen=True):
     stale: str = ""
     kept_from: int = 0
     error: SkerryError | None = None
+    layouts: Layouts = ()

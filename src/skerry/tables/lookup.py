@@ -107,7 +107,7 @@ class FileKeys:
         ]
         if not suspects:
             return []
-        rows = read_file(self._folder, file, self._schema).take(pa.array([place for _, place in suspects]))
+        rows = read_file(self._folder, file, self._table).take(pa.array([place for _, place in suspects]))
         batch = rows.combine_chunks().to_batches()[0]
         names = self._table.primary_key
         found = encode_keys(names, [batch.column(name) for name in names])
@@ -116,7 +116,7 @@ class FileKeys:
     def _index_of(self, file: DataFile) -> _Index:
         index = self._indexes.get(file.name)
         if index is None:
-            rows = read_file(self._folder, file, self._schema)
+            rows = read_file(self._folder, file, self._table)
             names = self._table.primary_key
             hashes = hashes_of([rows.column(name).combine_chunks() for name in names])
             places = np.argsort(hashes, kind="stable").astype(np.int32)

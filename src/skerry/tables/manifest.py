@@ -11,7 +11,10 @@ from skerry.model.table import ColumnStats
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
-    """One Parquet file, which never changes, with rows of the buckets from `first` to `upto` alone."""
+    """One Parquet file, which never changes, with rows of the buckets from `first` to `upto` alone.
+
+    `ids`: the numbers of its columns, in their order; () for 1, 2, …
+    """
 
     name: str
     first: int
@@ -20,6 +23,7 @@ class DataFile(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int
     checksum: str
     columns: tuple[ColumnStats, ...]
+    ids: tuple[int, ...] = ()
 
 
 class Named(msgspec.Struct, frozen=True, array_like=True):

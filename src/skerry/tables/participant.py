@@ -9,7 +9,7 @@ import enum
 
 import msgspec
 
-from skerry.model.commits import Aborted, Committed, Part, Policy, Prepared, Staged, TransactionId, Write
+from skerry.model.commits import Aborted, Committed, Layouts, Part, Policy, Prepared, Staged, TransactionId, Write
 from skerry.model.errors import (
     KeyExists,
     Overloaded,
@@ -98,6 +98,7 @@ class _Taking:
         self.rows = 0
         self.writes: tuple[Write, ...] = ()
         self.staged: tuple[Staged, ...] = ()
+        self.layouts: Layouts = ()
         self.tables = frozenset(table for table, _ in _locks_of(part))
         self.until = 0.0
         self.repeat_at = 0.0
@@ -135,7 +136,7 @@ class Participant:
                 part = Part(record.writes, record.staged)
                 taking = _Taking(record.txn, record.first_start, 0, part, record.decider)
                 taking.prepare_ts, taking.rows = record.prepare_ts, record.rows
-                taking.writes, taking.staged = record.writes, record.staged
+                taking.writes, taking.staged, taking.layouts = record.writes, record.staged, record.layouts
                 taking.life.phase = TakingPhase.PREPARED
                 self._taking[record.txn] = taking
             case Committed():
@@ -211,6 +212,7 @@ class Participant:
             return self._refuse(taking, KeyExists(text, suggestion="ON CONFLICT DO NOTHING or DO REPLACE"))
         pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
         taking.writes, taking.staged = tuple(_as_found(*pair) for pair in pairs), taking.part.staged
+        taking.layouts = looked.layouts
         taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
@@ -221,7 +223,13 @@ class Participant:
     def _written_first(self, taking: _Taking) -> Persist:
         if taking.is_alone:
             committed = Committed(
-                taking.txn, taking.first_start, taking.prepare_ts, taking.rows, taking.writes, taking.staged
+                taking.txn,
+                taking.first_start,
+                taking.prepare_ts,
+                taking.rows,
+                taking.writes,
+                taking.staged,
+                taking.layouts,
             )
             return Persist((committed,), (AloneWritten(taking.txn),))
         prepared = Prepared(
@@ -232,6 +240,7 @@ class Participant:
             taking.rows,
             taking.writes,
             taking.staged,
+            taking.layouts,
         )
         return Persist((prepared,), (PrepareWritten(taking.txn, taking.prepare_ts),))
 
@@ -246,7 +255,7 @@ class Participant:
     def alone_written(self, txn: TransactionId) -> list[Instruction]:
         taking = self._taking[txn]
         taking.life.move(TakingEvent.WRITTEN)
-        applied = Apply(txn, taking.prepare_ts, taking.writes, taking.staged)
+        applied = Apply(txn, taking.prepare_ts, taking.writes, taking.staged, taking.layouts)
         return [applied, EndedAlone(txn, taking.prepare_ts, taking.rows), *self._let_go(taking)]
 
     def _vote(self, taking: _Taking) -> Instruction:
@@ -283,7 +292,7 @@ class Participant:
         self._outcomes.add(taking.txn, Known(taking.first_start, decided.commit_ts, decided.rows))
         committed = Committed(taking.txn, taking.first_start, decided.commit_ts, decided.rows)
         lazily = Persist((committed,), (CommitWritten(taking.txn),), is_urgent=False)
-        applied = Apply(taking.txn, decided.commit_ts, taking.writes, taking.staged)
+        applied = Apply(taking.txn, decided.commit_ts, taking.writes, taking.staged, taking.layouts)
         return [lazily, applied, *self._unlock(taking)]
 
     def commit_written(self, txn: TransactionId) -> list[Instruction]:

@@ -24,6 +24,7 @@ from skerry.model.commits import (
     Expired,
     Fence,
     Finished,
+    Layouts,
     Prepared,
     Record,
     TransactionId,
@@ -32,7 +33,7 @@ from skerry.model.commits import (
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.limits import IDS_FORGOTTEN
-from skerry.model.sharded import BucketMap, OwnTable
+from skerry.model.sharded import BucketMap, OwnTable, numbered
 from skerry.tables.catalogue import Kept
 from skerry.tables.manifest import DataFile, Flush, Manifest, Named
 from skerry.tables.writes import decode_body, encode_body
@@ -70,11 +71,12 @@ COMMIT;
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Keys and rows that a transaction wrote to one table; a row of None is deleted."""
+    """Keys and rows that a transaction wrote to one table; a row of None is deleted. `ids`: of the rows' columns."""
 
     table: int
     commit_ts: int
     writes: tuple[tuple[bytes, bytes | None], ...]
+    ids: tuple[int, ...] = ()
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -100,6 +102,7 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
     """SiteError if what was kept is damaged."""
     commits = []
     prepared: dict[int, list[Write]] = {}
+    layouts: dict[int, Layouts] = {}
     rows = file.execute(
         "SELECT number, commit_ts, table_id, body, checksum FROM writes JOIN transactions USING (number)"
         " ORDER BY commit_ts, number, table_id"
@@ -110,15 +113,17 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
                 f"{place}: the rows of transaction {number} in table {table} are damaged",
                 suggestion="restore the folder from a copy; the disk has changed bytes that were written",
             )
+        ids, pairs = decode_body(body)
         if commit_ts:
-            commits.append(Commit(table, commit_ts, decode_body(body)))
+            commits.append(Commit(table, commit_ts, pairs, ids))
         else:
-            prepared.setdefault(number, []).extend(Write(table, key, row) for key, row in decode_body(body))
+            prepared.setdefault(number, []).extend(Write(table, key, row) for key, row in pairs)
+            layouts[number] = (*layouts.get(number, ()), *([(table, ids)] if ids else []))
     return Loaded(
         tables=tuple(_unpack(body, type=OwnTable) for (body,) in file.execute("SELECT body FROM tables ORDER BY id")),
         dropped=tuple(number for (number,) in file.execute("SELECT id FROM dropped")),
         maps=tuple(_unpack(body, type=BucketMap) for (body,) in file.execute("SELECT body FROM maps")),
-        records=tuple(_records(file, prepared)),
+        records=tuple(_records(file, prepared, layouts)),
         commits=tuple(commits),
         manifests=_manifests(file),
         kept=_kept(file),
@@ -130,7 +135,9 @@ def _kept(file: sqlite3.Connection) -> Kept:
     return Kept() if row is None else _unpack(row[0], type=Kept)
 
 
-def _records(file: sqlite3.Connection, prepared: dict[int, list[Write]]) -> Iterable[Record]:
+def _records(
+    file: sqlite3.Connection, prepared: dict[int, list[Write]], layouts: dict[int, Layouts]
+) -> Iterable[Record]:
     upto, expired = file.execute("SELECT upto, expired FROM clock").fetchone()
     yield ClockMark(upto)
     for number, initiator, local, attempt, first_start, decider, prepare_ts, commit_ts, rows in file.execute(
@@ -141,7 +148,8 @@ def _records(file: sqlite3.Connection, prepared: dict[int, list[Write]]) -> Iter
         if commit_ts:
             yield Committed(txn, first_start, commit_ts, rows)
         else:
-            yield Prepared(txn, first_start, decider, prepare_ts, rows, tuple(prepared.get(number, ())), ())
+            writes = tuple(prepared.get(number, ()))
+            yield Prepared(txn, first_start, decider, prepare_ts, rows, writes, (), layouts.get(number, ()))
     for initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished in file.execute(
         "SELECT initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished"
         " FROM decisions ORDER BY number"
@@ -191,7 +199,7 @@ def keep(file: sqlite3.Connection, kept: Kept, member: str) -> None:
 
 
 def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
-    """A table, or its next version. Its columns and key stay while it has rows: files and overlay have them so."""
+    """A table, or its next version. What its key is stays while it has rows: these are found by it."""
     found = file.execute("SELECT body FROM tables WHERE id = ?", (table.id,)).fetchone()
     if found is not None:
         before = _unpack(found[0], type=OwnTable)
@@ -201,14 +209,15 @@ def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
             (table.id,),
         ).fetchone()[0]
         if is_used and _layout(before) != _layout(table):
-            raise InternalError(f"table {table.name} has rows: its columns, key and buckets cannot change")
+            raise InternalError(f"table {table.name} has rows: its key and buckets cannot change")
     body = _pack(table)
     file.execute("INSERT INTO tables (id, body) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET body = ?2", (table.id, body))
 
 
 def _layout(table: OwnTable) -> tuple[object, ...]:
-    types = tuple((column.name, column.type) for column in table.columns)
-    return types, table.primary_key, table.distributed_by, table.buckets
+    columns = {column.name: (column.id, column.type) for column in numbered(table).columns}
+    key, spread = ([columns[name] for name in names] for names in (table.primary_key, table.distributed_by))
+    return key, spread, table.buckets
 
 
 def drop_table(file: sqlite3.Connection, table: int) -> None:
@@ -274,7 +283,7 @@ def _prepare(file: sqlite3.Connection, record: Prepared) -> None:
         if record.staged:
             raise InternalError(f"transaction {record.txn}: staged files are not kept yet")
         values = (record.first_start, record.decider, record.prepare_ts, 0, record.rows)
-        _put(file, record.txn, values, record.writes)
+        _put(file, record.txn, values, record.writes, record.layouts)
 
 
 def _commit(file: sqlite3.Connection, record: Committed) -> None:
@@ -282,7 +291,8 @@ def _commit(file: sqlite3.Connection, record: Committed) -> None:
     if known is None:
         if record.staged:
             raise InternalError(f"transaction {record.txn}: staged files are not kept yet")
-        _put(file, record.txn, (record.first_start, "", 0, record.commit_ts, record.rows), record.writes)
+        values = (record.first_start, "", 0, record.commit_ts, record.rows)
+        _put(file, record.txn, values, record.writes, record.layouts)
     elif known[1] == 0:
         file.execute("UPDATE transactions SET commit_ts = ? WHERE number = ?", (record.commit_ts, known[0]))
     elif known[1] != record.commit_ts:
@@ -313,7 +323,11 @@ def _decide(file: sqlite3.Connection, record: Decision) -> None:
 
 
 def _put(
-    file: sqlite3.Connection, txn: TransactionId, values: tuple[int, str, int, int, int], writes: tuple[Write, ...]
+    file: sqlite3.Connection,
+    txn: TransactionId,
+    values: tuple[int, str, int, int, int],
+    writes: tuple[Write, ...],
+    layouts: Layouts,
 ) -> None:
     local, initiator, attempt = _txn(txn)
     number = file.execute(
@@ -327,7 +341,7 @@ def _put(
             if table < _kept(file).catalogue.next_id:
                 continue  # it was dropped meanwhile, and its rows with it
             raise InternalError(f"transaction {txn} writes table {table}, which this member does not have")
-        body = encode_body(group)
+        body = encode_body(group, dict(layouts).get(table, ()))
         file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
 
 

@@ -18,6 +18,7 @@ from skerry.model.sharded import OwnTable, TableStatus
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
+from skerry.tables.layouts import is_fit
 from skerry.tables.manifest import DataFile, Flush, Manifest
 from skerry.tables.overlay import Overlay, Seen
 from skerry.tables.writes import Pair
@@ -48,7 +49,13 @@ class Shard:
         self.manifest = manifest or Manifest()
         self.ranges: tuple[Range, ...] = tuple(ranges) if ranges is not None else ((0, table.buckets),)
         self.overlay = Overlay(table)
+        self.is_altered = False  # since the last flush: Delta's log does not tell of it yet
         self._pins: Counter[int] = Counter()
+
+    def alter(self, table: OwnTable) -> None:
+        """Its next version. Files and what the store has stay as they are, and are read as its rows are now."""
+        self.overlay.alter(table)
+        self.table, self.is_altered = table, True
 
     def apply(self, commit_ts: int, writes: Sequence[Pair]) -> None:
         """A commit, which the store has or will have."""
@@ -120,21 +127,29 @@ class Shard:
     # --- flushing -----------------------------------------------------------------------------------------------------
     def is_due(self, now_us: int) -> bool:
         rows, size_bytes, oldest_ts = self.overlay.unflushed(self.manifest.flushed_ts)
-        return is_due(rows, size_bytes, (now_us - (oldest_ts >> COUNTER_BITS)) / 1e6)
+        return self.is_altered or is_due(rows, size_bytes, (now_us - (oldest_ts >> COUNTER_BITS)) / 1e6)
 
     def plan_flush(self, upto_ts: int) -> FlushPlan | None:
-        """`upto_ts`: no commit at or before it can still come. None if there is nothing to flush."""
+        """`upto_ts`: no commit at or before it can still come. None if there is nothing to flush.
+
+        Files with other columns than a reader of Delta would find there by name are written anew.
+        """
         if upto_ts <= self.manifest.flushed_ts:
             return None
         groups, seen = self._at(upto_ts)
-        if not seen.keys:
-            return None
         touched = touched_groups(groups, seen.buckets)
-        return FlushPlan(self.table, self.folder, self.manifest.generation + 1, upto_ts, touched, seen)
+        unfit = [group for group in groups if not all(is_fit(file, self.table) for file in group.files)]
+        if not seen.keys and not unfit and not self.is_altered:
+            return None
+        firsts = {group.first for group in (*touched, *unfit)}
+        wanted = tuple(group for group in groups if group.first in firsts)
+        return FlushPlan(self.table, self.folder, self.manifest.generation + 1, upto_ts, wanted, seen)
 
-    def flushed(self, flush: Flush) -> None:
-        """The store has it."""
+    def flushed(self, flush: Flush, table: OwnTable) -> None:
+        """The store has it. `table`: as it was when the flush was planned."""
         self.manifest = self.manifest.after(flush)
+        if table == self.table:
+            self.is_altered = False
 
     def published(self, generation: int, upto_ts: int, delta_version: int) -> None:
         self.manifest = msgspec.structs.replace(

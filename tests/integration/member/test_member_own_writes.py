@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 import threading
 import uuid
@@ -163,7 +164,7 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
         many("TRUNCATE TABLE stock", [(), ()])
 
     # What is not there yet is refused by name.
-    assert "ALTER TABLE is not there yet" in own.refused("oslo", "ALTER TABLE stock ADD COLUMN more INT")
+    assert "BEGIN is not there yet" in own.refused("oslo", "BEGIN")
     assert "which Skerry only reads" in own.refused("oslo", "INSERT INTO few VALUES (1)")
     ((shown,),) = own.ask("kiosk", "SHOW CREATE TABLE stock")
     assert "DISTRIBUTED BY (`id`) IN (`oslo`, `bergen`)" in shown
@@ -178,6 +179,71 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert own.ask("oslo", ALL) == []
     assert own.ask("oslo", "SELECT count(*), count(DISTINCT id) FROM stock") == [(0, 0)]  # Sail groups no constants
     assert own.cluster.members["kiosk"].own_tables.definitions["stock"].table.id == 3
+
+
+def test_columns_come_go_and_are_named_otherwise(own: Own, tmp_path: Path) -> None:
+    own.change("oslo", f"{CREATE} DISTRIBUTED BY (id)")
+    own.change("oslo", "INSERT INTO stock VALUES " + ", ".join(f"({n}, 'old', {n})" for n in range(40)))
+    own.change("oslo", "FLUSH TABLE stock")
+    own.change("oslo", "UPDATE stock SET price = 100 WHERE id IN (1, 2, 3, 4)")  # some in files, some beside them
+    more = "n INT DEFAULT 7, ok BOOLEAN NOT NULL DEFAULT true, f DOUBLE DEFAULT 0.1, b BINARY DEFAULT X'00FF', d DATE"
+    more += ", t TIMESTAMP DEFAULT TIMESTAMP '1969-12-31 23:59:59.5'"
+    more += ", z TIMESTAMP_NTZ DEFAULT TIMESTAMP_NTZ '0001-01-01 00:00:00'"
+    own.change(
+        "kiosk", f"ALTER TABLE stock ADD COLUMNS ({more}, m DECIMAL(9,3) DEFAULT -1.5, s STRING DEFAULT 'it\\'s')"
+    )
+    own.change("bergen", "ALTER TABLE stock ADD COLUMN IF NOT EXISTS N STRING")
+    values = (7, True, 0.1, b"\0\xff", None, dt.datetime(1969, 12, 31, 23, 59, 59, 500000, dt.UTC))
+    values = (*values, dt.datetime(1, 1, 1), Decimal("-1.500"), "it's")
+    for member in own.cluster.members:
+        found = own.ask(member, "SELECT * FROM stock")
+        assert {row[3:] for row in found} == {values}
+        assert {row[0]: row[1:3] for row in found} == {
+            n: ("old", Decimal(100 if n in (1, 2, 3, 4) else n)) for n in range(40)
+        }
+    # The key has another name, and what was dropped does not come back with a column of the same name.
+    for sql in ("RENAME COLUMN id TO Number", "DROP COLUMN item", "DROP COLUMNS (ok, f, b, d, t, z, m, s)"):
+        own.change("oslo", f"ALTER TABLE stock {sql}")
+    own.change("oslo", "ALTER TABLE stock ADD COLUMN item STRING")
+    assert own.change("bergen", "UPDATE stock SET item = 'new', n = n + 1 WHERE number IN (4, 5) AND item IS NULL") == 2
+    assert own.change("bergen", "INSERT INTO stock (number, item) VALUES (40, 'more')") == 1
+    assert "PRIMARY KEY, and stays" in own.refused("kiosk", "ALTER TABLE stock DROP COLUMN number")
+    assert "give it a DEFAULT" in own.refused("kiosk", "ALTER TABLE stock ADD COLUMN x INT NOT NULL")
+    own.cluster.stop_member("bergen")
+    own.change("oslo", "ALTER TABLE stock RENAME COLUMN price TO cost")
+    own.cluster.start_member("bergen")
+    wanted = [(n, Decimal(100 if n in (1, 2, 3, 4) else n), 7, None) for n in range(40)]
+    wanted[4:6] = [(4, Decimal(100), 8, "new"), (5, Decimal(5), 8, "new")]
+    wanted.append((40, None, 7, "more"))
+    for flushes in (False, True):
+        if flushes:
+            own.change("kiosk", "FLUSH TABLE stock")
+        for member in own.cluster.members:
+            assert own.ask(member, "SELECT number, cost, n, item FROM stock ORDER BY number") == wanted
+            assert own.ask(member, "SELECT cost FROM stock WHERE number = 4") == [(Decimal(100),)]
+    ((shown,),) = own.ask("bergen", "SHOW CREATE TABLE stock")
+    assert "`Number` BIGINT NOT NULL,\n  `cost` DECIMAL(10,2),\n  `n` INT DEFAULT 7,\n  `item` STRING\n" in shown
+
+    # Whoever writes meanwhile is planned again.
+    def write(member: str, first: int) -> None:
+        with own.cluster.connect(member) as connection:
+            for n in range(first, first + 15):
+                sql = f"INSERT INTO stock (number, cost) VALUES ({n}, 1), ({n + 1000}, 1)"
+                counts.append(connection.cursor().execute(sql).rowcount)
+            sql = f"UPDATE stock SET cost = cost + 1 WHERE number BETWEEN {first} AND {first + 14}"
+            counts.append(connection.cursor().execute(sql).rowcount)
+
+    counts: list[int] = []
+    threads = [threading.Thread(target=write, args=each) for each in (("oslo", 100), ("bergen", 200), ("kiosk", 300))]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        own.change("bergen", "ALTER TABLE stock DROP COLUMN IF EXISTS n")
+        own.change("kiosk", "ALTER TABLE stock ADD COLUMN n INT DEFAULT 9")
+        threads[0].join(0.3)
+    assert sorted(counts) == [2] * 45 + [15] * 3
+    found = own.ask("oslo", "SELECT count(*), sum(cost), min(n), max(n) FROM stock WHERE number >= 100")
+    assert found == [(90, Decimal(135), 9, 9)]
 
 
 def test_a_write_by_a_query_is_done_once(own: Own) -> None:
@@ -228,6 +294,7 @@ def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
     # A folder that is gone takes its rows with it: that is an error, after the next start too, and no shorter answer.
     own.cluster.stop_member("bergen")
     shutil.rmtree(tmp_path / "state" / "_faults.bergen.tables")
+    own.change("kiosk", "ALTER TABLE later ADD COLUMN x INT")  # it is no newer table for that
     for _ in range(2):
         own.cluster.start_member("bergen")
         for sql in ("SELECT count(*) FROM later", "INSERT INTO later VALUES (6), (7), (8), (9)", "FLUSH TABLE later"):

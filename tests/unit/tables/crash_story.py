@@ -12,16 +12,21 @@ import resource
 import signal
 import sys
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from skerry.model import points
 from skerry.model.errors import SiteError
+from skerry.model.sharded import OwnColumn, numbered
+from skerry.tables.catalogue import altered
+from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.layouts import ids_of, is_fit, relaid_pairs
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
-from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed
+from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed, prepared
 
 TABLE = a_table()
 # Points at which a member is killed, and at which time that it is there.
@@ -47,16 +52,39 @@ class Member:
         self.shard: Shard = opened.shards[1]
         self.flusher = Flusher(self.store, MEMBER)
 
-    def commit(self, number: int) -> None:
-        """Key `number` is new, the one before it changes, the one before that is gone."""
-        ts = SECOND + number
-        batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
-        writes = writes_of(TABLE, batch) + deletes_of(TABLE, pa.RecordBatch.from_pydict({"k": [number - 2]}))
-        self.store.persist([committed(number, ts, writes)]).result()
-        self.shard.apply(ts, [(write.key, write.row) for write in writes])
+    def commit(self, number: int, *, alters: bool = False) -> None:
+        """Key `number` is new, the one before it changes, the one before that is gone.
+
+        `alters`: between prepare and commit.
+        """
+        ts, table = SECOND + number, self.shard.table
+        rows = [(number, f"new {number}", "fresh"), (number - 1, f"changed {number}", "fresh")]
+        batch = batch_of(table, [dict(zip(arrow_schema(table).names, row, strict=False)) for row in rows])
+        writes = writes_of(table, batch) + deletes_of(table, pa.RecordBatch.from_pydict({"k": [number - 2]}))
+        layouts = ((table.id, ids_of(table)),) if table.next_column else ()
+        if alters:
+            self.store.persist([msgspec.structs.replace(prepared(number, ts, writes), layouts=layouts)]).result()
+            self.alter()
+            self.store.persist([committed(number, ts, [])]).result()
+        else:
+            self.store.persist([msgspec.structs.replace(committed(number, ts, writes), layouts=layouts)]).result()
+        pairs = [(write.key, write.row) for write in writes]
+        self.shard.apply(ts, relaid_pairs(pairs, ids_of(table), self.shard.table))
+
+    def alter(self) -> None:
+        """The column has another name, and a new one has its name."""
+        table = numbered(self.shard.table)
+        key, value = table.columns
+        columns = (key, msgspec.structs.replace(value, name="w"), OwnColumn("v", "string", False, "'fresh'"))
+        table = msgspec.structs.replace(altered(table, msgspec.structs.replace(table, columns=columns)), version=2)
+        self.store.put_table(table).result()
+        self.shard.alter(table)
 
     def rows(self) -> dict[int, str]:
-        return {row["k"]: row["v"] for row in self.shard.read(SECOND * 2).to_pylist()}
+        """By the first two columns; the third has its default everywhere."""
+        found = [tuple(row.values()) for row in self.shard.read(SECOND * 2).to_pylist()]
+        assert all(row[2:] in ((), ("fresh",)) for row in found)
+        return {row[0]: row[1] for row in found}
 
     def flush(self, number: int) -> None:
         asyncio.run(self.flusher.flush(self.shard, SECOND + number))
@@ -75,12 +103,15 @@ def after(number: int) -> dict[int, str]:
 
 
 def story(folder: str, said: list[str]) -> None:
-    """Four commits, a flush after every second, a trim at the end. `said`: what was acknowledged."""
+    """Four commits, a flush after every second, the table altered within the third, a trim at the end.
+
+    `said`: what was acknowledged.
+    """
     member = Member(folder)
     try:
         for number in range(1, 5):
             said.append(f"begin {number}")
-            member.commit(number)
+            member.commit(number, alters=number == 3)
             said.append(f"done {number}")
             if number % 2 == 0:
                 member.flush(number)
@@ -110,6 +141,7 @@ def check(folder: str, said: list[str]) -> None:
         log = os.listdir(os.path.join(member.shard.folder, "_delta_log"))
         assert sorted(log) == [f"{version:020d}.json" for version in range(member.shard.manifest.delta_version + 1)]
         assert member.shard.manifest.published == member.shard.manifest.generation
+        assert all(is_fit(file, member.shard.table) for file in member.shard.manifest.live)
     finally:
         member.store.close()
 
