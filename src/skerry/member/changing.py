@@ -11,6 +11,8 @@ from typing import NamedTuple
 import msgspec
 
 from skerry.config import Config, Role
+from skerry.member import clock
+from skerry.member.analysing import Analysis
 from skerry.member.answers import told_rows
 from skerry.member.computing import Computing, Gather, PlanChange, Unknown, planned_change
 from skerry.member.defining import Defining
@@ -89,7 +91,7 @@ class Changing:
         """Raises what is wrong with it, or why nothing was written."""
         explained = said.explained(statement.sql)
         if explained is not None:
-            statement = msgspec.structs.replace(statement, sql=explained)
+            statement = msgspec.structs.replace(statement, sql=explained.sql)
         understood = await self._fresh(work, statement)
         if not work.defining.keeper:
             raise SiteError(
@@ -97,20 +99,15 @@ class Changing:
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
         cursor.tables = _about(understood)
-        if explained is not None:
+        if explained is not None and not explained.analyzes:
             return await self._explain(work, statement, understood)
+        if explained is not None:
+            return await self._analyze(work, statement, cursor, understood)
         if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
             raise UserError("the statement changes rows and returns none, its client expects rows")
-        if isinstance(understood, Routed):
-            answer = await self._write(work, statement, understood)
-            if isinstance(answer, CountAnswer):
-                return answer
-            understood = answer
-            cursor.tables = _about(understood)
+        if isinstance(understood, Routed | NeedsQuery):
+            return await self._changed(work, statement, cursor, understood)
         match understood:
-            case NeedsQuery(table):
-                message = partial(self._message, statement)
-                return await self._computing.write(table, work.planner, message, cursor, work.gather)
             case said.CreateTable(table, if_not_exists):
                 await work.defining.define(statement.query, Create(table, if_not_exists), statement.rights)
             case said.CreateAs():
@@ -132,6 +129,39 @@ class Changing:
                 words = " ".join(statement.sql.split()[:2]).upper()[:40]
                 raise SqlError(f"{words} is not there yet for tables of our own")
         return CountAnswer(0)
+
+    async def _changed(
+        self,
+        work: Work,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        understood: Routed | NeedsQuery,
+        analysis: Analysis | None = None,
+    ) -> CountAnswer:
+        """Of a table that was made anew a query may have to give the rows, where none had to before."""
+        if isinstance(understood, Routed):
+            answer = await self._write(work, statement, understood, analysis)
+            if isinstance(answer, CountAnswer):
+                return answer
+            if not isinstance(answer, NeedsQuery):
+                raise InternalError("what a statement asks for does not change with its tables")
+            understood = answer
+            cursor.tables = _about(understood)
+        message = partial(self._message, statement)
+        if analysis is not None:
+            analysis.needs_query(understood.table, understood.reason)
+        return await self._computing.write(understood.table, work.planner, message, cursor, work.gather, analysis)
+
+    async def _analyze(
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, understood: _Understood
+    ) -> Answer:
+        """EXPLAIN ANALYZE: it is done, once, and then told what was done."""
+        if not isinstance(understood, Routed | NeedsQuery):
+            raise SqlError("EXPLAIN ANALYZE takes a query or a write")
+        analysis = Analysis(clock.now())
+        answer = await self._changed(work, statement, cursor, understood, analysis)
+        cursor.told_rows = answer.rows
+        return told_rows({"plan": analysis.lines(answer.rows, clock.now(), work.planner)})
 
     async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
         """By the definitions that are known here; by the newest, if these make it an error."""
@@ -202,7 +232,9 @@ class Changing:
             understood = again
 
     # --- writes -------------------------------------------------------------------------------------------------------
-    async def _write(self, work: Work, statement: RunStatement, change: Routed) -> CountAnswer | _Understood:
+    async def _write(
+        self, work: Work, statement: RunStatement, change: Routed, analysis: Analysis | None
+    ) -> CountAnswer | _Understood:
         """One attempt after the other, until one is committed or refused for good; the oldest is let through.
 
         Of a table that was dropped, and made anew as another, a query may have to give the rows.
@@ -211,6 +243,8 @@ class Changing:
         pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
             attempt += 1
+            if analysis is not None:
+                analysis.tried(change)
             outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // change.copies)

@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import pyarrow as pa
 
+from skerry.member.analysing import Analysis
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
 from skerry.member.planning import (
@@ -32,6 +33,7 @@ from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
 from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError
+from skerry.model.fragment import Plan
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     CHANGE_PAUSE_S,
@@ -44,6 +46,7 @@ from skerry.model.names import TableRef
 from skerry.model.results import Schema
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.variables import Variable
+from skerry.plan.explain import Actual
 from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, CreateAs, Known
 from skerry.tables.catalogue import first_map
@@ -86,10 +89,14 @@ class PlannedChange(msgspec.Struct, frozen=True):
 
 
 class Gathered(NamedTuple):
-    """All rows of a query. `read_ts`: when its tables of our own were read, 0 if there are none."""
+    """All rows of a query. `read_ts`: when its tables of our own were read, 0 if there are none.
+
+    `ran`: the plan, and what it did, if it was traced.
+    """
 
     rows: pa.Table
     read_ts: int
+    ran: tuple[Plan, Actual] | None = None
 
 
 class Gather(Protocol):
@@ -102,6 +109,7 @@ class Gather(Protocol):
         attempt: int,
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
+        is_traced: bool = False,
     ) -> Awaitable[Gathered]: ...
 
 
@@ -161,9 +169,11 @@ class Computing:
         message: Callable[[], PlanChange],
         cursor: ClientCursor,
         gather: Gather,
+        analysis: Analysis | None = None,
     ) -> CountAnswer:
         """`message`: for the definitions as they are now. `table` is written. Raises why nothing was."""
         writing = _Writing(table, self._own, self._workers, planner, message, cursor, gather)
+        writing.analysis = analysis
         if (answer := writing.before()) is not None:
             return answer
         async with AsyncExitStack() as turn:
@@ -261,6 +271,7 @@ class _Writing:
         self._pause_s = CHANGE_PAUSE_S
         self._warnings: tuple[str, ...] = ()
         self.has_turn = False
+        self.analysis: Analysis | None = None
 
     @property
     def table(self) -> OwnTable:
@@ -277,7 +288,12 @@ class _Writing:
         while True:
             statement = self._message().statement
             try:
-                gathered = await self._gather(statement, self._cursor, self._runs, self._planned, self._check)
+                is_traced = self.analysis is not None
+                gathered = await self._gather(
+                    statement, self._cursor, self._runs, self._planned, self._check, is_traced
+                )
+                if self.analysis is not None:
+                    self.analysis.ran = gathered.ran
                 return await self.routed(gathered, statement), gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
@@ -286,6 +302,8 @@ class _Writing:
                 await self._again(error, statement)
             finally:
                 self._runs += 1
+                if self.analysis is not None:
+                    self.analysis.runs = self._runs
 
     async def _planned(self) -> Planned:
         made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
@@ -315,6 +333,8 @@ class _Writing:
         """None if it has to be computed again."""
         while routed.parts:
             self._commits += 1
+            if self.analysis is not None:
+                self.analysis.tried(routed)
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:

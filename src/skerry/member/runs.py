@@ -196,6 +196,7 @@ class Runs:
         attempt: int,
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
+        is_traced: bool = False,
     ) -> Gathered:
         """All rows of a query that a write needs (see `computing.Gather`); UserError if they are too many."""
         query = _attempted(statement.query, attempt)
@@ -210,10 +211,15 @@ class Runs:
         finally:
             cursor.place = lambda: 0
         cursor.is_write = True
-        initiated = self._begin(statement, cursor, planned, attempt)
+        initiated = self._begin(statement, cursor, planned, attempt, is_traced=is_traced)
         cursor.initiated = None  # what is answered is the count of what becomes of these rows
         try:
-            return await self._gathered(initiated, check)
+            gathered = await self._gathered(initiated, check)
+            if is_traced:
+                seconds = clock.now() - initiated.core.started_at
+                await initiated.wait_ended()  # owner: the query's deadline; links are known with the receipts
+                gathered = gathered._replace(ran=(planned.plan, ran_as(initiated, seconds)))
+            return gathered
         except BaseException as error:
             initiated.cancel(error if isinstance(error, SkerryError) else Cancelled(f"query {query} was closed"))
             raise

@@ -217,15 +217,24 @@ def is_about_own(sql: str) -> bool:
     return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
 
 
-def explained(sql: str) -> str | None:
-    """What is to be explained, in its place; None for what is to be done."""
-    first, *rest = islice(lexemes(sql), 2)
-    if sql[first.start : first.upto].upper() != "EXPLAIN":
+@dataclass(frozen=True)
+class Explained:
+    """What is to be explained, in its place; or done and explained, if it `analyzes`."""
+
+    sql: str
+    analyzes: bool
+
+
+def explained(sql: str) -> Explained | None:
+    """None for what is only to be done."""
+    words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 3)]
+    if words[0][0] != "EXPLAIN":
         return None
-    for each in rest:
-        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
-            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
-    return " " * first.upto + sql[first.upto :]
+    analyzes = len(words) > 1 and words[1][0] == "ANALYZE"
+    upto, rest = words[analyzes][1], words[analyzes + 1 :]
+    if rest and rest[0][0] == "FORMAT":
+        raise SqlError("EXPLAIN FORMAT JSON is not there yet for writes", suggestion="EXPLAIN tells the plan")
+    return Explained(" " * upto + sql[upto:], analyzes)
 
 
 _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})

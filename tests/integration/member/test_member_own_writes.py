@@ -237,10 +237,12 @@ def test_columns_come_go_and_are_named_otherwise(own: Own, tmp_path: Path) -> No
     threads = [threading.Thread(target=write, args=each) for each in (("oslo", 100), ("bergen", 200), ("kiosk", 300))]
     for thread in threads:
         thread.start()
-    while any(thread.is_alive() for thread in threads):
-        own.change("bergen", "ALTER TABLE stock DROP COLUMN IF EXISTS n")
+    for _ in range(2):  # no more: a statement that meets the fifth gives up
+        own.change("bergen", "ALTER TABLE stock DROP COLUMN n")
         own.change("kiosk", "ALTER TABLE stock ADD COLUMN n INT DEFAULT 9")
         threads[0].join(0.3)
+    for thread in threads:
+        thread.join()
     assert sorted(counts) == [2] * 45 + [15] * 3
     found = own.ask("oslo", "SELECT count(*), sum(cost), min(n), max(n) FROM stock WHERE number >= 100")
     assert found == [(90, Decimal(135), 9, 9)]
