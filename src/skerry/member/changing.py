@@ -167,11 +167,11 @@ class Changing:
         """By the definitions that are known here; by the newest, if these make it an error."""
         try:
             return await self._understood(work.planner, statement)
-        except SqlError:
+        except SqlError as error:
             before = self._own.version
             await work.defining.catch_up()
             if self._own.version == before:
-                raise
+                raise work.planner.peer_tables.explained(error) from None
             return await self._understood(work.planner, statement)
 
     async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
@@ -183,7 +183,7 @@ class Changing:
         rights = statement.rights
         catalog = SchemaCatalog(planner.seen_by(rights).catalog, statement.schema_name)
         configured = said.Configured(catalog, frozenset(self._own.definitions))
-        return said.Known(configured, _tables(self._seen(rights)), self._members)
+        return said.Known(configured, _tables(self._seen(rights)), self._members, rights)
 
     async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
         """The query comes first, and the table is made if it can hold the rows. If they are not written, it goes."""

@@ -10,11 +10,13 @@ from skerry.member.gathering import Snapshot as TableSnapshot
 from skerry.member.own import OwnTables
 from skerry.member.resources import Workers
 from skerry.member.tables import no_table
+from skerry.model.errors import UserError
 from skerry.model.fragment import Plan, TableLeaf
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import TablePart
 from skerry.plan.admission import stale
 from skerry.spark.engine import Older, Overlaid, TableFiles
+from skerry.tables.clock import moment_text
 from skerry.tables.files import fault_of
 from skerry.tables.layouts import default_text, ids_of, places_of
 from skerry.tables.manifest import DataFile
@@ -37,12 +39,24 @@ class OwnReads:
         """The member that keeps all definitions; "" if nobody does."""
         return self._own.keeper
 
+    @property
+    def is_informed(self) -> bool:
+        """Whether it was ever told of definitions, or keeps them."""
+        return self._own.version > 0
+
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere meanwhile."""
         await self._own.catch_up()
 
-    def moment(self, plan: Plan) -> int:
-        """When a query reads all its tables of our own; 0 if it has none."""
+    def moment(self, plan: Plan, as_of: int = 0) -> int:
+        """When a query reads all its tables of our own; 0 if it has none. UserError for a moment that is to come."""
+        if as_of:
+            if as_of > (now := self._own.now()):
+                raise UserError(
+                    f"AS OF: the moment is to come: the last one is {now} ({moment_text(now)})",
+                    suggestion="leave AS OF out to read what is there now",
+                )
+            return as_of
         leaves = (leaf for fragment in plan.fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
         return self._own.now() if any(leaf.table.lower() in self._own.definitions for leaf in leaves) else 0
 

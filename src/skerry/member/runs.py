@@ -72,11 +72,14 @@ class Runs:
         send: Callable[[str, Message], None],
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
-        moment: Callable[[Plan], int],
+        moment: Callable[[Plan, int], int],
         change: Callable[[RunStatement, ClientCursor], Awaitable[Answer]],
         plan: PlanStatement = plan_statement,
     ) -> None:
-        """`moment`: when a plan's tables of our own are read, all of them; 0 if it has none. `change` them."""
+        """`moment`: when a plan's tables of our own are read, all of them, by what it says; 0 if it has none.
+
+        `change` them.
+        """
         self._planner = planner
         self._plan = plan
         self._inputs = inputs
@@ -306,7 +309,7 @@ class Runs:
             statement.rights.user,
             statement.rights.roles,
             statement.share,
-            self._moment(planned.plan),
+            self._moment(planned.plan, planned.as_of),
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

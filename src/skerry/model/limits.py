@@ -223,6 +223,7 @@ IDS_FORGOTTEN = 1000
 # for so long; those that are known by their id
 OWN_TABLES = 1000
 DEFINITIONS_BYTES = 4 * MIB
+DEFINITIONS_AHEAD = 100_000  # versions that a keeper whose disk is an older copy may have forgotten
 DEFINES_WAITING = 100
 DEFINE_WAIT_S = 5.0
 DEFINED_KEPT = 1000

@@ -10,9 +10,10 @@ from typing import Any
 from sqlglot import exp
 
 from skerry.model.commits import Policy
-from skerry.model.errors import SqlError
+from skerry.model.errors import SqlError, UserError
 from skerry.model.lexemes import lexemes
 from skerry.model.names import Catalog, TableRef
+from skerry.model.rights import Action, Rights
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import Column
 from skerry.sql.statement import Query
@@ -25,6 +26,13 @@ class Known:
     catalog: Catalog
     tables: Mapping[str, OwnTable]
     members: Sequence[str]
+    rights: Rights | None = None
+
+    def check_may(self, action: Action, table: OwnTable) -> None:
+        """UserError if no member lets the user: before anything is said of the table's columns."""
+        rights = self.rights
+        if rights is not None and not any(rights.may(action, member, table.name) for member in table.members):
+            raise UserError(f"user {rights.user} may not {action} rows of table {table.name}")
 
     def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
         own = self.tables.get(parts[0].lower()) if len(parts) == 1 else None

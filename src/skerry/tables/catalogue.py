@@ -15,6 +15,7 @@ from skerry.model.limits import (
     DEFINE_WAIT_S,
     DEFINED_KEPT,
     DEFINES_WAITING,
+    DEFINITIONS_AHEAD,
     DEFINITIONS_BYTES,
     OWN_BUCKETS,
     OWN_COLUMNS,
@@ -203,8 +204,12 @@ class Keeper:
         if message.member != sender:
             raise PeerError(f"{sender} speaks for {message.member[:100]!r}")
         if message.version > self.catalogue.version:
+            if message.version > self.catalogue.version + DEFINITIONS_AHEAD:
+                raise PeerError(f"{sender} knows definitions of version {message.version}, which cannot be")
             self._ahead = sender
             return []
+        if self._ahead == sender:
+            self._ahead = ""  # its folder is another one by now, or it was damaged
         self._known[sender] = message.version
         is_behind = message.version < self._durable.version
         newer = [Send(sender, Definitions(self._durable, self._told_had()))] if is_behind or message.asks else []

@@ -114,6 +114,8 @@ class Flusher:
         then all rows are where they were, or in files; the next call goes on from there.
         """
         async with self._turn(shard):
+            if shard.is_gone:
+                raise SiteError(f"table {shard.table.name} was dropped")
             return await _whole(self._flush(shard, upto_ts))
 
     async def _flush(self, shard: Shard, upto_ts: int) -> Flush | None:
@@ -157,6 +159,7 @@ class Flusher:
     async def remove(self, shard: Shard) -> None:
         """The folder of a table that the store has dropped; one that stays goes when the member starts anew."""
         async with self._turn(shard):
+            shard.is_gone = True
             await asyncio.to_thread(files.remove_folder, shard.folder)
             await asyncio.wrap_future(self._store.folder_gone(shard.table.id))
         self.done.pop(shard.table.id, None)

@@ -50,6 +50,7 @@ class Shard:
         self.ranges: tuple[Range, ...] = tuple(ranges) if ranges is not None else ((0, table.buckets),)
         self.overlay = Overlay(table)
         self.is_altered = False  # since the last flush: Delta's log does not tell of it yet
+        self.is_gone = False  # its folder was removed: nothing is written there any more
         self._pins: Counter[int] = Counter()
 
     def alter(self, table: OwnTable) -> None:

@@ -288,6 +288,10 @@ def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
     assert "oslo keeps the definitions" in own.refused(
         "bergen", "CREATE TABLE x (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)"
     )
+    own.cluster.stop_member("kiosk")
+    own.cluster.start_member("kiosk")
+    for sql in ("SELECT count(*) FROM later", "INSERT INTO later VALUES (6)"):
+        assert "oslo, which keeps the definitions of tables of our own, cannot be reached" in own.refused("kiosk", sql)
     own.cluster.start_member("oslo")
     assert own.execute("oslo", again, f"INSERT INTO stock VALUES {rows}") == 200
     assert own.ask("kiosk", "SELECT count(*), sum(price) FROM stock") == [(200, Decimal(19900))]
@@ -436,6 +440,7 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
             does("anna", "UPDATE stock SET item = 'x' WHERE id = 1") == "user anna may not update rows of table Stock"
         )
         assert does("anna", "DELETE FROM stock WHERE id = 1") == "user anna may not delete rows of table Stock"
+        assert does("cara", "INSERT INTO stock VALUES (1)") == "user cara may not insert rows of table Stock"
         assert does("nobody", "DELETE FROM stock WHERE id = 1").startswith("unknown table stock")
         assert does("cara", "SHOW CREATE TABLE stock").endswith("needs the right to read all its columns")
         (_, rows_here, problem), (_, others, _) = told("anna")

@@ -241,6 +241,12 @@ def test_what_the_keeper_refuses() -> None:
     late = answer_of(core.define("bergen", Define(QueryId("bergen", "2"), Create(table("t"))), (), 0.0))
     assert late.failure is not None
     assert (late.failure.code, "tromso knows later" in late.failure.message) == (SiteError.code, True)
+    # Until it says otherwise; and no number that cannot be is believed.
+    core.known("tromso", KnownDefinitions("tromso", 1), 0.0)
+    with pytest.raises(PeerError, match="cannot be"):
+        core.known("bergen", KnownDefinitions("bergen", 1 << 60), 0.0)
+    (kept,) = core.define("bergen", Define(QueryId("bergen", "3"), Create(table("t"))), (), 0.0)
+    assert isinstance(kept, Keep)
 
 
 def test_who_is_slow_is_not_waited_for_for_ever_and_others_are_not_believed() -> None:

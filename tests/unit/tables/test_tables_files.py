@@ -378,6 +378,10 @@ def test_a_table_is_dropped_while_it_is_flushed(member: Member) -> None:
     member.store.drop_table(TABLE.id).result()
     with pytest.raises(SiteError, match="table number 1 was dropped while it was flushed"):
         member.flush(upto)
+    asyncio.run(member.flusher.remove(member.shard))
+    with pytest.raises(SiteError, match="t1 was dropped"):
+        member.flush(upto)
+    assert not os.path.exists(member.shard.folder)
 
 
 def test_deleting_the_last_row_leaves_no_file(member: Member) -> None:
