@@ -108,6 +108,7 @@ class MemberLink:
         options: dict[str, str],
         variables: dict[str, Variable] | None = None,
         more: list[list[Value] | dict[str, Value]] | None = None,
+        seen_ts: int = 0,
     ) -> None:
         """Send the query and wait for its first page, count or error."""
         with self._changed:
@@ -122,6 +123,7 @@ class MemberLink:
                 options=options,
                 variables=variables,
                 more=more,
+                seen_ts=seen_ts,
                 now=clock.now(),
             )
             self._routes.follow(core)

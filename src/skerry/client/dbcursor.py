@@ -319,7 +319,9 @@ class Cursor:
             options=options,
             variables=dict(connection.variables),
             more=list(more),
+            seen_ts=connection.last_commit,
         )
+        connection.last_commit = max(connection.last_commit, core.commit_ts)
         self._describe(core)
         if core.used_schema is not None:  # only here: a USE that is attached to is another connection's
             connection.schema_name = core.used_schema

@@ -247,7 +247,7 @@ class Changing:
                 analysis.tried(change)
             outcome = await self._own.submit(TransactionId(query, attempt), first_start, change.parts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // change.copies)
+                return CountAnswer(outcome.rows // change.copies, commit_ts=outcome.commit_ts)
             # Without a failure this attempt was aborted in an earlier life of the query.
             if outcome.failure is not None:
                 error = error_of(outcome.failure)

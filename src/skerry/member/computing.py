@@ -280,8 +280,8 @@ class _Writing:
 
     def before(self) -> CountAnswer | None:
         """What came of it in an earlier life of this member; None if nothing did."""
-        rows = self._own.committed(self._message().statement.query)
-        return CountAnswer(rows // self._copies) if rows is not None else None
+        known = self._own.committed(self._message().statement.query)
+        return CountAnswer(known.rows // self._copies, commit_ts=known.commit_ts) if known is not None else None
 
     async def compute(self) -> tuple[Routed, int]:
         """What is to be written, by rows as of one moment."""
@@ -338,7 +338,7 @@ class _Writing:
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // routed.copies, self._warnings)
+                return CountAnswer(outcome.rows // routed.copies, self._warnings, commit_ts=outcome.commit_ts)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
                 raise Unknown(error)

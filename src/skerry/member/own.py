@@ -31,6 +31,7 @@ from skerry.tables.flushing import Flusher, Upkeep, open_shards
 from skerry.tables.instructions import Found, Looked
 from skerry.tables.layouts import ids_of, relaid_pairs
 from skerry.tables.lookup import FileKeys, FoundRow, ask
+from skerry.tables.outcomes import Known
 from skerry.tables.shard import Shard, Snapshot
 from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
@@ -283,10 +284,24 @@ class OwnTables:
         if self._committing is not None:
             self._committing.receive(sender, message)
 
-    def committed(self, query: QueryId) -> int | None:
-        """Rows that this query wrote, as far as it is known here that it did."""
-        known = self._core.committed(query)
-        return known.rows if known is not None else None
+    def committed(self, query: QueryId) -> Known | None:
+        """How many rows this query wrote, and when, as far as it is known here that it did."""
+        return self._core.committed(query)
+
+    async def seen(self, commit_ts: int) -> None:
+        """Until reads that begin here are later than this commit, which a client was told of elsewhere.
+
+        By waiting, and not by putting the clock forward: a client has no say in that. SiteError if it is far ahead.
+        """
+        ahead_s = (commit_ts >> COUNTER_BITS) / 1e6 - time.time()
+        if ahead_s > self._limits.clock_ahead_s or commit_ts < 0:
+            raise SiteError(
+                f"site {self._member}: the client has seen a commit that is {ahead_s:.0f} s ahead of the clock here",
+                member=self._member,
+                suggestion="set the members' clocks (NTP)",
+            )
+        if ahead_s > 0:
+            await asyncio.sleep(ahead_s)  # owner: the query's deadline
 
     async def submit(
         self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int | None = None

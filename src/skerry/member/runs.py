@@ -73,12 +73,13 @@ class Runs:
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
         moment: Callable[[Plan, int], int],
+        seen: Callable[[int], Awaitable[None]],
         change: Callable[[RunStatement, ClientCursor], Awaitable[Answer]],
         plan: PlanStatement = plan_statement,
     ) -> None:
         """`moment`: when a plan's tables of our own are read, all of them, by what it says; 0 if it has none.
 
-        `change` them.
+        `seen`: until reads see such a commit. `change`: tables of our own.
         """
         self._planner = planner
         self._plan = plan
@@ -87,6 +88,7 @@ class Runs:
         self._initiate = initiate
         self._on_ended = on_ended
         self._moment = moment
+        self._seen = seen
         self._change = change
         limits = planner.limits
         shares: Shares[QueryId] = Shares(
@@ -102,6 +104,8 @@ class Runs:
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
         has_lost_engine = False
+        if statement.seen_ts:
+            await _while_wanted(cursor, statement.query, self._seen(statement.seen_ts), "waiting for a clock")
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
             if isinstance(planned, AboutOwn):

@@ -249,6 +249,7 @@ class Member:
             self.initiate,
             self.initiated_ended,
             self.own_reads.moment,
+            self.own_tables.seen,
             self._change,
             plan,
         )

@@ -102,6 +102,17 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert holders["bergen"]
     assert holders["oslo"] + holders["bergen"] == 5
 
+    # A connection knows its last commit, and reads no older moment, at any member; none is believed that is far ahead.
+    with own.cluster.connect("bergen") as writes, own.cluster.connect("oslo") as reads:
+        assert writes.last_commit == 0
+        assert writes.cursor().execute("UPDATE stock SET price = 1.5 WHERE id = 1").rowcount == 1
+        reads.last_commit = writes.last_commit
+        assert reads.last_commit > 0
+        assert reads.cursor().execute("SELECT price FROM stock WHERE id = 1").fetchall() == [(Decimal("1.5"),)]
+        reads.last_commit += 60_000_000 << 11
+        with pytest.raises(skerry.OperationalError, match="s ahead of the clock here"):
+            reads.cursor().execute("SELECT 1").fetchall()
+
     # Policies: the same key in the table, and twice in one statement. Nothing of a refused statement stays.
     assert "same primary key exists" in own.refused("bergen", "INSERT INTO stock (id) VALUES (90), (1), (91), (92)")
     assert "two rows" in own.refused("bergen", "INSERT INTO stock (id) VALUES (93), (93)")
