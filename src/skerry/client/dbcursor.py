@@ -33,6 +33,7 @@ class Owner(Protocol):
     _links: Links
     schema_name: str
     variables: dict[str, Variable]
+    last_commit: int
     fault_policy: str | None
     resume_s: float
     retry: str

@@ -149,7 +149,7 @@ def _statement(tokens: list[Token], given: Given) -> Statement:
     start = tokens[0]
     admitted = (
         "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE, SET VAR, and for tables of its own "
-        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE, DELETE and MERGE"
+        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE and DELETE"
     )
     raise sql_error(
         f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
