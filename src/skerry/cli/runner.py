@@ -103,9 +103,8 @@ class Runner:
 
     def _show(self, cursor: Cursor, watch: Stopwatch, done: str = "") -> None:
         if cursor.description is None:
-            rows = max(cursor.rowcount, 0)
-            changed = f"{counted(rows)} changed"
-            self._say(f"{done}, {changed}" if done and rows else done or changed, watch)
+            changed = f"{counted(max(cursor.rowcount, 0))} changed"
+            self._say(f"{done}, {changed}" if done and cursor.rowcount > 0 else done or changed, watch)
             return
         if self.is_binary:
             with watch:

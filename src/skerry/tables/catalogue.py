@@ -147,6 +147,7 @@ class Keeper:
         now = self.catalogue
         match wish:
             case Create(table, if_not_exists):
+                table = msgspec.structs.replace(table, next_column=0, made=0)  # nobody else's to say
                 if any(each.table.name.lower() == table.name.lower() for each in now.definitions):
                     if if_not_exists:
                         return None

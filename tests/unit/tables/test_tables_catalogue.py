@@ -198,8 +198,10 @@ def answer_of(instructions: list[Instruction]) -> Defined:
 
 def test_what_the_keeper_refuses() -> None:
     core = keeper()
-    (kept,) = core.define("bergen", Define(QueryId("bergen", "1"), Create(table("Events"))), (), 0.0)
+    forged = table("Events", next_column=7, made=9)
+    (kept,) = core.define("bergen", Define(QueryId("bergen", "1"), Create(forged)), (), 0.0)
     assert isinstance(kept, Keep)
+    assert kept.kept.catalogue.definitions[0].table == table("Events", 1)
     assert [each.buckets for each in kept.kept.catalogue.definitions] == [
         BucketMap(1, 1, ((0, 5461, "oslo"), (5461, 10922, "bergen"), (10922, 16384, "tromso")))
     ]
