@@ -7,10 +7,10 @@ from collections import deque
 
 import pyarrow as pa
 
+from skerry.member.requests import TakeRows
 from skerry.model.errors import PeerError, SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import STAGED_AHEAD, Limits
-from skerry.wire.client_messages import ClientRows
 from skerry.wire.codec import decode_batch, decode_schema
 
 
@@ -37,11 +37,11 @@ class Load:
             )
 
     # --- from the client ----------------------------------------------------------------------------------------------
-    async def put(self, message: ClientRows) -> None:
+    async def put(self, request: TakeRows) -> None:
         """Returns when there is room for one more. Raises why there is none, and none will be."""
         async with self._changed:
             try:
-                self._take(message)
+                self._take(request)
             except SkerryError as error:
                 self._error = self._error or error
                 raise
@@ -52,17 +52,17 @@ class Load:
             if self._error is not None:
                 raise self._error
 
-    def _take(self, message: ClientRows) -> None:
+    def _take(self, request: TakeRows) -> None:
         if self._error is not None:
             raise self._error
-        if message.number != self._upto or self._is_whole or len(self._waiting) >= 2 * STAGED_AHEAD:
-            raise PeerError(f"query {self._query}: rows {message.number} where {self._upto} were due")
+        if request.number != self._upto or self._is_whole or len(self._waiting) >= 2 * STAGED_AHEAD:
+            raise PeerError(f"query {self._query}: rows {request.number} where {self._upto} were due")
         if self._schema is None:
-            self._schema = decode_schema(message.schema)
-        if message.rows:
-            self._waiting.append(decode_batch(message.rows, self._schema, self._limits.frame_bytes))
+            self._schema = decode_schema(request.schema)
+        if request.rows:
+            self._waiting.append(decode_batch(request.rows, self._schema, self._limits.frame_bytes))
         self._upto += 1
-        self._is_whole = message.is_last
+        self._is_whole = request.is_last
 
     async def gone(self) -> None:
         """The client's connection is lost: what has not come does not come any more."""

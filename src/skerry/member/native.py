@@ -13,6 +13,7 @@ from skerry.member.requests import (
     PrepareStatement,
     RowsAnswer,
     RunStatement,
+    TakeRows,
 )
 from skerry.member.service import Service
 from skerry.model.caller import Caller
@@ -96,9 +97,9 @@ class Native:
                 except SkerryError as error:
                     return ClientPrepared(request, error=self.failure(error))
                 return ClientPrepared(request, prepared)
-            case ClientRows(request):
+            case ClientRows(request, query, number, schema, rows, is_last):
                 try:
-                    await service.rows(caller, message)
+                    await service.rows(caller, TakeRows(query, number, schema, rows, is_last))
                 except SkerryError as error:
                     return ClientRowsTaken(request, self.failure(error))
                 return ClientRowsTaken(request)

@@ -72,6 +72,16 @@ class GivePage(msgspec.Struct, frozen=True):
     size: PageSize = PageSize()
 
 
+class TakeRows(msgspec.Struct, frozen=True):
+    """Rows of a statement that loads: an Arrow batch, the first with the schema of all. The last may have none."""
+
+    query: QueryId
+    number: int
+    schema: bytes = b""
+    rows: bytes = b""
+    is_last: bool = False
+
+
 class RowsAnswer(msgspec.Struct, frozen=True):
     """The columns of a result and a page of it, which for a new query is the first. More pages are fetched.
 

@@ -29,6 +29,7 @@ from skerry.member.requests import (
     RowsAnswer,
     RunStatement,
     Status,
+    TakeRows,
 )
 from skerry.member.result import Counted, Result
 from skerry.member.runs import Runs, asked_as, page_bounds
@@ -55,7 +56,6 @@ from skerry.model.points import reach
 from skerry.model.progress import MemberState, QueryInfo, is_live
 from skerry.model.results import Page, Parameter
 from skerry.model.table import Column
-from skerry.wire.client_messages import ClientRows
 
 EXPECTED = ("any", "rows", "count")
 
@@ -242,12 +242,12 @@ class Service:
                 self.give_up(request.query, error)
             raise
 
-    async def rows(self, caller: Caller, message: ClientRows) -> None:
+    async def rows(self, caller: Caller, request: TakeRows) -> None:
         """Rows for a statement that loads. Returns when there is room for more."""
-        cursor = self._own_cursor(caller, message.query)
+        cursor = self._own_cursor(caller, request.query)
         if cursor is None or cursor.load is None:
-            raise self._not_open(caller, message.query)
-        await cursor.load.put(message)
+            raise self._not_open(caller, request.query)
+        await cursor.load.put(request)
 
     def arrived(self, caller: Caller, query: QueryId, upto: int) -> None:
         """The caller has all pages below `upto`."""

@@ -77,11 +77,12 @@ def test_files_that_a_load_was_made_of_are_not_written_anew_before_its_commit(me
     member.commit(1)
     batch = batch_of(TABLE, [{"k": 1, "v": "loaded"}])
     staged, _ = laid(member.shard, member.flusher, batch, SECOND + 2, Policy.REPLACE)
-    before = member.shard.manifest
+    vote, before = Prepared(txn(2), SECOND, "bergen", SECOND + 5, 1, (), (staged,)), member.shard.manifest
+    member.store.persist([vote]).result()
     member.alter()
     assert asyncio.run(member.flusher.flush(member.shard, SECOND + 3, lambda: True)) is None
     assert member.shard.manifest == before  # nor told to readers of Delta, who would find other columns there
-    member.decide(Prepared(txn(2), SECOND, "bergen", SECOND + 5, 1, (), (staged,)))
+    member.decide(vote)
     assert member.rows() == {0: "changed 1", 1: "loaded"}
     member.flush(6)
     assert member.rows() == {0: "changed 1", 1: "loaded"}
