@@ -1,4 +1,7 @@
-"""Runs the rounds and ends with `N rounds, 0 violations`; exit status 1 when there was one."""
+"""Runs the rounds and ends with `N rounds, 0 violations`; exit status 1 when there was one.
+
+`--own CRASHES`: tables of our own instead, while so many members die.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from pathlib import Path
 from random import Random
 from types import FrameType
 
+from chaos import own
 from chaos.cluster import Cluster
 from chaos.links import LinkRound, ResetRound, link_rounds
 from chaos.net import Net, why_not
@@ -44,6 +48,9 @@ def main() -> int:
     parser.add_argument("--tenth", action="store_true", help="a tenth of the rounds, as `make test` runs them")
     parser.add_argument("--only", metavar="PATTERN", help="rounds of this name, as in 'kill@first batch sent@*'")
     parser.add_argument("--seed", type=int, default=0, help="other rounds in the tenth, other members hit (default: 0)")
+    parser.add_argument("--own", type=int, metavar="CRASHES", help="writes to tables of our own, while members die")
+    parser.add_argument("--looks", action="store_true", help="with --own: engines, queries and partitions as well")
+    parser.add_argument("--minutes", type=float, default=60.0, help="with --own: no longer than this (default: 60)")
     parser.add_argument("--keep", action="store_true", help="keep the members' logs also when nothing was wrong")
     chosen = parser.parse_args()
     if reason := why_not():
@@ -52,6 +59,8 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):  # a shell's background jobs ignore Ctrl-C
         signal.signal(number, _interrupt)
     folder = Path(tempfile.mkdtemp(prefix="chaos"))
+    if chosen.own is not None:
+        return _own(chosen, folder)
     outcomes: list[Outcome] = []
     try:
         _run(chosen, folder, outcomes)
@@ -70,6 +79,22 @@ def main() -> int:
         shutil.rmtree(folder)
     print(f"{len(outcomes)} rounds, {violations} violations")
     return 1 if violations else 0
+
+
+def _own(chosen: argparse.Namespace, folder: Path) -> int:
+    try:
+        verdict = own.run(folder, chosen.own, chosen.minutes * 60, chosen.seed, has_engines=chosen.looks)
+    except KeyboardInterrupt:
+        print(f"interrupted; logs and tables are in {folder}", file=sys.stderr)
+        return 130
+    for violation in verdict.violations:
+        print(f"    VIOLATION {violation}", flush=True)
+    if verdict.violations:
+        print(f"logs and tables are in {folder}")
+    elif not chosen.keep:
+        shutil.rmtree(folder)
+    print(verdict)
+    return 1 if verdict.violations else 0
 
 
 def _chosen_rounds(tenth: bool, seed: int, only: str | None) -> list[AnyRound]:

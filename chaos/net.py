@@ -49,7 +49,7 @@ class Net:
     def __init__(self, names: Sequence[str]) -> None:
         _remove_abandoned()
         self.names = tuple(names)
-        self._hub = self._space("hub")
+        self._hub = self.space("hub")
 
     def __enter__(self) -> Net:
         try:
@@ -59,7 +59,7 @@ class Net:
             for link in ("lo", "br0"):
                 self._in_hub("link", "set", link, "up")
             for name in self.names:
-                space = self._space(name)
+                space = self.space(name)
                 _run("ip", "netns", "add", space)
                 self._in_hub("link", "add", name, "type", "veth", "peer", "name", "eth0", "netns", space)
                 self._in_hub("link", "set", name, "master", "br0", "up")
@@ -76,24 +76,24 @@ class Net:
 
     def remove(self) -> None:
         for name in (*self.names, "hub"):
-            subprocess.run(["ip", "netns", "del", self._space(name)], capture_output=True)
+            subprocess.run(["ip", "netns", "del", self.space(name)], capture_output=True)
 
     def address(self, name: str) -> str:
         return f"10.77.0.{11 + self.names.index(name)}"
 
     def command(self, name: str, *command: str) -> list[str]:
         """The command, as run inside that member's namespace."""
-        return ["ip", "netns", "exec", self._space(name), *command]
+        return ["ip", "netns", "exec", self.space(name), *command]
 
     @contextmanager
     def as_client(self) -> Iterator[None]:
         """This thread's sockets are made at the hub, from where every member is reached."""
         with open("/proc/thread-self/ns/net") as before, open(f"/run/netns/{self._hub}") as there:
-            _enter(there.fileno())
+            enter(there.fileno())
             try:
                 yield
             finally:
-                _enter(before.fileno())
+                enter(before.fileno())
 
     # --- faults ------------------------------------------------------------------------------------
     def cut(self, sender: str, receiver: str) -> None:
@@ -128,17 +128,18 @@ class Net:
         return len(out.splitlines())
 
     # --- inside ------------------------------------------------------------------------------------
-    def _space(self, name: str) -> str:
+    def space(self, name: str) -> str:
         return f"{_PREFIX}-{os.getpid()}-{name}"
 
     def _in(self, name: str, *arguments: str) -> None:
-        _run("ip", "-n", self._space(name), *arguments)
+        _run("ip", "-n", self.space(name), *arguments)
 
     def _in_hub(self, *arguments: str) -> None:
         _run("ip", "-n", self._hub, *arguments)
 
 
-def _enter(descriptor: int) -> None:
+def enter(descriptor: int) -> None:
+    """This thread's sockets are made in that namespace from now on."""
     if _LIBC.setns(descriptor, _CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "setns")
 

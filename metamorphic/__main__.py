@@ -13,7 +13,8 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-from metamorphic import filtered
+from metamorphic import filtered, own
+from metamorphic.changes import run_stories
 from metamorphic.check import PLANNINGS, SCALE, Outcome, World, check, check_partition, query_of, world
 from metamorphic.planned import CHOICES, planner
 from metamorphic.ran import Clusters
@@ -38,6 +39,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--run", action="store_true", help="with --plans: run them in DuckDB and compare")
     parser.add_argument("--sail", action="store_true", help="on Sail, beside Sail: quick, but Spark's word is the last")
     parser.add_argument("--filtered", action="store_true", help="with rows in the files that a filter hides")
+    parser.add_argument("--own", action="store_true", help="of tables of our own that hold the files' rows")
+    parser.add_argument("--changes", type=int, help="so many statements to tables of our own, beside a dict")
     options = parser.parse_args(arguments)
     if options.plans:
         seeds = range(options.first, options.first + options.plans)
@@ -52,16 +55,19 @@ def main(arguments: list[str]) -> int:
     try:
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
+            if options.changes:
+                first = options.first if options.seed is None else options.seed
+                return int(run_stories(root, engine, first, options.changes) > 0)
             if options.filtered:
                 first = options.first if options.seed is None else options.seed
                 count = options.queries if options.seed is None else 1
                 with filtered.world(root, engine) as hiding:
                     return int(_run(hiding, range(first, first + count), (filtered.check,)))
-            with world(root / "small", engine) as small:
+            with (own.world if options.own else world)(root / "small", engine) as small:
                 if options.seed is not None:
                     return _replay(small, options.seed)
                 is_wrong = _run(small, range(options.first, options.first + options.queries))
-            if options.tpch:
+            if options.tpch and not options.own:
                 is_wrong |= bool(check_all(root / "tpch", options.tpch, engine, partial(print, flush=True)))
     finally:
         engine.stop()

@@ -65,6 +65,7 @@ class World:
             vote_wait_s=2.0,
             read_wait_s=2.0,
             answer_wait_s=4.0,
+            staged_wait_s=1.0,
             repeat_s=random.choice((0.2, 0.5)),
             ids_asked_s=3.0 if self.forgets else 3600.0,
             ids_kept_s=4.0 if self.forgets else 4000.0,
@@ -160,7 +161,7 @@ class World:
             case Commit():
                 self._await(waits, number, f"commit {wish.txn}")
                 self.tell(f"{client.name} commits {wish.txn} at {sorted(wish.parts)} through {site.name}")
-                until = self.limits.answer_wait_s + _SLACK_S
+                until = self.limits.answer_wait_s + self.limits.staged_wait_s + _SLACK_S
                 self.timeline.after(until, lambda: self._unanswered(number, f"{wish.txn} at {site.name}"))
                 site.do(site.commits.submit(wish.txn, wish.first_start, wish.read_ts, wish.parts, site.at))
             case Inquire():

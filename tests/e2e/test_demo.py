@@ -133,6 +133,7 @@ def test_demos_that_start_together(start: type[Started], folder: Path) -> None:
     demos = [start("demo", "--sail", "--dir", folder) for _ in range(2)]
     for demo in demos:
         assert demo.wait() == 0, demo.output
+        assert re.search(r"([\d,]+) rows, \1 were acknowledged: nothing is lost", demo.output)
         assert "stopped everything that was started" in demo.output
     assert len({path.parent.name for path in folder.glob("*/skerry.yaml")}) >= 2
 

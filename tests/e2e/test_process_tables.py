@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
 import skerry
+from skerry.client.dbapi import Cursor
 from skerry.tables.flushing import open_shards
 from skerry.tables.store import Store
 from skerry.testing.points import VARIABLE
@@ -21,8 +26,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
 NAMES = ("oslo", "bergen")
 ROWS = 6  # of a statement, at both members
-# Who is killed, when, and at which time that it comes there: one that has voted, one that decides.
-KILLS = (("bergen", "store.committed", 8), ("oslo", "store.committing", 8))
+PAD = "x" * 2000
+LOADED = 4200  # rows of every second statement, which are staged
+# Who is killed, when, and at which time that it comes there: one that has voted, that decides, that is about to vote.
+KILLS = (("bergen", "store.committed", 8), ("oslo", "store.committing", 8), ("bergen", "staged.laid", 1))
 
 
 class Members:
@@ -35,29 +42,113 @@ class Members:
         (folder / "skerry.yaml").write_text(yaml.safe_dump(text, sort_keys=False))
         self.running: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, *names: str) -> None:
+    def start(self, *names: str, says: str = "ready", clock_s: float = 0.0) -> None:
         for name in names:
             self.running[name] = subprocess.Popen(
                 [sys.executable, "-m", "tests.e2e.tables_member", self.folder / "skerry.yaml", name],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, VARIABLE: str(self.folder / f"{name}.chaos")},
+                env={**os.environ, VARIABLE: str(self.folder / f"{name}.chaos"), "CLOCK_S": str(clock_s)},
             )
         for name in names:
             assert (out := self.running[name].stdout) is not None
-            assert out.readline() == b"ready\n"
+            assert says in out.readline().decode()
 
     def end(self, *names: str) -> None:
         for name in names:
             process = self.running.pop(name)
             process.communicate(timeout=STOP_S)
 
+    def kill(self) -> None:
+        for process in self.running.values():
+            process.kill()
+            process.communicate()
+
     def connect(self, name: str) -> skerry.Connection:
         return skerry.connect(f"skerry://127.0.0.1:{self.ports[name]}", timeout_s=CONNECT_S)
 
 
-def test_members_that_are_killed_while_they_write(tmp_path: Path) -> None:
+def rows_found(folder: Path) -> list[int]:
+    """Whose rows of the ledger there are, on both disks."""
+    found: list[int] = []
+    for name in NAMES:
+        store = Store(str(folder / "state" / f"_c.{name}.tables"), name)
+        try:
+            shards = open_shards(store, name).shards.values()
+            (ledger,) = (each for each in shards if each.table.name == "ledger")
+            found += ledger.read((1 << 63) - 1).column("said").to_pylist()
+        finally:
+            store.close()
+    return found
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MB, where bergen's tables are."""
+    folder = tmp_path / "state" / "_c.bergen.tables"
+    folder.mkdir(mode=0o700, parents=True)
+    if os.geteuid() or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "tables", folder]).returncode:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_disk_that_is_full_or_read_only_and_a_clock_that_is_wrong(tmp_path: Path, small_disk: Path) -> None:
+    """Errors say what it is; nothing that was acknowledged is lost; other members go on."""
     members, acknowledged, said = Members(tmp_path), set[int](), 0
+
+    def write(cursor: Cursor) -> None:
+        nonlocal said
+        said += 1
+        cursor.execute("INSERT INTO ledger VALUES (?, 0, ?), (?, 1, ?), (?, 2, ?)", [said, PAD] * 3)
+        acknowledged.add(said)
+
+    def refused(cursor: Cursor) -> str:
+        try:
+            for _ in range(1000):
+                write(cursor)
+        except skerry.OperationalError as error:
+            return str(error)
+        return "nothing was refused"
+
+    try:
+        members.start(*NAMES)
+        with members.connect("oslo") as connection:
+            cursor = connection.cursor()
+            create = "CREATE TABLE ledger (said INT, number INT, pad STRING) PRIMARY KEY (said, number)"
+            cursor.execute(f"{create} DISTRIBUTED BY (number)")
+            cursor.execute("CREATE TABLE here (k INT) PRIMARY KEY (k) DISTRIBUTED BY (k) IN (oslo)")
+            write(cursor)
+            with (small_disk / "else").open("wb") as much, suppress(OSError):
+                while True:
+                    much.write(bytes(4096))
+                    much.flush()
+            assert "site bergen: " in (why := refused(cursor)), why
+            assert "no room on the disk" in why
+            assert cursor.execute("INSERT INTO here VALUES (1)").rowcount == 1
+            (small_disk / "else").unlink()
+            members.end("bergen")
+            members.start("bergen")
+            write(cursor)
+            members.end("bergen")
+            subprocess.run(["mount", "-o", "remount,ro", small_disk], check=True)
+            members.start("bergen", says="cannot be written")
+            members.end("bergen")
+            assert "bergen" in refused(cursor)
+            subprocess.run(["mount", "-o", "remount,rw", small_disk], check=True)
+            members.start("bergen", clock_s=10)
+            assert "ahead" in (why := refused(cursor)), why
+            assert cursor.execute("INSERT INTO here VALUES (2)").rowcount == 1
+        members.end(*NAMES)
+        found = rows_found(tmp_path)
+        assert {found.count(each) for each in found} == {3}
+        assert set(found) == acknowledged
+    finally:
+        members.kill()
+
+
+def test_members_that_are_killed_while_they_write(tmp_path: Path) -> None:
+    members, acknowledged, refused, told, said = Members(tmp_path), set[int](), set[int](), 0, 0
     try:
         members.start(*NAMES)
         with members.connect("oslo") as connection:
@@ -69,32 +160,39 @@ def test_members_that_are_killed_while_they_write(tmp_path: Path) -> None:
                 while members.running[victim].poll() is None:
                     said += 1
                     rows = ", ".join(f"({said}, {number})" for number in range(ROWS))
+                    insert, unknown = f"INSERT INTO ledger VALUES {rows}", None
+                    many = pa.table({"said": pa.repeat(said, LOADED), "number": range(LOADED)})
                     try:
-                        assert cursor.execute(f"INSERT INTO ledger VALUES {rows}").rowcount == ROWS
+                        if said % 2:
+                            assert cursor.execute(insert).rowcount == ROWS
+                        else:
+                            assert cursor.load("ledger", many).rowcount == LOADED
                         acknowledged.add(said)
+                    except skerry.OutcomeUnknown:
+                        unknown = cursor.query_id if said % 2 else None
+                        members.running[victim].wait(STOP_S)
+                    except skerry.Error:
+                        refused.add(said)
+                        members.running[victim].wait(STOP_S)
+                    with suppress(skerry.Error):
                         if said % 3 == 0:
                             cursor.execute("FLUSH TABLE ledger")
-                    except skerry.Error:
-                        members.running[victim].wait(STOP_S)
             members.end(victim)
             members.start(victim)
+            if unknown is not None:  # the statement is told by its id: its rows are there now, and once
+                with members.connect("oslo") as connection:
+                    assert connection.cursor().execute(insert, query_id=unknown).rowcount == ROWS
+                acknowledged.add(said)
+                told += 1
         with members.connect("bergen") as connection:
             connection.cursor().execute("FLUSH TABLE ledger")  # waits for what is in doubt
         members.end(*NAMES)
     finally:
-        for process in members.running.values():
-            process.kill()
-            process.communicate()
-
-    found: list[int] = []
-    for name in NAMES:
-        store = Store(str(tmp_path / "state" / f"_c.{name}.tables"), name)
-        try:
-            (shard,) = open_shards(store, name).shards.values()
-            found += shard.read((1 << 63) - 1).column("said").to_pylist()
-        finally:
-            store.close()
+        members.kill()
+    found = rows_found(tmp_path)
     # All rows of a statement or none, whatever its client was told, and none twice.
-    assert {found.count(each) for each in found} == {ROWS}
+    assert {each: count for each, count in Counter(found).items() if count != (ROWS if each % 2 else LOADED)} == {}
     assert acknowledged <= set(found) <= set(range(1, said + 1))
+    assert refused.isdisjoint(found)  # every other error says that nothing was written
     assert len(acknowledged) >= said - len(KILLS) - 1
+    assert told  # the member that the client asked was killed once

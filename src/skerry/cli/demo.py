@@ -1,4 +1,4 @@
-"""`skerry demo`: three sites on this machine, a join across all of them, and what it cost."""
+"""`skerry demo`: three sites on this machine, a join across all of them, and a table that outlives a kill -9."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -27,7 +29,7 @@ from skerry.cli.render import summary
 from skerry.cli.screen import Screen, member_lines
 from skerry.cli.secret import ensure_secret
 from skerry.cli.writers import TableWriter
-from skerry.client.dbapi import Connection, QueryStatus, connect
+from skerry.client.dbapi import Connection, Cursor, QueryStatus, connect
 from skerry.client.pep249 import Error
 from skerry.config import load
 from skerry.model.errors import SkerryError
@@ -37,6 +39,12 @@ SCALE = "0.1"
 _SETTLED_S = 1.5
 _SETTLE_S = 10.0
 FIRST_PORT = 7101
+STATE = "state"  # of the table of our own
+STOCK = "CREATE TABLE stock (id INT, item STRING, pieces INT) PRIMARY KEY (id) DISTRIBUTED BY (id)"
+COUNT = "SELECT count(*), sum(pieces) FROM stock"
+FIRST_ROWS = 3000
+ROWS_EACH = 6  # of a statement: some at each site
+KILLED_AFTER = 20  # statements
 SITES = {
     "oslo": ("orders", "lineitem"),
     "bergen": ("customer", "nation", "region"),
@@ -68,8 +76,9 @@ LIMIT 10"""
 def demo(keep: bool, sail: bool, directory: Path | None) -> None:
     """Start three sites on this machine (TPC-H, scale 0.1) and run a join across all of them.
 
-    Shows the plan, the progress, the rows, the time and the bytes that crossed each link; then stops
-    everything it started. What it makes is kept and used again by the next run.
+    Shows the plan, the progress, the rows, the time and the bytes that crossed each link. Then it makes a table
+    whose rows are spread over the sites, kills one of them while it writes, starts it again, and counts. In the end
+    it stops everything it started. The data it makes is kept and used again by the next run.
     """
     console = Console()
     signal.signal(signal.SIGTERM, _interrupt)
@@ -153,7 +162,9 @@ def write_config(folder: Path, ports: Sequence[int], sail: bool) -> tuple[Path, 
         for (site, tables), port in zip(SITES.items(), ports, strict=True)
     }
     path = own / "skerry.yaml"
-    text = yaml.safe_dump({"cluster": "demo", "data_root": f"../tpch-{SCALE}", "members": members}, sort_keys=False)
+    shutil.rmtree(own / STATE, ignore_errors=True)  # tables of an earlier demo at these ports
+    settings = {"cluster": "demo", "data_root": f"../tpch-{SCALE}", "state": STATE, "members": members}
+    text = yaml.safe_dump(settings, sort_keys=False)
     path.write_text(f"# written by skerry demo\n{text}")
     return path, f"skerry://127.0.0.1:{ports[0]}"
 
@@ -196,6 +207,7 @@ def _run(file: Path, url: str, keep: bool, console: Console) -> None:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
         with connect(url) as connection:
             show_query(connection, url, console)
+        show_own(members, {each.name: each.url for each in config.members.values()}, console)
         if keep:
             pids = " ".join(str(process.process.pid) for process in members.processes)
             console.print(
@@ -231,6 +243,65 @@ def show_query(connection: Connection, url: str, console: Console) -> None:
             _show_links(_final_status(cursor.status), console)
     finally:
         live.close()
+
+
+def show_own(members: Members, urls: Mapping[str, str], console: Console) -> None:
+    """A table of our own: written at one site, read at another, and still whole after a third was killed meanwhile."""
+    writer, reader, victim = urls
+    console.rule("a table of our own", align="left")
+
+    def tell(member: str, text: str) -> None:
+        console.print(f"{member:<8}{text}", highlight=False, markup=False, soft_wrap=True)
+
+    with connect(urls[writer]) as connection, connection.cursor() as cursor:
+        cursor.execute(STOCK)
+        tell(writer, STOCK)
+        started = time.monotonic()
+        cursor.executemany("INSERT INTO stock VALUES (?, 'bolt', 1)", [(number,) for number in range(FIRST_ROWS)])
+        tell(writer, f"INSERT INTO stock: {cursor.rowcount:,} rows in {time.monotonic() - started:.2f} s")
+        tell(reader, f"{COUNT}: {_count(urls[reader]):,} rows")
+        held = ", ".join(f"{name} {_count(urls[reader], f'{name}.stock'):,}" for name in urls)
+        tell("", f"of these {held}")
+        written, said = _write_until_killed(cursor, partial(members.kill, victim))
+        failed = cursor.query_id
+        tell(victim, f"kill -9, while {writer} writes {ROWS_EACH} rows at a time, some at each site")
+        tell(writer, f"{written:,} rows were acknowledged until then: {said}")
+    members.start_again(victim)
+    members.wait_ready()
+    tell(victim, f"is back after {next(each.seconds for each in members.seen() if each.name == victim):.1f} s")
+    expected = FIRST_ROWS + written
+    with connect(urls[writer]) as connection, connection.cursor() as cursor:
+        cursor.execute(_rows_from(expected), query_id=failed)
+        tell(writer, f"the statement that failed, again by its id: {cursor.rowcount} rows")
+    found, expected = _count(urls[reader]), expected + ROWS_EACH
+    lost = "nothing is lost" if found == expected else f"{expected - found} rows are lost: please report this"
+    tell(reader, f"{COUNT}: {found:,} rows, {expected:,} were acknowledged: {lost}")
+
+
+def _rows_from(number: int) -> str:
+    rows = ", ".join(f"({each}, 'nut', 1)" for each in range(number, number + ROWS_EACH))
+    return f"INSERT INTO stock VALUES {rows}"
+
+
+def _write_until_killed(cursor: Cursor, kill: Callable[[], None]) -> tuple[int, str]:
+    """How many rows were acknowledged, and what the statement said that was not."""
+    killer = threading.Thread(target=kill)
+    written = 0
+    try:
+        while True:
+            if written == KILLED_AFTER * ROWS_EACH:
+                killer.start()
+            cursor.execute(_rows_from(FIRST_ROWS + written))
+            written += ROWS_EACH
+    except Error as error:
+        killer.join()
+        return written, error.message
+
+
+def _count(url: str, table: str = "stock") -> int:
+    with connect(url) as connection, connection.cursor() as cursor:
+        ((count, _),) = cursor.execute(COUNT.replace("FROM stock", f"FROM {table}")).fetchall()
+        return int(count)
 
 
 def _settled_plan(connection: Connection) -> list[str]:

@@ -144,23 +144,37 @@ class Members:
     def __enter__(self) -> Self:
         try:
             for member in self._config.members.values():
-                log_path = self._log_dir / f"{member.name}.log" if self._log_dir is not None else None
+                log_path = self._log_path(member.name)
                 if log_path is not None:
                     log_path.write_bytes(b"")
-                self.processes.append(
-                    MemberProcess(
-                        self._file,
-                        member,
-                        log_path=log_path,
-                        on_line=self._screen.take,
-                        keep=self.keep,
-                        is_debug=self._is_debug,
-                    )
-                )
+                self.processes.append(self._started(member))
         except BaseException:
             self.stop()
             raise
         return self
+
+    def _log_path(self, name: str) -> Path | None:
+        return self._log_dir / f"{name}.log" if self._log_dir is not None else None
+
+    def _started(self, member: MemberConfig) -> MemberProcess:
+        return MemberProcess(
+            self._file,
+            member,
+            log_path=self._log_path(member.name),
+            on_line=self._screen.take,
+            keep=self.keep,
+            is_debug=self._is_debug,
+        )
+
+    def kill(self, name: str) -> None:
+        """As if its host had lost its power."""
+        next(process for process in self.processes if process.name == name).kill()
+
+    def start_again(self, name: str) -> None:
+        """One that was killed; `wait_ready` waits for it."""
+        self.processes = [
+            self._started(self._config.member(name)) if process.name == name else process for process in self.processes
+        ]
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

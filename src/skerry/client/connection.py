@@ -123,7 +123,7 @@ class MemberLink:
     ) -> None:
         """Send the query and wait for its first page, count or error. `rows` that it loads follow it."""
         with self._changed:
-            self._check()
+            self.check()
             request = core.execute(
                 sql,
                 parameters,
@@ -146,7 +146,7 @@ class MemberLink:
     def attach(self, core: CursorCore, size: PageSize) -> None:
         """Take over a query that runs already, and wait for its first page, count or error."""
         with self._changed:
-            self._check()
+            self.check()
             request = core.attach(size)
             self._routes.follow(core)
         self._begin(core, [request])
@@ -156,7 +156,7 @@ class MemberLink:
         with self._changed:
             requests: list[Message] = []
             if not core.ready:
-                self._check()
+                self.check()
                 requests += core.ask(max(ahead, 1), size)
                 self._routes.follow(core)
         self._send_and_wait(core, requests)
@@ -190,7 +190,7 @@ class MemberLink:
         """Send the request that `make` builds and wait for its answer."""
         question = Question()
         with self._changed:
-            self._check()
+            self.check()
             number = self._routes.ask(question)
         try:
             self._send([make(number)])
@@ -232,7 +232,7 @@ class MemberLink:
                     break
                 question = Question()
                 with self._changed:
-                    self._check()
+                    self.check()
                     number = self._routes.ask(question)
                 asked.append((number, question))
                 self._send([make(number)])
@@ -400,9 +400,8 @@ class MemberLink:
             self._routes.lose(reason)
             self._connection = connection
             if (welcome.member, welcome.epoch) != (self.member, self._epoch):
-                self._routes.fail(
-                    SiteError(f"member {self.member} at {self.target} was restarted: its queries are lost")
-                )
+                restarted = SiteError(f"member {self.member} at {self.target} was restarted: its queries are lost")
+                self._routes.fail(restarted, but_changes=welcome.member == self.member)
                 self._epoch, self.member = welcome.epoch, welcome.member
             for core in self._routes.live:
                 request = core.resume(clock.now())
@@ -422,9 +421,11 @@ class MemberLink:
         while (left_s := until - time.monotonic()) > 0 and not self._stopping.is_set():
             try:
                 return dial(self.target, min(left_s, self.limits.login_s), self.limits, self._dialled)
-            except NobodyThere:
-                raise  # its process ended, and its queries with it
-            except (SiteError, Overloaded):
+            except (SiteError, Overloaded) as error:
+                with self._changed:
+                    may_change = any(core.may_change for core in self._routes.live)
+                if isinstance(error, NobodyThere) and not may_change:
+                    raise  # its process ended, and its queries with it; what it has written is told when it is back
                 self._stopping.wait(min(pause_s * random.uniform(0.5, 1.0), left_s))
                 pause_s = min(2 * pause_s, self.limits.reconnect_max_s)
         raise SiteError(f"{reason.message}; it was dialled again for {self.resume_s:g} s (resume_s)") from reason
@@ -434,7 +435,8 @@ class MemberLink:
         if self._stopping.is_set():
             connection.close()
 
-    def _check(self) -> None:
+    def check(self) -> None:
+        """Raises why the link is of no use any more."""
         if self._error is not None:
             raise self._error
 

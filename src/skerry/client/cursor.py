@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from skerry.client.reads import only_reads
+from skerry.client.reads import may_change, only_reads
 from skerry.model.amounts import counted
-from skerry.model.errors import Cancelled, PeerError, SiteError, SkerryError, UserError
+from skerry.model.errors import Cancelled, PeerError, SiteError, SkerryError, UserError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import REPEAT_S
 from skerry.model.results import Page, Schema, Value
@@ -67,6 +67,7 @@ LIVE = (Phase.EXECUTING, Phase.OPEN)
 
 LOAD = "load"  # the option of an execute whose rows follow it; a lost one is only asked about
 DETACH = "detach"  # the option of an execute whose query runs without its client
+AGAIN = "again"  # the option of an execute whose id was used before, for the same statement
 
 
 @dataclass(frozen=True)
@@ -262,13 +263,22 @@ class CursorCore:
         if self.phase not in LIVE and self.phase is not Phase.DETACHED:
             return None
         self._pages.clear()
-        self._break(Cancelled(f"query {self.query} was cancelled"))
+        self._break(self._as_known(Cancelled(f"query {self.query} was cancelled")))
         return ClientClose(next(self._numbers), self.query)
 
     def fail(self, error: SkerryError) -> None:
-        """The query can give nothing more, because of `error`."""
+        """The query can give nothing more, because of `error`, which is no answer of its member."""
         if self.phase in LIVE:
-            self._break(error)
+            self._break(self._as_known(error))
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it is an execute without an answer, of a statement that may change rows."""
+        executed = self._executed
+        return self.phase is Phase.EXECUTING and executed is not None and may_change(executed.sql)
+
+    def _as_known(self, error: SkerryError) -> SkerryError:
+        return unsure(self.query, error) if self.may_change else error
 
     def close(self) -> ClientClose | None:
         """The end; the request to send, if the member still holds the query for us."""
@@ -308,22 +318,21 @@ class CursorCore:
                 self._detached()
                 return []
             error = self._refused or error
-        self.fail(error)
+            self.fail(error)
+            return []
+        self._break(error)
         return []
 
     def _execute_again(self, execute: ClientExecute, now: float, said: str) -> ClientExecute | None:
         """None, and the cursor has failed, where a change could run twice: a member forgets used ids after a while."""
         if now - self._executed_at > REPEAT_S and not only_reads(execute.sql):
-            self.fail(
-                SiteError(
-                    f"query {self.query}: the connection was lost; whether the statement ran is not known{said}",
-                    member=self.query.initiator,
-                    suggestion=f"before running it again, look with `skerry ps`, or attach to {self.query}",
-                )
-            )
+            lost = SiteError(f"the connection was lost{said}", member=self.query.initiator)
+            self._break(unsure(self.query, lost))
             return None
         self._is_repeated = True
-        options = execute.options | {LOAD: "again"} if LOAD in execute.options else execute.options
+        options = execute.options | ({LOAD: "again"} if LOAD in execute.options else {})
+        # A member that was restarted knows what it has written, and nothing else.
+        options |= {AGAIN: "1"} if may_change(execute.sql) else {}
         return msgspec.structs.replace(execute, request=self._ask_pages(Ask.EXECUTE, 1), options=options)
 
     def _detached(self) -> None:

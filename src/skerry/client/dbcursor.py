@@ -11,7 +11,7 @@ import pyarrow as pa
 from skerry.client import arguments, loading
 from skerry.client.arguments import Parameters, planning_options, seconds, statement_text
 from skerry.client.connection import MemberLink
-from skerry.client.cursor import DETACH, LOAD, CursorCore, PageSize, Phase
+from skerry.client.cursor import AGAIN, DETACH, LOAD, CursorCore, PageSize, Phase
 from skerry.client.edge import edge
 from skerry.client.links import Links
 from skerry.client.pep249 import DataError, Description, InterfaceError, NotSupportedError, Row, Warning, translate
@@ -20,7 +20,7 @@ from skerry.client.reads import only_reads
 from skerry.client.rows import RowBuffer, decode_page, describe
 from skerry.client.status import QueryStatus
 from skerry.model.amounts import counted
-from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError
+from skerry.model.errors import PeerError, SiteError, SiteStopping, SkerryError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.results import Value
 from skerry.model.variables import Variable
@@ -108,8 +108,11 @@ class Cursor:
         detach: bool = False,
         lease_s: float | None = None,
         planning: Mapping[str, str] | None = None,
+        query_id: QueryId | None = None,
     ) -> Cursor:
         """Run a statement: `?` takes from a sequence, `:name` from a mapping. Returns the cursor itself.
+
+        `query_id`: of the same statement, whose outcome is unknown (`OutcomeUnknown`). It is not carried out twice.
 
         With `detach` it returns at once; the query runs on by itself, and its result is kept `lease_s` for
         `Connection.attach(cursor.query_id)`. `planning` has options for the planner: `{"rules": "-semijoin"}`.
@@ -120,21 +123,30 @@ class Cursor:
             if not detach:
                 raise InterfaceError("lease_s is for queries that are detached")
             options["lease_s"] = repr(seconds(lease_s, "lease_s"))
-        self._execute(operation, parameters, timeout_s, "any", options)
+        self._execute(operation, parameters, timeout_s, "any", options, again=query_id)
         return self
 
     @edge
     def executemany(
-        self, operation: str, seq_of_parameters: Iterable[Parameters], *, timeout_s: float | None = None
+        self,
+        operation: str,
+        seq_of_parameters: Iterable[Parameters],
+        *,
+        timeout_s: float | None = None,
+        query_id: QueryId | None = None,
     ) -> Cursor:
-        """Run a statement that returns no rows with each of the parameters, as one statement: for all or for none."""
+        """Run a statement that returns no rows with each of the parameters, as one statement: for all or for none.
+
+        `query_id` as in `execute`.
+        """
         self._check()
         self._drop_result()
         if not isinstance(seq_of_parameters, Iterable):
             raise InterfaceError(f"executemany takes a sequence of parameters, not {seq_of_parameters!r}")
         given = list(seq_of_parameters)
         if given:
-            self._execute(operation, given[0], timeout_s, "count", {}, [arguments.values(each) for each in given[1:]])
+            more = [arguments.values(each) for each in given[1:]]
+            self._execute(operation, given[0], timeout_s, "count", {}, more, again=query_id)
         else:
             self._count = 0
         return self
@@ -312,12 +324,16 @@ class Cursor:
         expected: str,
         options: dict[str, str],
         more: Sequence[list[Value] | dict[str, Value]] = (),
+        again: QueryId | None = None,
     ) -> None:
         self._check()
         self._drop_result()
         values, timeout_s = arguments.values(parameters), seconds(timeout_s, "timeout_s")
         self._link = self.connection._links.home
         operation = statement_text(operation, [values, *more], self._link.limits.frame_bytes_from_client)
+        if again is not None:
+            self._execute_again(again, operation, values, timeout_s, expected, options, more)
+            return
         while True:
             try:
                 self._execute_at(self._link, operation, values, timeout_s, expected, options, more)
@@ -332,6 +348,26 @@ class Cursor:
                     raise
                 self._link = self.connection._links.move(self._link)
 
+    def _execute_again(
+        self,
+        query: QueryId,
+        operation: str,
+        values: list[Value] | dict[str, Value],
+        timeout_s: float,
+        expected: str,
+        options: dict[str, str],
+        more: Sequence[list[Value] | dict[str, Value]],
+    ) -> None:
+        """At the member that it was given to: nobody else knows all that came of it."""
+        if not isinstance(query, QueryId):
+            raise InterfaceError("query_id is the id of a cursor (cursor.query_id)")
+        try:
+            self._link = self.connection._links.to(query)
+            self._link.check()
+        except SkerryError as error:  # it was not sent again, which tells nothing
+            raise unsure(query, error) from error
+        self._execute_at(self._link, operation, values, timeout_s, expected, options | {AGAIN: "1"}, more, query)
+
     def _execute_at(
         self,
         link: MemberLink,
@@ -341,13 +377,14 @@ class Cursor:
         expected: str,
         options: dict[str, str],
         more: Sequence[list[Value] | dict[str, Value]],
+        again: QueryId | None = None,
     ) -> None:
         connection = self.connection
         if connection.fault_policy is not None:
             options = options | {"fault_policy": connection.fault_policy}
         if connection.resume_s > 0:
             options = options | {"resume_s": repr(float(connection.resume_s))}
-        core = self._core = link.new_cursor()
+        core = self._core = link.new_cursor(again)
         link.execute(
             core,
             operation,

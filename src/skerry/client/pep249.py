@@ -7,6 +7,7 @@ Exception
     └── DatabaseError
         ├── DataError           a value has no Python form
         ├── OperationalError    SiteError, Overloaded, PeerError, Cancelled, AccessDenied
+        │   └── OutcomeUnknown  OutcomeUnknown: the one error after which something may have been written
         ├── IntegrityError
         ├── InternalError       InternalError
         ├── ProgrammingError    UserError, SqlError, ConfigError
@@ -56,6 +57,10 @@ class OperationalError(DatabaseError):
     pass
 
 
+class OutcomeUnknown(OperationalError):
+    """Whether the statement was carried out is not known. `execute(…, query_id=cursor.query_id)` tells."""
+
+
 class IntegrityError(DatabaseError):
     pass
 
@@ -78,6 +83,7 @@ _CLASSES: tuple[tuple[type[errors.SkerryError], type[Error]], ...] = (
     (errors.AccessDenied, OperationalError),
     (errors.KeyExists, IntegrityError),
     (errors.UserError, ProgrammingError),
+    (errors.OutcomeUnknown, OutcomeUnknown),
     (errors.SiteError, OperationalError),
     (errors.Overloaded, OperationalError),
     (errors.PeerError, OperationalError),

@@ -14,10 +14,19 @@ CHANGES = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "CREATE", "DROP", "A
 
 def only_reads(sql: str) -> bool:
     """Whether a statement surely changes nothing; when in doubt it is taken for one that does."""
+    words = _words(sql)
+    return bool(words) and words[0] in READS and not CHANGES.intersection(words)
+
+
+def may_change(sql: str) -> bool:
+    """Whether it has a word of those that change something."""
+    return bool(CHANGES.intersection(_words(sql)))
+
+
+def _words(sql: str) -> list[str]:
     from skerry.model.lexemes import lexemes  # slow to load, and only needed when a member or a connection was lost
 
     try:
-        words = [sql[each.start : each.upto].upper() for each in lexemes(sql)]
+        return [sql[each.start : each.upto].upper() for each in lexemes(sql)]
     except SkerryError:
-        return False
-    return bool(words) and words[0] in READS and not CHANGES.intersection(words)
+        return []

@@ -80,12 +80,16 @@ class Routes:
             core.lost(reason)
             self.follow(core)
 
-    def fail(self, error: SkerryError) -> None:
-        """Whoever waits gets `error`."""
-        for core in self._live.values():
-            core.fail(error)
+    def fail(self, error: SkerryError, *, but_changes: bool = False) -> None:
+        """Whoever waits gets `error`; `but_changes`: not those whose statement may be said again by its id."""
+        spared = [core for core in self.live if but_changes and core.resumes and core.may_change]
+        for core in self.live:
+            if core not in spared:
+                core.fail(error)
         for waiting in self._waiting.values():
             if isinstance(waiting, Question):
                 waiting.error = error
         self._live.clear()
         self._waiting.clear()
+        for core in spared:
+            self.follow(core)

@@ -16,7 +16,8 @@ from skerry.member import clock
 from skerry.member.analysing import Analysis
 from skerry.member.answers import told_rows
 from skerry.member.bulk import Bulks
-from skerry.member.computing import Computing, Gather, PlanChange, Sink, Unknown, Writing, planned_change
+from skerry.member.clientoptions import is_again
+from skerry.member.computing import Computing, Gather, PlanChange, Sink, Writing, planned_change
 from skerry.member.defining import Defining
 from skerry.member.history import ClientCursor
 from skerry.member.knownchanges import KnownChanges
@@ -28,7 +29,17 @@ from skerry.member.resources import Workers
 from skerry.member.statuses import Statuses
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
-from skerry.model.errors import InternalError, SiteError, SkerryError, SqlError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import (
+    InternalError,
+    OutcomeUnknown,
+    SiteError,
+    SkerryError,
+    SqlError,
+    StaleSchema,
+    TimedOut,
+    UserError,
+    unsure,
+)
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
@@ -41,7 +52,7 @@ from skerry.model.limits import (
 )
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
-from skerry.model.sharded import Alter, Create, Definition, Drop, OwnTable
+from skerry.model.sharded import Alter, Create, Definition, Drop, OwnTable, Wish
 from skerry.plan.explain import explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
@@ -108,13 +119,13 @@ class Changing:
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
     async def answer(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> Answer:
-        """Raises what is wrong with it, or why nothing was written."""
+        """Raises what is wrong with it, or why nothing was written; OutcomeUnknown if something may be."""
         if cursor.load is not None:
             return await self._load(work, statement, cursor, cursor.load)
         explained = said.explained(statement.sql)
         if explained is not None:
             statement = msgspec.structs.replace(statement, sql=explained.sql)
-        understood = await self._fresh(work, statement)
+        understood = await self._read(work, statement)
         if not work.defining.keeper:
             raise SiteError(
                 "this cluster keeps no tables of its own: no member has a place for them",
@@ -129,14 +140,15 @@ class Changing:
             raise UserError("the statement changes rows and returns none, its client expects rows")
         if isinstance(understood, Routed | NeedsQuery):
             return await self._changed(work, statement, cursor, understood)
+        cursor.is_handed_over |= isinstance(understood, said.CreateTable | said.DropTable | said.AlterTable)
         match understood:
             case said.CreateTable(table, if_not_exists):
-                await work.defining.define(statement.query, Create(table, if_not_exists), statement.rights)
+                await _define(work, statement, Create(table, if_not_exists))
             case said.CreateAs():
                 return await self._create_as(work, statement, cursor)
             case said.DropTable(table):
                 if table is not None:
-                    await work.defining.define(statement.query, Drop(table.id, table.name), statement.rights)
+                    await _define(work, statement, Drop(table.id, table.name))
             case said.AlterTable():
                 await self._alter(work, statement, understood)
             case said.FlushTable(table):
@@ -162,7 +174,7 @@ class Changing:
     ) -> CountAnswer:
         """Of a table that was made anew a query may have to give the rows, where none had to before."""
         if isinstance(understood, Routed):
-            answer = await self._write(work, statement, understood, analysis)
+            answer = await self._write(work, statement, cursor, understood, analysis)
             if isinstance(answer, CountAnswer):
                 return answer
             if not isinstance(answer, NeedsQuery):
@@ -184,6 +196,12 @@ class Changing:
         answer = await self._changed(work, statement, cursor, understood, analysis)
         cursor.told_rows = answer.rows
         return told_rows({"plan": analysis.lines(answer.rows, clock.now(), work.planner)})
+
+    async def _read(self, work: Work, statement: RunStatement) -> _Understood:
+        try:
+            return await self._fresh(work, statement)
+        except SkerryError as error:
+            raise unsure(statement.query, error) if is_again(statement.options) else error from error
 
     async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
         """By the definitions that are known here; by the newest, if these make it an error."""
@@ -265,8 +283,8 @@ class Changing:
             return answer
         except _MadeMeanwhile:
             return CountAnswer(0)
-        except Unknown as unknown:
-            raise unknown.error from None
+        except OutcomeUnknown:
+            raise
         except SkerryError:
             if filling and not made[-1].if_not_exists:  # else it may be somebody else's
                 dropped = QueryId(statement.query.initiator, f"{statement.query.local}-drop")
@@ -310,8 +328,6 @@ class Changing:
                     batch = await load.next()
                 routed = await sink.finish(is_ordered=True)
             answer = await writing.commit(routed, 0)
-        except Unknown as unknown:
-            raise unknown.error from None
         finally:
             writing.drop()
         if answer is None:
@@ -331,22 +347,22 @@ class Changing:
 
     async def _alter(self, work: Work, statement: RunStatement, understood: said.AlterTable) -> None:
         """Read once more if the table has changed since; then that is an error."""
-        for is_second in (False, True):
-            if understood.changed == understood.table:
-                return  # IF EXISTS, IF NOT EXISTS
-            try:
-                return await work.defining.define(statement.query, Alter(understood.changed), statement.rights)
-            except StaleSchema:
-                if is_second:
-                    raise
+        if understood.changed == understood.table:
+            return  # IF EXISTS, IF NOT EXISTS
+        try:
+            await work.defining.define(statement.query, Alter(understood.changed), statement.rights)
+        except StaleSchema:
             await work.defining.catch_up()
-            again = await self._understood(work.planner, statement)
+            again = await self._read(work, statement)
             assert isinstance(again, said.AlterTable), "what a statement asks for does not change with its tables"
-            understood = again
+            if again.changed != again.table:
+                await _define(work, statement, Alter(again.changed))
+        except SkerryError as error:
+            raise unsure(statement.query, error) if is_again(statement.options) else error from error
 
     # --- writes -------------------------------------------------------------------------------------------------------
     async def _write(
-        self, work: Work, statement: RunStatement, change: Routed, analysis: Analysis | None
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, change: Routed, analysis: Analysis | None
     ) -> CountAnswer | _Understood:
         """One attempt after the other, until one is committed or refused for good; the oldest is let through.
 
@@ -358,14 +374,20 @@ class Changing:
             attempt += 1
             if analysis is not None:
                 analysis.tried(change)
+            cursor.is_handed_over = True
             txn = TransactionId(query, attempt)
-            outcome = await self._own.submit(txn, first_start, change.parts, is_routed=True)
+            try:
+                outcome = await self._own.submit(txn, first_start, change.parts, is_routed=True)
+            except SkerryError as trouble:
+                raise unsure(query, trouble) if is_again(statement.options) else trouble from trouble
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // change.copies, commit_ts=outcome.commit_ts)
             # Without a failure this attempt was aborted in an earlier life of the query.
             if outcome.failure is not None:
                 error = error_of(outcome.failure)
-                if outcome.state is State.UNKNOWN or not outcome.is_retryable:
+                if outcome.state is State.UNKNOWN:
+                    raise unsure(query, error)
+                if not outcome.is_retryable:
                     raise error
                 if isinstance(error, StaleSchema):
                     changes += 1
@@ -410,23 +432,22 @@ class Changing:
     # --- flushes ------------------------------------------------------------------------------------------------------
     async def _flush(self, table: OwnTable, rights: Rights) -> None:
         """At all members that have the table."""
-        answers = []
-        for member in table.members:
-            request_id, answer = uuid.uuid4().hex, asyncio.get_running_loop().create_future()
-            self._flushing[request_id] = member, answer
-            self._send(member, FlushTable(request_id, table.id, rights.user, rights.roles))
-            answers.append((request_id, answer))
+        loop = asyncio.get_running_loop()
+        asked = {uuid.uuid4().hex: (member, loop.create_future()) for member in table.members}
+        self._flushing |= asked
         try:
+            for request_id, (member, _) in asked.items():
+                self._send(member, FlushTable(request_id, table.id, rights.user, rights.roles))
             async with asyncio.timeout(DEFINED_WAIT_S):
-                for _, answer in answers:
-                    flushed: Flushed = await answer
+                # Together: several may fail, and one error is told.
+                for flushed in await asyncio.gather(*(answer for _, answer in asked.values())):
                     if flushed.failure is not None:
                         raise error_of(flushed.failure)
         except TimeoutError:
-            silent = ", ".join(self._flushing[request_id][0] for request_id, answer in answers if not answer.done())
+            silent = ", ".join(member for member, answer in asked.values() if answer.cancelled())
             raise TimedOut(f"FLUSH TABLE: no answer from {silent} within {DEFINED_WAIT_S:g} s") from None
         finally:
-            for request_id, _ in answers:
+            for request_id in asked:
                 del self._flushing[request_id]
 
     async def flush_here(self, sender: str, message: FlushTable) -> None:
@@ -457,6 +478,14 @@ class Changing:
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)
+
+
+async def _define(work: Work, statement: RunStatement, wish: Wish) -> None:
+    try:
+        await work.defining.define(statement.query, wish, statement.rights)
+    except SkerryError as error:
+        # The keeper forgets ids when it is restarted: then it says that a table exists, or does not.
+        raise unsure(statement.query, error) if is_again(statement.options) else error from error
 
 
 def _about(understood: _Understood) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from skerry.model.limits import Limits
 from skerry.plan.rules import BASELINES, ROOTS, STRATEGIES, Rules, one_of, read_rules
 
 LOADS = ("", "1", "again")
-_KNOWN = ("fault_policy", "resume_s", "detach", "lease_s", "rules", "strategy", "root", "baseline", "load")
+_KNOWN = ("fault_policy", "resume_s", "again", "detach", "lease_s", "rules", "strategy", "root", "baseline", "load")
 
 
 class Options(msgspec.Struct, frozen=True):
@@ -41,6 +41,11 @@ def read_options(given: Mapping[str, str], limits: Limits, timeout_s: float = 0.
     lease = Lease(_seconds(given, kind, default_s, limits.query_timeout_s), is_detached)
     load = one_of("load", given.get("load", ""), LOADS)
     return Options(policy, lease, plan_rules(given), _timeout(timeout_s, limits), load)
+
+
+def is_again(given: Mapping[str, str]) -> bool:
+    """Whether the statement was sent before by the same id: it may be carried out already."""
+    return given.get("again", "") not in ("", "0")
 
 
 def plan_rules(given: Mapping[str, str]) -> Rules:

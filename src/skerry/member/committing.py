@@ -14,7 +14,7 @@ from typing import Any, TypeVar, assert_never
 from skerry.member import clock
 from skerry.model import trace
 from skerry.model.commits import Committed, Layouts, Part, Prepared, Record, Staged, TransactionId, Write
-from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError
+from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
 from skerry.tables.clock import At
@@ -99,6 +99,18 @@ class Committing:
                 timer.cancel()
         self._ticking = self._lazy = None
         self._fail(SiteStopping(f"site {self._member} is stopping", member=self._member))
+
+    async def written(self) -> None:
+        """All commits that were applied until now are on disk when it returns; SiteError if they are not."""
+        while self._persist is not None:
+            self._check()
+            self._pump()
+            if not self._queue:
+                break
+            await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which has room again or fails
+        if self._persist is not None:
+            await asyncio.wrap_future(self._persist(()))  # the store's calls are carried out in their order
+        self._check()
 
     # --- what the member asks for ------------------------------------------------------------------------------------
     def now(self, at_least: int = 0) -> int:
@@ -248,14 +260,6 @@ class Committing:
         if self._trouble is None:
             self._do(self._core.tick(at()))
 
-    async def pushed(self) -> None:
-        """Until the store has been given all that waits: what it is asked for next comes behind that."""
-        if self._queue:
-            self._pump()
-        while self._queue and self._trouble is None:
-            await asyncio.sleep(COMMIT_TICK_S / 10)  # owner: the store, which takes it or fails
-        self._check()
-
     # --- the disk -----------------------------------------------------------------------------------------------------
     def _pump(self) -> None:
         """Hands all that waits to the store, in order; when that has too much already, the rest follows later."""
@@ -302,7 +306,10 @@ class Committing:
         why = f"site {self._member}: nothing can be committed until it starts anew: {error.message}"
         is_stopping = isinstance(error, SiteStopping)
         self._trouble = error if is_stopping else SiteError(why, member=self._member, suggestion=error.suggestion)
-        waiting: list[asyncio.Future[Any]] = [*self._answers.values(), *self._tells.values(), *self._reads.values()]
+        for txn, outcome in self._answers.items():
+            if not outcome.done():
+                outcome.set_exception(unsure(txn.query, self._trouble))
+        waiting: list[asyncio.Future[Any]] = [*self._tells.values(), *self._reads.values()]
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(self._trouble)

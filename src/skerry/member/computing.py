@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from skerry.member.analysing import Analysis
 from skerry.member.bulk import Bulk, Bulks
+from skerry.member.clientoptions import is_again
 from skerry.member.history import ClientCursor
 from skerry.member.own import OwnTables
 from skerry.member.planning import (
@@ -33,7 +34,7 @@ from skerry.member.requests import CountAnswer, RunStatement
 from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
-from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError
+from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError, unsure
 from skerry.model.fragment import Plan
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
@@ -214,10 +215,7 @@ class Computing:
             turn.callback(writing.drop)
             while True:
                 computed, read_ts = await writing.compute()
-                try:
-                    answer = await writing.commit(computed, read_ts)
-                except Unknown as unknown:
-                    raise unknown.error from None
+                answer = await writing.commit(computed, read_ts)
                 if answer is not None:
                     return answer
                 if not writing.has_turn:
@@ -265,14 +263,6 @@ class Computing:
         await self._workers.run(routed_rows, Definition(table, first_map(table)), wanted, rows)
 
 
-class Unknown(Exception):
-    """Nobody can say whether the rows were written: `error` says why."""
-
-    def __init__(self, error: SkerryError) -> None:
-        super().__init__(error.message)
-        self.error = error
-
-
 class Writing:
     """One statement, attempt after attempt. `drop` at its end."""
 
@@ -298,9 +288,12 @@ class Writing:
         self._gather = gather
         self._first_start = own.now()
         self._casts = False
-        self._runs = self._changes = 0
+        self._changes = 0
         # An attempt of an earlier life may be prepared somewhere, with other rows: no two have one number.
         self._commits = (self._first_start >> _MILLISECOND_BITS) & _ATTEMPT_BITS
+        # Nor do members take part in the query of an earlier life again.
+        self._is_again = is_again(message().statement.options)
+        self._runs = self._commits if self._is_again else 0
         self._has_lost_engine = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
@@ -335,6 +328,8 @@ class Writing:
                 self._casts = True
             except (StaleSchema, EngineEnded) as error:
                 await self._again(error, statement)
+            except SkerryError as error:
+                raise unsure(statement.query, error) if self._is_again else error from error
             finally:
                 self._runs += 1
                 if self.analysis is not None:
@@ -402,13 +397,14 @@ class Writing:
             self._commits += 1
             if self.analysis is not None:
                 self.analysis.tried(routed)
+            self._cursor.is_handed_over = True
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
                 return CountAnswer(outcome.rows // routed.copies, self._warnings, commit_ts=outcome.commit_ts)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
-                raise Unknown(error)
+                raise unsure(txn.query, error)
             if error is not None and not outcome.is_retryable:
                 raise error
             await asyncio.sleep(self._pause_s)  # owner: the query's deadline

@@ -63,10 +63,20 @@ class Cursors:
         return len(self._markers)
 
     def open(
-        self, query: QueryId, owner: object, now: float, lease: Lease = NO_LEASE, user: str = "", share: str = ""
+        self,
+        query: QueryId,
+        owner: object,
+        now: float,
+        lease: Lease = NO_LEASE,
+        user: str = "",
+        share: str = "",
+        *,
+        is_again: bool = False,
     ) -> None:
-        """Admit an `execute` of a user, or say why not."""
+        """Admit an `execute` of a user, or say why not. `is_again`: its id may have been used before."""
         self.expire(now)
+        if is_again:
+            self._used.pop(query, None)
         if self._markers.pop((user, query), None) is not None:
             self._keep(self._used, query, now)
             raise Cancelled(f"query {query} was closed before it began")

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 
 from skerry.config import Config, Role
 from skerry.member import clock
-from skerry.model.errors import SiteError, SkerryError, TimedOut, UserError
+from skerry.model.errors import OutcomeUnknown, SiteError, SkerryError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import CATCH_UP_S, DEFINE_WAIT_S, DEFINED_WAIT_S
 from skerry.model.rights import Rights
@@ -65,7 +65,7 @@ class Defining:
             self._send(self.keeper, request)
             defined = await asyncio.wait_for(answer, DEFINED_WAIT_S)
         except TimeoutError:
-            raise TimedOut(
+            raise OutcomeUnknown(
                 f"{self.keeper}, which keeps the definitions of tables, has not answered within {DEFINED_WAIT_S:g} s; "
                 "whether the statement was carried out is not known",
                 suggestion="look with SHOW TABLES",
@@ -137,7 +137,7 @@ class Defining:
             for answer in self._defining.values():
                 if not answer.done():
                     answer.set_exception(
-                        SiteError(
+                        OutcomeUnknown(
                             f"{peer} keeps the definitions of tables, and cannot be reached: {error.message}",
                             member=peer,
                             suggestion=f"tables are read and written meanwhile; try again when {peer} is up",

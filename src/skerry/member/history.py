@@ -39,6 +39,7 @@ class ClientCursor:
         self.counted: Counted | None = None  # what a statement ends in that gives no rows
         self.is_write = False  # a query runs for it, whose rows are written
         self.changed: CountAnswer | None = None  # of a write to tables of our own
+        self.is_handed_over = False  # members may write it, or have, whatever becomes of the cursor
         self.warnings: tuple[str, ...] = ()
         self.error: SkerryError | None = None
         self.begun = asyncio.Event()

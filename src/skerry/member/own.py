@@ -447,7 +447,7 @@ class OwnTables:
         shard.pin(upto_ts)
         try:
             await self._core.read(upto_ts, frozenset({staged.table}))
-            await self._core.pushed()
+            await self._core.written()
             files, turn = self._file_keys(shard)
             async with turn:
                 return await self._flusher.beside(
@@ -527,7 +527,7 @@ class OwnTables:
         upto_ts = self.now()
         await self._core.read(upto_ts, frozenset({table_id}))
         # A flush of a commit must not be on disk before the commit is: it would come again after a start.
-        await self._core.pushed()
+        await self._core.written()
         shard = self._shards.get(table_id)
         if shard is not None:
             await self._flusher.flush(shard, upto_ts, lambda: self._core.is_held(table_id))
@@ -570,6 +570,8 @@ class OwnTables:
             if not shard.is_pinned:
                 await self._flusher.remove(shard)
                 self._leaving.pop(table_id, None)
+            return
+        if self._flusher.is_busy(shard):  # other tables are not to wait for it
             return
         if shard.is_due(now_us) or shard.is_unpublished:
             await self.flush(table_id)

@@ -73,13 +73,13 @@ class GivePage(msgspec.Struct, frozen=True):
 
 
 class TakeRows(msgspec.Struct, frozen=True):
-    """Rows of a statement that loads: an Arrow batch, the first with the schema of all. The last may have none."""
+    """Rows for a statement that loads, in the order of their numbers; the first come with the schema of all."""
 
     query: QueryId
     number: int
-    schema: bytes = b""
-    rows: bytes = b""
-    is_last: bool = False
+    schema: bytes
+    rows: bytes
+    is_last: bool
 
 
 class RowsAnswer(msgspec.Struct, frozen=True):

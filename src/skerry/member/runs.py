@@ -32,7 +32,7 @@ from skerry.member.requests import Answer, CountAnswer, PageSize, RowsAnswer, Ru
 from skerry.member.result import Counted, Result
 from skerry.member.shares import Shares
 from skerry.model import trace
-from skerry.model.errors import Cancelled, EngineEnded, SkerryError, StaleSchema, TimedOut
+from skerry.model.errors import Cancelled, EngineEnded, SkerryError, StaleSchema, TimedOut, unsure
 from skerry.model.fragment import Plan, Rows
 from skerry.model.ids import AGAIN, QueryId
 from skerry.model.limits import PLAN_CHARS, Limits
@@ -137,7 +137,11 @@ class Runs:
 
     async def _changed(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """A statement about tables of our own. What was handed to the members that write goes on in any case."""
-        answer = await _while_wanted(cursor, statement.query, self._change(statement, cursor), "being carried out")
+        task = asyncio.ensure_future(self._change(statement, cursor))
+        try:
+            answer = await _while_wanted(cursor, statement.query, task, "being carried out")
+        except (Cancelled, TimedOut) as error:
+            raise unsure(statement.query, error) if cursor.is_handed_over and task.cancelled() else error from error
         if isinstance(answer, CountAnswer):
             cursor.changed, cursor.told_rows = answer, answer.rows
         return answer

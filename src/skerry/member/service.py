@@ -13,7 +13,7 @@ from skerry.catalog.catalog import TableLine
 from skerry.catalog.seen import seen_by
 from skerry.member import clock
 from skerry.member.auditing import Auditing
-from skerry.member.clientoptions import read_options
+from skerry.member.clientoptions import is_again, read_options
 from skerry.member.cursors import Cursors, used_before
 from skerry.member.history import ClientCursor, History
 from skerry.member.initiator import Initiated
@@ -49,6 +49,7 @@ from skerry.model.errors import (
     SqlError,
     Unaudited,
     UserError,
+    unsure,
 )
 from skerry.model.ids import QueryId
 from skerry.model.names import unknown_table
@@ -139,7 +140,7 @@ class Service:
             cursor = self._admit(caller, statement)
         except SkerryError as error:
             self._audit.refused(asked, error)
-            raise
+            raise unsure(query, error) if is_again(statement.options) else error from None
         cursor.asked = asked
         statement = msgspec.structs.replace(statement, rights=self._access.rights_of(caller))
         trace.emit(trace.QueryReceived(query, caller.logged, statement.sql if self._logs_sql else ""))
@@ -157,13 +158,18 @@ class Service:
             assert cursor.answer is not None
             return cursor.answer
         except SkerryError as error:
-            self.give_up(query, error)
+            self._failed(query, cursor, error)
             raise
         except Exception as error:
             trace.emit(trace.WorkFailed(f"query {query}", query), error)
             wrapped = InternalError(f"{type(error).__name__}: {error}", member=self._name)
-            self.give_up(query, wrapped)
+            self._failed(query, cursor, wrapped)
             raise wrapped from error
+
+    def _failed(self, query: QueryId, cursor: ClientCursor, error: SkerryError) -> None:
+        """Unless its client has sent it again meanwhile: then the id is another cursor's."""
+        if self._open.get(query, cursor) is cursor:
+            self.give_up(query, error)
 
     def _admit(self, caller: Caller, statement: RunStatement) -> ClientCursor:
         """A cursor for it, or the error why there is none."""
@@ -176,9 +182,13 @@ class Service:
             raise UserError(f"a client expects {', '.join(EXPECTED)}, not {statement.expected[:100]!r}")
         self._spending.check(caller.share, clock.now())
         options = read_options(statement.options, self._limits, statement.timeout_s)
-        if query in self._history:  # also of those whose ids the cursors have forgotten
+        again = is_again(statement.options)
+        if again and self._own_cursor(caller, query) is not None:
+            self.give_up(query, Cancelled(f"query {query} was sent again by its client"))
+        # Also those whose ids the cursors have forgotten.
+        if query in self._history and not (again and self._was_own(caller, query)):
             raise used_before(query)
-        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name, caller.share)
+        self._cursors.open(query, caller.session, clock.now(), options.lease, caller.name, caller.share, is_again=again)
         cursor = self._open[query] = ClientCursor(statement.sql, caller.logged, options, caller.name)
         if options.load:
             is_asked_again = options.load == "again"
@@ -243,7 +253,7 @@ class Service:
             raise
 
     async def rows(self, caller: Caller, request: TakeRows) -> None:
-        """Rows for a statement that loads. Returns when there is room for more."""
+        """Returns when there is room for more."""
         cursor = self._own_cursor(caller, request.query)
         if cursor is None or cursor.load is None:
             raise self._not_open(caller, request.query)
@@ -357,7 +367,8 @@ class Service:
                 await cursor.load.over(ended)
         if cursor.initiated is None:
             trace.emit(trace.QueryAnswered(statement.query))
-        self._given(statement.query, is_last=answer.is_last)
+        if self._open.get(statement.query) is cursor:
+            self._given(statement.query, is_last=answer.is_last)
         return answer
 
     async def _again(self, cursor: ClientCursor, request: GivePage) -> Answer:

@@ -13,7 +13,8 @@ SkerryError
 │   ├── StaleSchema    a table's columns changed since the plan was made
 │   ├── Unaudited      a site takes no new query, for it cannot write the audit that it must
 │   ├── SiteStopping   a site takes no new query, for it was told to stop
-│   └── EngineEnded    the process of a site's Spark ended while it ran the query
+│   ├── EngineEnded    the process of a site's Spark ended while it ran the query
+│   └── OutcomeUnknown nobody can tell whether the statement was carried out; said again by its id, it is told
 ├── Overloaded         a bound was reached (memory, disk, slots, time)
 │   └── TimedOut       the query's own deadline
 └── InternalError      a mistake of ours
@@ -99,6 +100,10 @@ class EngineEnded(SiteError):
     code = 304
 
 
+class OutcomeUnknown(SiteError):
+    code = 305
+
+
 class Overloaded(SkerryError):
     code = 400
     may_quote = False
@@ -113,6 +118,19 @@ class InternalError(SkerryError):
 
 
 _E = TypeVar("_E", bound=SkerryError)
+
+
+def unsure(query: object, error: SkerryError) -> OutcomeUnknown:
+    """What is said of a statement that may have been carried out, for all that its error tells."""
+    if isinstance(error, OutcomeUnknown):
+        return error
+    unknown = OutcomeUnknown(
+        f"whether query {query} was carried out is not known: {error.message}",
+        member=error.member,
+        suggestion="execute it again with query_id=cursor.query_id: it is told, and nothing is written twice",
+    )
+    unknown.may_quote = error.may_quote
+    return unknown
 
 
 def _tree(cls: type[SkerryError]) -> list[type[SkerryError]]:

@@ -216,7 +216,7 @@ STAGED_AHEAD = 4
 STAGED_AT_ONCE = 16
 STAGED_PARTS = 64
 STAGED_MEMORY_BYTES = 32 * MIB
-STAGED_UNIT_ROWS = 262_144
+STAGED_UNIT_ROWS = 65_536
 STAGED_UNIT_BYTES = 64 * MIB
 # A table is flushed at so many rows, bytes or so late; no more than the second pair waits in memory,
 # history included; what a row takes there beside its values

@@ -143,12 +143,17 @@ class Decider:
         """`origin` is answered once the outcome is on disk. The same request said again runs once."""
         txn = request.txn
         if (known := self._outcomes.of(txn) or self._outcomes.commit_of(txn.query)) is not None:
-            return [_answer(origin, _outcome_of(txn, known))]
+            # Why it was aborted is forgotten, or was said to an earlier life of who asks: the next attempt tells.
+            return [_answer(origin, _outcome_of(txn, known, is_retryable=True))]
         if (deciding := self._deciding.get(txn)) is not None:
             deciding.origins += [origin] if origin not in deciding.origins else []
             return []
-        if not request.parts or txn.query in self._undecided:
-            raise PeerError(f"transaction {txn}: nothing to write, or another attempt still runs")
+        if not request.parts:
+            raise PeerError(f"transaction {txn}: nothing to write")
+        if txn.query in self._undecided:
+            # Of an earlier life of who asks; this one has not begun, and is not to be known as aborted.
+            failure = failure_of(Overloaded(f"transaction {txn}: an earlier attempt is still being decided"))
+            return [_answer(origin, Outcome(txn, State.ABORTED, failure=failure, is_retryable=True))]
         if not self._outcomes.is_kept(request.first_start):
             text = f"transaction {txn}: its id is too old for {self._member} to know whether it was committed before"
             return [_answer(origin, Outcome(txn, State.UNKNOWN, failure=failure_of(UserError(text))))]
@@ -233,7 +238,9 @@ class Decider:
         # Commits are kept until all participants have them: no record means that there was none, however old it is.
         deciding = self._begin(vote.txn, vote.first_start, at)
         deciding.askers.add(vote.member)
-        return self._abort(deciding, UserError(f"transaction {vote.txn}: {self._member} knows nothing of it"))
+        # Whoever submits it again meanwhile, after a restart of this member, may make another attempt.
+        failure = UserError(f"transaction {vote.txn}: {self._member} knows nothing of it")
+        return self._abort(deciding, failure, is_retryable=True)
 
     def refused(self, refusal: Refusal) -> list[Instruction]:
         deciding = self._deciding.get(refusal.txn)

@@ -197,5 +197,9 @@ class Flusher:
             await asyncio.wrap_future(self._store.folder_gone(shard.table.id))
         self.done.pop(shard.table.id, None)
 
+    def is_busy(self, shard: Shard) -> bool:
+        """Something is done with its files, which may take minutes."""
+        return self._turn(shard).locked()
+
     def _turn(self, shard: Shard) -> asyncio.Lock:
         return self._turns.setdefault(shard.table.id, asyncio.Lock())

@@ -134,10 +134,11 @@ class _Laying:
     def _once(self, rows: pa.Table) -> tuple[pa.Table, Hashes]:
         """One row a key, and the keys' hashes."""
         hashes = hashes_of(self._key_of(rows))
+        ordered = np.sort(hashes)
+        if not (ordered[1:] == ordered[:-1]).any():
+            return rows, hashes
         order = np.argsort(hashes, kind="stable")
         is_same = hashes[order][1:] == hashes[order][:-1]
-        if not is_same.any():
-            return rows, hashes
         suspects = np.sort(order[np.append(is_same, False) | np.append(False, is_same)])
         by_key: dict[bytes, list[int]] = {}
         for place, key in zip(suspects.tolist(), self._keys(rows, suspects), strict=True):

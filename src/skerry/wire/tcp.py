@@ -204,7 +204,8 @@ class Connection(asyncio.BufferedProtocol):
         sock = transport.get_extra_info("socket")
         if sock is not None and sock.family in (socket.AF_INET, socket.AF_INET6):
             _keep_alive(sock, self.limits.wait_s)
-            name = transport.get_extra_info("peername")
+            # One that was reset already has none; its end is told next.
+            name = transport.get_extra_info("peername") or ("somebody who is gone", 0)
             self.host = name[0]
             self.peer_name = self.peer_name or f"{name[0]}:{name[1]}"
         if self._on_made is not None:

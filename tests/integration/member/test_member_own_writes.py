@@ -21,7 +21,7 @@ from skerry.member.requests import CountAnswer, RowsAnswer, RunStatement
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.commits import Part, Policy, TransactionId, Versions, Write
-from skerry.model.errors import PeerError, StaleSchema, UserError
+from skerry.model.errors import OutcomeUnknown, PeerError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import Limits
 from skerry.model.sharded import Catalogue, Drop
@@ -60,11 +60,13 @@ class Own:
             self.change(member, sql)
         return str(caught.value)
 
-    def execute(self, member: str, query: QueryId, sql: str, user: str = "") -> int:
+    def execute(
+        self, member: str, query: QueryId, sql: str, user: str = "", options: dict[str, str] | None = None
+    ) -> int:
         """As a client does that says an id again, or as some user."""
         service = self.cluster.members[member].service
         caller = Caller(user, "native", "127.0.0.1:1", uuid.uuid4().hex)
-        answer = self.cluster.call(service.execute(caller, RunStatement(query, sql)))
+        answer = self.cluster.call(service.execute(caller, RunStatement(query, sql, options=options or {})))
         assert isinstance(answer, CountAnswer)
         return answer.rows
 
@@ -190,6 +192,8 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert own.ask("oslo", ALL) == []
     assert own.ask("oslo", "SELECT count(*), count(DISTINCT id) FROM stock") == [(0, 0)]  # Sail groups no constants
     assert own.cluster.members["kiosk"].own_tables.definitions["stock"].table.id == 3
+    assert many(insert, [(300, 1)]) == 1  # kiosk knows the text, of the table that was
+    assert own.ask("bergen", ALL) == [(300, "many", Decimal(1))]
 
 
 def test_columns_come_go_and_are_named_otherwise(own: Own, tmp_path: Path) -> None:
@@ -265,6 +269,12 @@ def test_a_write_by_a_query_is_done_once(own: Own) -> None:
     # Said again, it is answered and not run again, though what it would write has changed.
     again, longer = QueryId("bergen", uuid.uuid4().hex), "UPDATE stock SET item = concat(item, '!') WHERE id >= 1"
     assert own.execute("bergen", again, longer) == 2
+    assert own.execute("bergen", again, longer, options={"again": "1"}) == 2
+    with pytest.raises(UserError, match="was used before"):
+        own.execute("bergen", again, longer)
+    # An error of the second time tells nothing of the first.
+    with pytest.raises(OutcomeUnknown, match="unknown table"):
+        own.execute("bergen", again, "DELETE FROM nowhere", options={"again": "1"})
     own.change("oslo", "UPDATE stock SET id = id + 100 WHERE id = 1")
     own.cluster.stop_member("bergen")
     own.cluster.start_member("bergen")

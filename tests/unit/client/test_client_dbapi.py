@@ -72,6 +72,7 @@ def test_every_error_has_its_class() -> None:
         302: skerry.OperationalError,
         303: skerry.OperationalError,
         304: skerry.OperationalError,
+        305: skerry.OutcomeUnknown,
         400: skerry.OperationalError,
         401: skerry.OperationalError,
         500: skerry.InternalError,

@@ -14,7 +14,7 @@ import skerry
 from skerry.client import clock
 from skerry.client.cursor import DETACH, CursorCore, PageSize, Phase
 from skerry.client.reads import only_reads
-from skerry.model.errors import Cancelled, SiteError, SiteStopping
+from skerry.model.errors import Cancelled, OutcomeUnknown, SiteError, SiteStopping
 from skerry.model.ids import QueryId
 from skerry.model.limits import REPEAT_S
 from skerry.model.progress import MemberState
@@ -129,7 +129,7 @@ def test_a_change_that_was_lost_while_the_client_slept_is_not_said_again(
 
     answers = Answers({"change": 3})
     with member_with(script) as member, skerry.connect(member.url, resume_s=20) as connection:
-        with pytest.raises(skerry.OperationalError, match="whether the statement ran is not known") as raised:
+        with pytest.raises(skerry.OperationalError, match="not known: the connection was lost") as raised:
             connection.cursor().execute("change", detach=detach)
         assert raised.value.member == "oslo"
         assert connection.members()  # the connection itself goes on
@@ -172,6 +172,38 @@ def test_a_member_that_was_restarted_has_lost_its_queries() -> None:
             connection.cursor().execute("numbers").fetchall()
         assert member.of(ClientAttach) == []
         assert connection.cursor().execute("numbers").fetchall() == EVERY  # the connection itself is well
+
+
+def test_a_change_whose_member_was_restarted_is_said_again_by_its_id() -> None:
+    """By the client itself with `resume_s`, by the application without: only that member knows what came of it."""
+    answers, sql = Answers({"DELETE FROM t": 3}), "DELETE FROM t"
+
+    def script(peer: Peer, message: Message) -> None:
+        if isinstance(message, ClientExecute) and answers.epoch < 3 and not message.options.get("again"):
+            answers.epoch += 1
+            peer.reset()
+        else:
+            answers(peer, message)
+
+    with member_with(script) as member:
+        with skerry.connect(member.url, resume_s=20) as connection:
+            assert connection.cursor().execute(sql).rowcount == 3
+        with skerry.connect(member.url) as connection:
+            cursor = connection.cursor()
+            with pytest.raises(skerry.OutcomeUnknown, match=r"was carried out is not known: member at .* is gone"):
+                cursor.execute(sql)
+            # A connection that is gone sends nothing, which tells nothing either.
+            with pytest.raises(skerry.OutcomeUnknown, match="is gone"):
+                connection.cursor().execute(sql, query_id=cursor.query_id)
+        with skerry.connect(member.url) as connection:
+            assert connection.cursor().execute(sql, query_id=cursor.query_id).rowcount == 3
+            assert connection.cursor().executemany(sql, [[], []], query_id=cursor.query_id).rowcount == 3
+            with pytest.raises(skerry.InterfaceError, match="query_id is the id of a cursor"):
+                connection.cursor().execute(sql, query_id="oslo/1")  # type: ignore[arg-type]
+        first, resumed, second, *again = member.of(ClientExecute)
+        assert (first.query, first.options.get("again")) == (resumed.query, None)
+        assert {each.query for each in again} == {second.query}
+        assert [each.options.get("again") for each in (resumed, second, *again)] == ["1", None, "1", "1"]
 
 
 def test_a_member_that_is_not_there_any_more_ends_the_resuming_at_once() -> None:
@@ -447,10 +479,10 @@ def test_a_change_that_may_have_run_and_been_forgotten_is_not_said_again(options
     else:
         assert attach is None
     assert (core.phase, core.requests, core.ready) == (Phase.FAILED, (), True)
-    assert isinstance(core.error, SiteError)
-    assert "the connection was lost; whether the statement ran is not known" in core.error.message
+    assert isinstance(core.error, OutcomeUnknown)
+    assert "was carried out is not known: the connection was lost" in core.error.message
     assert ("not open here" in core.error.message) is not bool(options)
-    assert "skerry ps" in core.error.suggestion
+    assert "query_id=cursor.query_id" in core.error.suggestion
 
 
 def test_an_attach_that_waited_long_is_not_followed_by_a_change() -> None:

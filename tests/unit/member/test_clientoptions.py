@@ -70,7 +70,7 @@ def test_pages_fit_a_frame_whatever_is_asked_for(size: PageSize, rows_and_bytes:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"resume": "30"}, "no option 'resume': there are fault_policy, resume_s, detach, lease_s"),
+        ({"resume": "30"}, "no option 'resume': there are fault_policy, resume_s, again, detach, lease_s"),
         ({"fault_policy": "hope"}, "no fault policy 'hope'"),
         *(({"resume_s": text}, "resume_s is a number of seconds from 0 to 3600") for text in ("-1", "nan", "", "4e3")),
         ({"detach": "1", "lease_s": "soon"}, "lease_s is a number of seconds"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import shutil
+import sqlite3
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from skerry.config import parse
+from skerry.member import committing
 from skerry.member import own as own_module
 from skerry.member.background import Background
 from skerry.member.computing import PlanChange, _plan
@@ -26,23 +29,28 @@ from skerry.model.sharded import Create, OwnColumn, OwnTable
 from skerry.tables import flush
 from skerry.tables.columns import arrow_schema
 from skerry.tables.writes import writes_of
-from skerry.wire.commit_messages import State
+from skerry.wire.commit_messages import Decided, Prepare, State, Vote
 from skerry.wire.definition_messages import Define, Defined
 from skerry.wire.messages import Message
 
 TABLE = OwnTable(0, "t", 0, (OwnColumn("id", "bigint", False),), ("id",), ("id",), ("oslo",))
 
 
-def with_oslo(folder: Path, act: Callable[[OwnTables], Awaitable[None]]) -> None:
-    text = "cluster: c\nstate: state\nmembers: {oslo: {address: 'h:1'}}"
+def with_oslo(
+    folder: Path, act: Callable[[OwnTables], Awaitable[None]], told: Callable[[Message], None] | None = None
+) -> None:
+    """`told`: what bergen hears, which is nobody else."""
+    text = "cluster: c\nstate: state\nmembers: {oslo: {address: 'h:1'}, bergen: {address: 'h:2'}}"
     config = parse(text, base_dir=str(folder))
 
     async def run() -> None:
         background, workers = Background(), Workers("oslo", 4)
 
         def send(member: str, message: Message) -> None:
-            assert member == "oslo"
-            if isinstance(message, Define | Defined):
+            if member != "oslo":
+                assert told is not None
+                told(message)
+            elif isinstance(message, Define | Defined):
                 asyncio.get_running_loop().call_soon(tables.defining.receive, member, message)
 
         tables = OwnTables(
@@ -59,10 +67,14 @@ def with_oslo(folder: Path, act: Callable[[OwnTables], Awaitable[None]]) -> None
     asyncio.run(run())
 
 
-async def insert(tables: OwnTables, name: str, *numbers: int) -> State:
+def part_of(tables: OwnTables, *numbers: int) -> Part:
     table = tables.definitions["t"].table
     batch = pa.RecordBatch.from_pylist([{"id": number} for number in numbers], arrow_schema(table))
-    part = Part(tuple(writes_of(table, batch)), (), (Versions(table.id, table.version, 1),))
+    return Part(tuple(writes_of(table, batch)), (), (Versions(table.id, table.version, 1),))
+
+
+async def insert(tables: OwnTables, name: str, *numbers: int) -> State:
+    part = part_of(tables, *numbers)
     outcome = await tables.submit(TransactionId(QueryId("oslo", name)), tables.now(), {"oslo": part})
     return outcome.state
 
@@ -113,6 +125,32 @@ def test_rows_are_flushed_by_themselves_and_found_after_a_start(
     os.truncate(folder / "tables.sqlite", 100)
     with pytest.raises(SiteError, match=r"site oslo: .*tables.sqlite is damaged"):
         with_oslo(tmp_path, third)
+
+
+def test_a_flush_waits_until_the_commits_that_it_holds_are_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`Committed` is written lazily. A crash after a flush without it left a commit in the past of the flush."""
+    monkeypatch.setattr(committing, "COMMIT_LAZY_S", 3600.0)
+    votes: list[Vote] = []
+
+    async def act(tables: OwnTables) -> None:
+        await tables.defining.define(QueryId("oslo", "create"), Create(TABLE), everything())
+        txn = TransactionId(QueryId("bergen", "a"))
+        tables.receive("bergen", Prepare(txn, tables.now(), 0, part_of(tables, 1), tables.now()))
+        while not votes:
+            await asyncio.sleep(0.01)
+        tables.receive("bergen", Decided(txn, votes[0].prepare_ts + 1, 1))
+        await tables.flush(1)
+        assert await rows(tables) == (1, 0)
+        (path,) = (tmp_path / "state").glob("*.tables/tables.sqlite*wal")
+        # As after a crash: the file and its log as they are now.
+        shutil.copytree(path.parent, tmp_path / "copy")
+        with sqlite3.connect(tmp_path / "copy" / "tables.sqlite") as file:
+            assert file.execute("SELECT commit_ts > 0 FROM transactions").fetchall() == [(1,)]
+        file.close()
+
+    with_oslo(tmp_path, act, lambda message: votes.append(message) if isinstance(message, Vote) else None)
 
 
 def test_planners_take_writes_as_they_take_queries() -> None:

@@ -112,7 +112,9 @@ class Member:
         """By the first two columns; the third has its default everywhere."""
         found = [tuple(row.values()) for row in self.shard.read(SECOND * 2).to_pylist()]
         assert all(row[2:] in ((), ("fresh",)) for row in found)
-        return {row[0]: row[1] for row in found}
+        rows = {row[0]: row[1] for row in found}
+        assert len(rows) == len(found), "a key is there twice"
+        return rows
 
     def flush(self, number: int) -> None:
         asyncio.run(self.flusher.flush(self.shard, SECOND + number))

@@ -404,3 +404,26 @@ def test_a_large_commit_may_take_longer() -> None:
     (answer,) = members.told
     assert isinstance(answer, Answer)
     assert answer.outcome.state is State.UNKNOWN
+
+
+def test_a_statement_said_again_after_a_restart_gets_another_attempt() -> None:
+    """The decider was killed before it decided: whoever asks is told of an abort, which is nobody's fault."""
+    members = Members("oslo", "bergen")
+    parts = {"oslo": put("a"), "bergen": put("b")}
+    members.submit("oslo", txn(), parts, members.begin("oslo"))
+    members.sync("bergen")  # it has voted
+    members.crash("oslo")
+    members.wait(2 * members.limits.repeat_s)  # bergen asks; oslo's abort is not on disk yet
+    members.submit("oslo", txn(), parts, members.begin("oslo"))
+    members.settle()
+    members.submit("oslo", txn(), parts, members.begin("oslo"))  # and once more, when it is
+    first, again = answers(members)
+    assert [(each.state, each.is_retryable) for each in (first, again)] == [(State.ABORTED, True)] * 2
+    start = members.begin("oslo")
+    members.submit("oslo", txn(attempt=2), parts, start)
+    # While that is decided no other attempt of the statement begins.
+    members.submit("oslo", txn(attempt=3), parts, start)
+    assert (answers(members)[-1].state, answers(members)[-1].is_retryable) == (State.ABORTED, True)
+    members.settle()
+    assert answers(members)[-1].state is State.COMMITTED
+    assert all(b in members.rows[name] for name, b in (("oslo", b"a"), ("bergen", b"b")))

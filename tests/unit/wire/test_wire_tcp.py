@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -59,6 +60,28 @@ def test_frames_of_every_size_travel_both_ways(
         await connection.wait_closed()
         await until(lambda: listener.connections == 0)
         await listener.stop()
+
+    run(main(), factory)
+
+
+@pytest.mark.parametrize("factory", LOOPS)
+def test_a_peer_that_was_reset_at_once_is_only_gone(factory: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """Its address cannot be asked for any more."""
+
+    async def main() -> None:
+        wrong: list[object] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: wrong.append(context))
+        ours, theirs = socket.create_server(("127.0.0.1", 0)), socket.socket()
+        theirs.connect(ours.getsockname())
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        theirs.close()
+        made: list[Connection] = []
+        server = await loop.create_server(lambda: Connection(QUICK, QUICK.frame_bytes, on_made=made.append), sock=ours)
+        await until(lambda: bool(made or wrong))
+        assert not wrong
+        await made[0].wait_closed()
+        server.close()
 
     run(main(), factory)
 
