@@ -133,9 +133,9 @@ class PeerTables:
         if not keeper or self._own_reads.is_informed or self.is_there(keeper):
             return error
         return SqlError(
-            error.message,
-            suggestion=f"{keeper}, which keeps the definitions of tables of our own, cannot be reached, and "
-            f"{self._name} has not met it since it started, so it knows none; start {keeper}, or ask a data member",
+            f"{error.message}\n{keeper}, which keeps the definitions of tables of our own, cannot be reached, and "
+            f"{self._name} has not met it since it started, so it knows none of them",
+            suggestion=f"start {keeper}, or ask a data member",
         )
 
     async def refresh(self, members: tuple[str, ...] = ()) -> None:
