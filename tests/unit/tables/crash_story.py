@@ -76,15 +76,16 @@ class Member:
 
     def batch(self, number: int) -> pa.RecordBatch:
         table = self.shard.table
-        rows = [(number, f"new {number}", "fresh"), (number - 1, f"changed {number}", "fresh")]
-        return batch_of(table, [dict(zip(arrow_schema(table).names, row, strict=False)) for row in rows])
+        key, *others, value = arrow_schema(table).names
+        rows = [(number, f"new {number}"), (number - 1, f"changed {number}")]
+        return batch_of(table, [{key: k, value: v} | dict.fromkeys(others, "fresh") for k, v in rows])
 
     def alter(self) -> None:
-        """The column has another name, and a new one has its name."""
+        """The column has another name, and a new one has its name, and its place."""
         table = numbered(self.shard.table)
-        key, value, *_ = table.columns
+        key, *_, value = table.columns
         version = table.version + 1
-        columns = (key, msgspec.structs.replace(value, name=f"w{version}"), OwnColumn("v", "string", False, "'fresh'"))
+        columns = (key, OwnColumn("v", "string", False, "'fresh'"), msgspec.structs.replace(value, name=f"w{version}"))
         table = altered(table, msgspec.structs.replace(table, columns=columns))
         table = msgspec.structs.replace(table, version=version)
         self.store.put_table(table).result()
@@ -109,10 +110,10 @@ class Member:
             self.shard.apply(vote.prepare_ts, relaid_pairs(pairs, dict(vote.layouts).get(table.id, ()), table))
 
     def rows(self) -> dict[int, str]:
-        """By the first two columns; the third has its default everywhere."""
+        """By the first and the last column; the one between has its default everywhere."""
         found = [tuple(row.values()) for row in self.shard.read(SECOND * 2).to_pylist()]
-        assert all(row[2:] in ((), ("fresh",)) for row in found)
-        rows = {row[0]: row[1] for row in found}
+        assert all(row[1:-1] in ((), ("fresh",)) for row in found)
+        rows = {row[0]: row[-1] for row in found}
         assert len(rows) == len(found), "a key is there twice"
         return rows
 

@@ -494,6 +494,14 @@ def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPy
     wanted = shard.read(NOW + 5)
     assert {"renamed", "key", "v7", "n"} < set(wanted.column_names)
     assert set(wanted.column("v7").to_pylist()) == {5}
+    # And one that has another name, and nothing else.
+    columns = [msgspec.structs.replace(each, name="w" if each.name == "v2" else each.name) for each in made.columns]
+    shard.alter(msgspec.structs.replace(made, version=3, columns=tuple(columns)))
+    plan = shard.plan_flush(NOW + 6)
+    assert plan is not None
+    shard.flushed(flush.carry_out(plan), shard.table)
+    shard.published(*delta.publish(shard.folder, shard.table, MEMBER, shard.manifest))
+    wanted = shard.read(NOW + 6)
     found = deltalake.DeltaTable(shard.folder)
     scanned = readers.execute("SELECT * FROM delta_scan(?)", [shard.folder]).to_arrow_table()
     for rows_found in (found.to_pyarrow_table(), scanned):
