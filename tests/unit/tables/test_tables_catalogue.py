@@ -22,7 +22,7 @@ from skerry.model.sharded import (
     Wish,
     numbered,
 )
-from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send, check_catalogue, first_map
+from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send, altered, check_catalogue, first_map
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 
 MEMBERS = ("oslo", "bergen", "tromso")
@@ -238,6 +238,10 @@ def test_what_the_keeper_refuses() -> None:
     (found,) = (each.table for each in kept.kept.catalogue.definitions)
     assert (found.primary_key, found.distributed_by, found.version, found.made) == (("no",), ("no",), 2, 1)
     assert ([column.id for column in found.columns], found.next_column) == ([1, 2], 3)
+    # The number of one that goes is never another's.
+    without = altered(found, msgspec.structs.replace(found, columns=found.columns[:1]))
+    again = altered(without, msgspec.structs.replace(without, columns=(*without.columns, added)))
+    assert [column.id for column in again.columns] == [1, 3]
     # A member that knows more than the keeper: its disk is not the newest, and it would number tables twice.
     core.known("tromso", KnownDefinitions("tromso", 9), 0.0)
     late = answer_of(core.define("bergen", Define(QueryId("bergen", "2"), Create(table("t"))), (), 0.0))
