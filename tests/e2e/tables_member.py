@@ -1,30 +1,22 @@
 """A member without a Spark, for tests of what it keeps: `python -m tests.e2e.tables_member FILE NAME`.
 
-It ends with its input. SKERRY_CHAOS names the file that says when it is killed (skerry/testing/points.py), CLOCK_S says
-how far its clock is ahead.
+It ends with its input. SKERRY_CHAOS names the file that says when it is killed (skerry/testing/points.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
-import time
 
 from skerry.config import load
 from skerry.member.server import Member
-from skerry.model.errors import SkerryError
 from skerry.testing import points
 from skerry.wire.proof import Secret
 
 
 async def run(path: str, name: str) -> None:
     member = Member(load(path), name, None, secret=Secret([bytes(32)], lambda: bytes(32)))
-    try:
-        await member.start()
-    except SkerryError as error:
-        print(error.message, flush=True)
-        sys.exit(1)
+    await member.start()
     print("ready", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     await member.stop()
@@ -32,7 +24,4 @@ async def run(path: str, name: str) -> None:
 
 if __name__ == "__main__":
     points.watch()
-    if ahead_s := float(os.environ.get("CLOCK_S", 0)):
-        right = time.time_ns
-        time.time_ns = lambda: right() + int(ahead_s * 1e9)
     asyncio.run(run(*sys.argv[1:]))

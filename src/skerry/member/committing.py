@@ -35,8 +35,8 @@ from skerry.tables.instructions import (
     Tell,
 )
 from skerry.tables.outcomes import Known
-from skerry.wire.commit_messages import CommitMessage, Outcome
-from skerry.wire.values import error_of
+from skerry.wire.commit_messages import CommitMessage, Outcome, Prepare, Refusal, State, Submit
+from skerry.wire.values import error_of, failure_of
 
 KeepRecords = Callable[[Iterable[Record]], Future[None]]
 _T = TypeVar("_T")
@@ -164,6 +164,14 @@ class Committing:
         """PeerError if the sender may not say this."""
         if self._trouble is None:
             self._do(self._core.receive(sender, message, at()))
+            return
+        # Whoever waits for an answer gets one at once: it would not know why there is none.
+        failure = failure_of(self._trouble, self._member)
+        match message:
+            case Prepare(txn):
+                self._obey(Send(sender, Refusal(txn, self._member, failure, False)))
+            case Submit(txn):
+                self._obey(Send(sender, Outcome(txn, State.UNKNOWN, failure=failure)))
 
     def lost(self, member: str, error: SkerryError) -> None:
         if self._trouble is None:

@@ -155,7 +155,7 @@ def _refused(fragment: Fragment, receivers: Sequence[str], table: str, mark: Lea
     where = f"from {fragment.member} to {listed(receivers)}"
     edge = f"fragment {fragment.id}, edge {fragment.output.edge}"
     key = f"members.{fragment.member}.tables.{table}.leaves"
-    advice = f"ask member {fragment.member} itself"
+    advice = f"ask member {fragment.member} for {fragment.member}.{table}"
     if mark is not Leaves.NEVER:
         advice += ", or aggregate its rows" + (" or filter them" if mark is Leaves.FILTERED else "")
     return UserError(

@@ -239,13 +239,13 @@ def _fragment_lines(fragment: Mapping[str, Any]) -> list[str]:
     estimate = f"~{counted(fragment['estimated']['rows'])}, {size_text(fragment['estimated']['bytes'])}"
     match [(each["member"], _way_text(each)) for each in output["to"]]:
         case [(receiver, way)]:
-            to = f"{receiver}{how}{way and f', {way}'}"
+            to, each = f"{receiver}{how}{way and f', {way}'}", ""
         case several:
             to = listed([f"{receiver} ({way})" if way else receiver for receiver, way in several]) + how
-            estimate += " to each"
-    lines.append(f"    → edge {output['edge']} to {to} ({estimate})")
+            each = " to each"
+    lines.append(f"    → edge {output['edge']} to {to} ({estimate}{each})")
     if "actual" in fragment:
-        lines.append(f"      {_actual_text(fragment['actual'])}")
+        lines.append(f"      {_actual_text(fragment['actual'], each)}")
     return lines
 
 
@@ -256,7 +256,7 @@ def _way_text(to: Mapping[str, Any]) -> str:
     return ", ".join([*told, *(["/".join(codecs)] if codecs else [])])
 
 
-def _actual_text(actual: Mapping[str, Any]) -> str:
+def _actual_text(actual: Mapping[str, Any], each: str) -> str:
     jobs = actual["spark_jobs"]
     which = f", Spark job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}" if jobs else ""
-    return f"in fact {counted(actual['rows'])}, {size_text(actual['bytes'])}, {actual['seconds']:.3f} s{which}"
+    return f"in fact {counted(actual['rows'])}, {size_text(actual['bytes'])}{each}, {actual['seconds']:.3f} s{which}"

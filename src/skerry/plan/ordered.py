@@ -73,7 +73,25 @@ def _is_listed(key: exp.Expr, select: exp.Select) -> bool:
     if not isinstance(key, exp.Column):
         return False
     items = select.expressions
-    return any(item.is_star or item.alias_or_name.lower() == key.name.lower() for item in items)
+    if len(key.parts) == 1:
+        return any(item.is_star or item.alias_or_name.lower() == key.name.lower() for item in items)
+    # `t.b` is another column than `id AS b` (and than `t.b AS c`), and `st.b` than `b`.
+    is_column = len(key.parts) == 2 and key.table.lower() in _relations(select)
+    return any(item == key or (is_column and _has(item, key)) for item in items)
+
+
+def _has(item: exp.Expr, key: exp.Column) -> bool:
+    """Is the item `*`, `t.*` or `b`, where the key is `t.b`?"""
+    if item.is_star:
+        return not isinstance(item, exp.Column) or item.table.lower() == key.table.lower()
+    return isinstance(item, exp.Column) and len(item.parts) == 1 and item.name.lower() == key.name.lower()
+
+
+def _relations(select: exp.Select) -> set[str]:
+    """The names of its relations, in lower case."""
+    joins = select.args.get("joins") or []
+    found = [select.args["from_"].this, *(join.this for join in joins)] if select.args.get("from_") else []
+    return {node.alias_or_name.lower() for node in found}
 
 
 def _keep(select: exp.Select, prefix: str) -> None:

@@ -26,7 +26,7 @@ from skerry.spark.engine import EdgeInput, Job, JobResult, SlotPool, TableFiles
 from skerry.spark.failures import SPARK_ERRORS, condition_of, first_words, is_lost, silence_spark, translate
 from skerry.spark.literals import to_literal
 from skerry.spark.settings import SparkSettings, core_count
-from skerry.spark.sink import SINK_COLUMNS, SinkSpec, sink_function
+from skerry.spark.sink import SINK_COLUMNS, SinkSpec, as_announced, sink_function
 from skerry.spark.source import SourceSpec
 from skerry.spark.suspects import Suspects
 from skerry.spark.tags import Tags
@@ -370,8 +370,7 @@ def _clear_frames(error: BaseException) -> None:
 
 def agreed(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """With the types that were announced."""
-    arrays = [column.cast(field.type) for column, field in zip(table.columns, schema, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=schema)
+    return pa.Table.from_arrays(as_announced(table.columns, schema), schema=schema)
 
 
 def _pass_through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -59,6 +59,7 @@ STATEMENT_CLASSES = (
 # The same for Sail's messages, which have no condition either, and for what Java's patterns and formats complain of.
 STATEMENT_WORDS = re.compile(
     r"(?i)divi(sion|de) by zero|cast error|overflow|invalid argument|cannot cast|unsupported cast|parse error"
+    r"|error during planning"
     r"|illegal sequence boundaries|PatternSyntaxException|near index \d+|(Illegal|Unknown|Missing)Format\w*Exception"
 )
 # Java's words about a value that the %d of a format does not take.
@@ -68,20 +69,37 @@ _WRAPPED = re.compile(
     r"\A\s*(?:An error occurred while calling [\w.$]+\.\s*:?\s*|Exception thrown in awaitResult:?\s*"
     r"|Job aborted due to stage failure: Task [\d.]+ in stage [\d.]+ failed \d+ times?, most recent failure: "
     r"Lost task [\d.]+ in stage [\d.]+ \(TID \d+\) \([^()\n]*\):\s*"
-    r"|(?:[a-z][\w$]*\.){2,}[\w.$]*(?:Exception|Error)(?::\s*|\s+)|(?:Execution|Arrow|External|DataFusion) error:\s*)"
+    r"|(?:[a-z][\w$]*\.){2,}[\w.$]*(?:Exception|Error)(?::\s*|\s+)|(?:Execution|Arrow|External|DataFusion) error:\s*"
+    r"|Error during planning:\s*)"
 )
 # A Java exception within another, and what it says.
 _CAUSED = re.compile(r"^Caused by: [\w.$]+(?:Exception|Error): (.+)", re.MULTILINE)
-# Sail's words about statements that it cannot run, in a user's words.
+# Sail's words about statements that it cannot run: the form, and why, in a user's words.
+_IN_PLACE = "it is correlated and has a LIMIT, or it stands in a list"
 _UNRUN = (
-    (re.compile("does not support logical expression InSubquery"), "IN (SELECT …)"),
-    (re.compile("does not support logical expression Exists"), "EXISTS (SELECT …)"),
-    (re.compile("does not support logical expression ScalarSubquery|scalar subquery must be aggregated"), "subquery"),
-    (re.compile("null_aware anti join only supports"), "NOT IN (SELECT …)"),
+    (re.compile("does not support logical expression InSubquery"), "IN (SELECT …)", _IN_PLACE),
+    (re.compile("does not support logical expression Exists"), "EXISTS (SELECT …)", _IN_PLACE),
+    (
+        re.compile("does not support logical expression ScalarSubquery|scalar subquery must be aggregated"),
+        "subquery",
+        "it is correlated, and no aggregate of the rows with equal keys",
+    ),
+    (
+        re.compile("null_aware anti join only supports"),
+        "NOT IN (SELECT …)",
+        "it is correlated, or compares several columns",
+    ),
 )
 # How Sail shows its own values, and what they mean to a user.
 _SHOWN = (
     (re.compile(r"failed to call '\w+' "), ""),
+    (
+        re.compile(
+            r"(?:Internal error: )?Function '\w+' failed to match any signature, errors: Error during planning: "
+            r"(.+?)(?:,Error during planning: .*)?\Z"
+        ),
+        r"\1",
+    ),
     (re.compile(r"\b(?:Compute|Execution|Arrow|External) error: "), ""),
     (re.compile(r"\b(?:Syntax|CompiledTooBig)\( ~+ (.*) ~+ \)"), r"\1"),
     (re.compile(r'\b(?:Execution|Internal|Plan|NotImplemented)\("([^"]*)"\)'), r"\1"),
@@ -95,6 +113,7 @@ _SHOWN = (
 )
 # Sail's parser met a word of Spark's language that it does not know.
 _UNREAD = re.compile(r"invalid argument: found (\S+) at \d+:\d+ expected ")
+_LACKING = re.compile(r"\Aunknown function: (\w+)\Z")
 # Columns are numbers inside Sail.
 _UNFOUND = re.compile(r'No field named (?:\S*\.)?"#\d+"')
 _BROKEN = re.compile("RST_STREAM")
@@ -136,16 +155,21 @@ def _unrun(text: str, engine: str) -> SkerryError | None:
     """What Sail cannot run, it says in words about its own plans."""
     if engine == "Spark":
         return None
-    for words, form in _UNRUN:
+    for words, form, why in _UNRUN:
         if words.search(text):
             return SqlError(
-                f"{engine} cannot run this {form}: it is correlated and has a LIMIT or several keys, or no condition",
+                f"{engine} cannot run this {form}: {why}",
                 suggestion="write it as a join, or use Apache Spark at this site",
             )
     if _UNFOUND.search(text):
         return SqlError(
             f"{engine} does not find a column here: one that is not grouped, or an aggregate that only ORDER BY has",
             suggestion="group by it, or list it",
+        )
+    if lacking := _LACKING.search(text):
+        return SqlError(
+            f"{engine} does not know the function {lacking[1]} in this place",
+            suggestion="a window function needs OVER; for others use Apache Spark at this site",
         )
     unread = _UNREAD.search(text)
     if unread or RECURSIVE in text:

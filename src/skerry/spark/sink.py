@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -89,8 +90,21 @@ def _as_agreed(batch: pa.RecordBatch, schema: pa.Schema, types: list[pa.DataType
     """The batch with the types that were announced; names do not travel, and an Apache Spark's types agree."""
     if batch.schema.types == types:
         return batch
-    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    return pa.RecordBatch.from_arrays(as_announced(batch.columns, schema), schema=schema)
+
+
+def as_announced(columns: Sequence[Any], schema: pa.Schema) -> list[Any]:
+    """Sail announces the first operand's types of a UNION, and gives the wider ones: a value may not fit."""
+    cast = []
+    for place, (column, field) in enumerate(zip(columns, schema, strict=True), 1):
+        try:
+            cast.append(column.cast(field.type))
+        except pa.ArrowException:
+            raise SqlError(
+                f"Sail announced column {place} as {field.type} and gave {column.type}, which does not fit: "
+                "CAST the operands of UNION to one type"
+            ) from None
+    return cast
 
 
 def check_decimals(batch: pa.RecordBatch | pa.Table) -> None:

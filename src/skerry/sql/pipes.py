@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from skerry.model.names import TableRef
-from skerry.sql.functions import is_aggregate
+from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.nodes import Pipe, Piped, Sample
 from skerry.sql.position import error_at
 from skerry.sql.walk import children_of, find_all, nodes_of
@@ -95,7 +95,7 @@ class _Pipeline:
             case "SELECT":
                 self._select(pipe)
             case "WHERE":
-                where = self._opened(pipe.this).args.get("where")
+                where = self._opened().args.get("where")
                 both = exp.And(this=exp.Paren(this=where.this), expression=exp.Paren(this=pipe.this)) if where else None
                 self.query.set("where", exp.Where(this=both or pipe.this))
             case "EXTEND":
@@ -312,8 +312,11 @@ def _would_hide(select: exp.Expr, items: tuple[exp.Expr, ...]) -> bool:
     order = select.args["order"]
     if any(isinstance(key.this, exp.Literal | exp.Var) for key in order.expressions):
         return True
+    if any((isinstance(item, exp.Column) and item.is_star) or is_generator(item) for item in items):
+        return True  # their columns have names of their own: `st.*`, `inline(…)`
     given = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
     given |= {name.name.lower() for item in items if isinstance(item, exp.Aliases) for name in item.expressions}
+    given |= {item.name.lower() for item in items if isinstance(item, exp.Column) and len(item.parts) > 1}
     return any(part.name.lower() in given for column in find_all(order, exp.Column) for part in column.parts)
 
 

@@ -21,12 +21,16 @@ def check_roundtrip(tree: exp.Expr, tokens: list[Token], text: str) -> None:
     ]
     for ours, theirs in zip(again, said, strict=False):
         if _word(ours) != _word(theirs):
-            raise sql_error(
-                "this form is not admitted: it would not reach Spark as written", text, theirs.start, theirs.end
-            )
+            raise sql_error(_reason(theirs), text, theirs.start, theirs.end)
     if len(said) != len(again):
         last = said[min(len(again), len(said) - 1)]
-        raise sql_error("this form is not admitted: it would not reach Spark as written", text, last.start, last.end)
+        raise sql_error(_reason(last), text, last.start, last.end)
+
+
+def _reason(token: Token) -> str:
+    if token.token_type == TokenType.VAR and not token.text.isascii():
+        return f"{token.text} is not admitted without backquotes, as in Spark: write `{token.text}`"
+    return "this form is not admitted: it would not reach Spark as written"
 
 
 def _word(token: Token) -> tuple[TokenType, str]:

@@ -39,6 +39,7 @@ from skerry.sql.walk import find_all, nodes_of
 __all__ = ["Assign", "Explain", "Query", "Scan", "Statement", "analyse", "render"]
 
 _QUERY_STARTS = {TokenType.SELECT, TokenType.WITH, TokenType.VALUES, TokenType.L_PAREN, TokenType.FROM, TokenType.TABLE}
+_BEFORE_A_KIND = frozenset({"CREATE", "DROP", "ALTER", "OR", "REPLACE", "GLOBAL", "TEMPORARY", "TEMP"})
 
 
 @dataclass(frozen=True)
@@ -146,17 +147,14 @@ def _statement(tokens: list[Token], given: Given) -> Statement:
         if given.values:
             raise SqlError(f"{words[0]} takes no parameters")
         return command
-    start = tokens[0]
+    # CREATE alone is admitted: which kind of it is not?
+    last = next((at for at, each in enumerate(tokens[:6]) if each.text.upper() not in _BEFORE_A_KIND), 0)
+    named = " ".join(token.text.upper() for token in tokens[: last + 1])[:40]
     admitted = (
         "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE, SET VAR, and for tables of its own "
         "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE and DELETE"
     )
-    raise sql_error(
-        f"{start.text.upper()[:40]} is not admitted: Skerry runs {admitted}",
-        text,
-        start.start,
-        start.end,
-    )
+    raise sql_error(f"{named} is not admitted: Skerry runs {admitted}", text, tokens[0].start, tokens[last].end)
 
 
 def _assign(assignment: Assignment, given: Given) -> Assign:

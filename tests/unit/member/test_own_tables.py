@@ -29,7 +29,7 @@ from skerry.model.sharded import Create, OwnColumn, OwnTable
 from skerry.tables import flush
 from skerry.tables.columns import arrow_schema
 from skerry.tables.writes import writes_of
-from skerry.wire.commit_messages import Decided, Prepare, State, Vote
+from skerry.wire.commit_messages import Decided, Prepare, Refusal, State, Vote
 from skerry.wire.definition_messages import Define, Defined
 from skerry.wire.messages import Message
 
@@ -133,6 +133,14 @@ def test_a_flush_waits_until_the_commits_that_it_holds_are_on_disk(
     """`Committed` is written lazily. A crash after a flush without it left a commit in the past of the flush."""
     monkeypatch.setattr(committing, "COMMIT_LAZY_S", 3600.0)
     votes: list[Vote] = []
+    refusals: list[Refusal] = []
+
+    def told(message: Message) -> None:
+        match message:
+            case Vote():
+                votes.append(message)
+            case Refusal():
+                refusals.append(message)
 
     async def act(tables: OwnTables) -> None:
         await tables.defining.define(QueryId("oslo", "create"), Create(TABLE), everything())
@@ -149,8 +157,16 @@ def test_a_flush_waits_until_the_commits_that_it_holds_are_on_disk(
         with sqlite3.connect(tmp_path / "copy" / "tables.sqlite") as file:
             assert file.execute("SELECT commit_ts > 0 FROM transactions").fetchall() == [(1,)]
         file.close()
+        # A store that fails is told to whoever asks next: it would wait for a vote, and never hear why there is none.
+        store = tables._store
+        assert store is not None
+        store._break(SiteError("site oslo: the disk failed"), [])
+        with pytest.raises(SiteError, match="nothing can be committed until it starts anew"):
+            await insert(tables, "b", 2)
+        tables.receive("bergen", Prepare(TransactionId(QueryId("bergen", "c")), 1, 0, part_of(tables, 3), 1))
+        assert "site oslo: the disk failed" in refusals[0].failure.message
 
-    with_oslo(tmp_path, act, lambda message: votes.append(message) if isinstance(message, Vote) else None)
+    with_oslo(tmp_path, act, told)
 
 
 def test_planners_take_writes_as_they_take_queries() -> None:

@@ -111,8 +111,9 @@ def test_what_a_fragment_does_decides(sql: str, mark: str) -> None:
     if done >= wanted:
         leaving(sql, mark)
         return
-    with pytest.raises(UserError, match=f"from oslo to bergen .fragment 1, edge 4.*leaves: {mark}"):
+    with pytest.raises(UserError, match=f"from oslo to bergen .fragment 1, edge 4.*leaves: {mark}") as caught:
         leaving(sql, mark)
+    assert caught.value.suggestion.startswith("ask member oslo for oslo.secret")
 
 
 NAMED_OUTRIGHT = [

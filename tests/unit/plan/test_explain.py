@@ -70,6 +70,8 @@ def test_an_edge_with_several_receivers_names_each_and_its_way() -> None:
     (told,) = (line for line in explain(plan, "oslo", TOPOLOGY) if "to each" in line)
     ways = "to oslo (by way of tromso, zstd) and tromso (zstd), through the driver"
     assert told == f"    → edge 2 {ways} (~25 rows, 700 B to each)"
+    ran = Actual({1: Ran(25, 700, 0.5)}, (), 10, 0.5)
+    assert "      in fact 25 rows, 700 B to each, 0.500 s" in explain(plan, "oslo", TOPOLOGY, ran)
 
 
 def test_text_tells_the_operators_of_each_fragment() -> None:

@@ -26,6 +26,11 @@ from tests.plans.plan_cases import planned
             "(SELECT `key_value_0` FROM (SELECT kind AS `key_value_0`, count(*) AS `key_0` FROM (…) AS events "
             "WHERE id = o_cust GROUP BY kind ORDER BY `key_0` DESC LIMIT 1) AS key_rows)",
         ),
+        (  # the list has another ts
+            "(SELECT kind AS ts FROM events WHERE id = o_cust ORDER BY events.ts LIMIT 1)",
+            "(SELECT `key_value_0` FROM (SELECT kind AS `key_value_0`, events.ts AS `key_0` FROM (…) AS events "
+            "WHERE id = o_cust ORDER BY `key_0` LIMIT 1) AS key_rows)",
+        ),
     ],
 )
 def test_keys_become_columns(subquery: str, kept: str) -> None:
@@ -40,6 +45,8 @@ def test_keys_become_columns(subquery: str, kept: str) -> None:
     [
         "(SELECT kind FROM events WHERE id = o_cust ORDER BY kind LIMIT 1)",
         "(SELECT kind AS k FROM events WHERE id = o_cust ORDER BY k DESC LIMIT 1)",
+        "(SELECT kind FROM events WHERE id = o_cust ORDER BY events.kind LIMIT 1)",
+        "(SELECT events.kind FROM events WHERE id = o_cust ORDER BY events.kind LIMIT 1)",
         "(SELECT kind FROM events WHERE id = o_cust ORDER BY 1 LIMIT 1)",
         "(SELECT kind FROM events ORDER BY ts LIMIT 1)",
         "EXISTS (SELECT 1 FROM events WHERE id = o_cust ORDER BY ts LIMIT 1)",

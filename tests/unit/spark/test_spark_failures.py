@@ -152,6 +152,9 @@ def test_a_failure_is_its_innermost_cause_in_one_sentence(text: str, engine: str
     [
         ("Physical plan does not support logical expression InSubquery(InSubquery { expr: …", "this IN (SELECT …)"),
         ("null_aware anti join only supports single column join key, got 2 columns", "this NOT IN (SELECT …)"),
+        ("null_aware anti join only supports single column join key, got 2 columns", "is correlated, or compares"),
+        ("Correlated scalar subquery must be aggregated to return at most one row", "no aggregate of the rows"),
+        ("unknown function: rank", "does not know the function rank in this place"),
         ('No field named t."#4". Valid fields are "#15", "#16".', "does not find a column here"),
     ],
 )
@@ -210,6 +213,11 @@ def test_what_a_function_is_given_is_the_statement_s_fault(text: str, message: s
             'Invalid argument type: Utf8, format string: "%d"',
         ),
         (
+            "Internal error: Function 'f' failed to match any signature, errors: Error during planning: "
+            "Function 'f' expects 1 arguments,Error during planning: Function 'f' expects 1 arguments",
+            "Function 'f' expects 1 arguments",
+        ),
+        (
             "Date overflow: 1 + IntervalDayTime { days: 2, milliseconds: 0 }",
             "Date overflow: 1 + days: 2, milliseconds: 0",
         ),
@@ -224,6 +232,11 @@ def test_what_sail_shows_of_its_own_values_is_left_out(text: str, message: str) 
     assert translate(AnalysisException(text), {}, engine="Sail").message == message
     raised = f"RuntimeError: Execution error: {' '.join(text.split())}"
     assert translate(PythonException(WORKER.format(raised=raised)), {}, engine="Sail").message == message
+
+
+def test_what_sail_finds_while_it_plans_is_the_statement_s_fault() -> None:
+    found = translate(SparkConnectGrpcException("Error during planning: no common type in LIKE"), {}, engine="Sail")
+    assert (type(found), found.message) == (SqlError, "no common type in LIKE")
 
 
 def test_memory_has_a_suggestion() -> None:

@@ -34,6 +34,9 @@ ITEM, ORDERS = "scan_0 AS item", "scan_0 AS orders"
         # An order is kept where a new name does not take it over.
         ("FROM item |> ORDER BY i_part |> SELECT i_count", f"SELECT i_count FROM {ITEM} ORDER BY i_part"),
         ("FROM item |> ORDER BY i_part |> SELECT i_count AS i_part", f"SELECT i_count AS i_part FROM (SELECT * FROM {ITEM} ORDER BY i_part) AS item"),
+        # A field has its own name, and so have the columns of a generator.
+        ("FROM (SELECT c_home, c_name AS city FROM customer) AS c |> ORDER BY city |> SELECT c_home.city", "SELECT c_home.city FROM (SELECT * FROM (SELECT c_home, c_name AS city FROM scan_0 AS customer) AS c ORDER BY city) AS c"),
+        ("FROM (SELECT c_tags, c_name AS col FROM customer) AS c |> ORDER BY col |> SELECT explode(c_tags)", "SELECT explode(c_tags) FROM (SELECT * FROM (SELECT c_tags, c_name AS col FROM scan_0 AS customer) AS c ORDER BY col) AS c"),
         ("FROM item |> ORDER BY 1 |> SELECT i_count", f"SELECT i_count FROM (SELECT * FROM {ITEM} ORDER BY 1) AS item"),
         ("FROM item |> SELECT i_part |> ORDER BY i_part", f"SELECT * FROM (SELECT i_part FROM {ITEM}) AS item ORDER BY i_part"),
         ("FROM item |> JOIN orders ON i_order = o_id |> WHERE orders.o_id = 1", f"SELECT * FROM {ITEM} JOIN scan_1 AS orders ON i_order = o_id WHERE orders.o_id = 1"),

@@ -176,7 +176,7 @@ def test_drop() -> None:
         ("SET x = 5", "SET is not admitted"),
         ("SET VAR = 5", "write SET VAR"),
         ("DROP TEMPORARY VARIABLE nobody", "[VARIABLE_NOT_FOUND] there is no variable nobody"),
-        ("DROP VARIABLE x", "DROP is not admitted"),
+        ("DROP VARIABLE x", "DROP VARIABLE is not admitted"),
     ],
 )
 def test_what_is_refused(sql: str, message: str) -> None:
