@@ -95,6 +95,12 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
         raise
 
 
+def _refuse_gone(shard: Shard) -> None:
+    """Whoever writes there would make its folder again."""
+    if shard.is_gone:
+        raise SiteError(f"table {shard.table.name} was dropped")
+
+
 class Upkeep(NamedTuple):
     """What was done last for a table since the member started: files written and replaced, files removed, and when."""
 
@@ -129,8 +135,7 @@ class Flusher:
         then all rows are where they were, or in files; the next call goes on from there.
         """
         async with self._turn(shard):
-            if shard.is_gone:
-                raise SiteError(f"table {shard.table.name} was dropped")
+            _refuse_gone(shard)
             return await _whole(self._flush(shard, upto_ts, is_held))
 
     async def _flush(self, shard: Shard, upto_ts: int, is_held: Callable[[], bool]) -> Flush | None:
@@ -160,6 +165,7 @@ class Flusher:
         The table is locked: no commit comes meanwhile.
         """
         async with self._turn(shard):
+            _refuse_gone(shard)
             return await _whole(self._beside(shard, upto_ts, work))
 
     async def _beside(self, shard: Shard, upto_ts: int, work: Callable[[], Callable[[], _T]]) -> _T:
