@@ -56,7 +56,8 @@ def refused() -> dict[str, str]:
     for name, sql in read_forms(FIXTURES / "refused.sql"):
         try:
             if is_about_own(sql):
-                analyse_change(explained(sql) or sql, None, Known(_Two(), {}, ("oslo",)), Limits())
+                found = explained(sql)
+                analyse_change(found.sql if found is not None else sql, None, Known(_Two(), {}, ("oslo",)), Limits())
             else:
                 analyse(sql, None, _Two(), Limits())
         except SqlError as error:

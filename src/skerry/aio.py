@@ -143,6 +143,14 @@ class Connection:
     def usable(self) -> bool:
         return self.sync.usable
 
+    @property
+    def last_commit(self) -> int:
+        return self.sync.last_commit
+
+    @last_commit.setter
+    def last_commit(self, commit: int) -> None:
+        self.sync.last_commit = commit
+
     def cursor(self) -> Cursor:
         return Cursor(self.sync.cursor(), self._threads)
 

@@ -268,13 +268,13 @@ class Catalog:
 
     def _part_ref(self, member: str, table: str) -> TableRef:
         part = self._part(member.lower(), table)
-        return TableRef(part.table, self._members[member.lower()].name, part.columns)
+        return TableRef(part.table, self._members[member.lower()].name, part.columns, part.own is not None)
 
     def _logical_ref(self, table: str) -> TableRef:
         own = self._sites[self._holders(table)[0]].own.get(table.lower())
         if own is not None:  # a member that is down may not be needed
             self._check_clash(own)
-            return TableRef(own.table, None, own.columns)
+            return TableRef(own.table, None, own.columns, is_own=True)
         first, *others = [self._part(member, table) for member in self._holders(table)]
         for other in others:
             how = difference(other.columns, first.columns)

@@ -15,7 +15,7 @@ from skerry.access.rules import KnownColumns
 from skerry.catalog.check import check_files
 from skerry.config import Config, read_file
 from skerry.config.exposed import note_exposed
-from skerry.config.ownfiles import why_not_ours
+from skerry.config.ownfiles import reason, why_not_ours
 from skerry.config.private import all_run_here, read_secret, refuse_public
 from skerry.config.yaml_nodes import Notes
 from skerry.model.errors import ConfigError, PeerError, SkerryError
@@ -128,8 +128,29 @@ def _check_kept(config: Config, notes: Notes, members: list[str] | None) -> None
         path = config.kept_path(member)
         if path and (why := why_not_ours(path)):
             notes.note("state", f"what {member} keeps in {os.path.basename(path)} would not be believed: {why}")
+        folder = config.tables_path(member)
+        if folder and (why := _why_no_tables(folder)):
+            notes.note("state", f"the folder of {member}'s tables, {folder}, cannot be used: {why}")
         if config.audit is not None and (why := why_not_ours(config.audit.file_of(member))):
             notes.note("audit.path", f"{member} could not write {config.audit.file_of(member)}: {why}")
+
+
+def _why_no_tables(folder: str) -> str:
+    """What a member would say that opens the folder; "" for one that is not there yet, too."""
+    if not os.path.lexists(folder):
+        return ""
+    if not os.path.isdir(folder):
+        return "it is no folder"
+    file = os.path.join(folder, "tables.sqlite")
+    try:
+        if os.path.exists(file):
+            with open(file, "rb") as opened:
+                head = opened.read(16)
+            return "" if head in (b"", b"SQLite format 3\0") else "tables.sqlite is damaged, or no SQLite file"
+        has_rows = any(name.isdigit() for name in os.listdir(folder))
+    except OSError as error:
+        return reason(error)
+    return "tables.sqlite is missing, but files of tables are there: restore it from a copy" if has_rows else ""
 
 
 def summary(file: str, config: Config) -> str:

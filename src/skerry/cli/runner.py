@@ -16,7 +16,7 @@ from skerry.cli.paging import Left, Output
 from skerry.cli.plans import plan_text
 from skerry.cli.progress import LiveLine
 from skerry.cli.render import CONTROLS, message_text
-from skerry.cli.statements import first_word
+from skerry.cli.statements import done_text, first_word
 from skerry.cli.writers import FORMATS, View
 from skerry.client.dbapi import Connection, Cursor, connect
 from skerry.client.pep249 import Error, Row
@@ -82,7 +82,7 @@ class Runner:
             if first_word(statement) == "EXPLAIN" and self.view.is_for_people and cursor.description is not None:
                 self.show_plan([str(line) for (line,) in cursor.fetchall()])
             else:
-                self._show(cursor, watch)
+                self._show(cursor, watch, done_text(statement))
 
     def attach(self, query_id: str) -> None:
         """Write the rows of a query that was submitted."""
@@ -101,9 +101,10 @@ class Runner:
         if self._connection is not None:
             self._connection.close()
 
-    def _show(self, cursor: Cursor, watch: Stopwatch) -> None:
+    def _show(self, cursor: Cursor, watch: Stopwatch, done: str = "") -> None:
         if cursor.description is None:
-            self._say(f"{counted(max(cursor.rowcount, 0))} changed", watch)
+            changed = f"{counted(max(cursor.rowcount, 0))} changed"
+            self._say(f"{done}, {changed}" if done and cursor.rowcount > 0 else done or changed, watch)
             return
         if self.is_binary:
             with watch:

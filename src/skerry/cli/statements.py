@@ -44,6 +44,18 @@ def split(text: str) -> tuple[list[str], str]:
     return statements, text[begin:].strip() if has_sql else ""
 
 
+_DEFINING = ("CREATE", "DROP", "ALTER", "FLUSH", "DECLARE", "SET", "USE")
+
+
+def done_text(statement: str) -> str:
+    """What was done by a statement that is not about rows; "" for one that is."""
+    word = first_word(statement)
+    if word not in _DEFINING:
+        return ""
+    is_about_table = re.search(rf"\b{word}\s+TABLE\b", statement, re.IGNORECASE) is not None
+    return f"{word} TABLE done" if is_about_table else f"{word} done"
+
+
 def first_word(statement: str) -> str:
     """In capitals, whatever comments stand before it."""
     at = 0

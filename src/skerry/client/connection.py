@@ -119,6 +119,7 @@ class MemberLink:
         variables: dict[str, Variable] | None = None,
         more: list[list[Value] | dict[str, Value]] | None = None,
         rows: Iterator[Callable[[int], ClientRows]] | None = None,
+        seen_ts: int = 0,
     ) -> None:
         """Send the query and wait for its first page, count or error. `rows` that it loads follow it."""
         with self._changed:
@@ -133,6 +134,7 @@ class MemberLink:
                 options=options,
                 variables=variables,
                 more=more,
+                seen_ts=seen_ts,
                 now=clock.now(),
             )
             self._routes.follow(core)

@@ -111,6 +111,7 @@ class CursorCore:
         self.warnings: tuple[str, ...] = ()
         self.used_schema: str | None = None  # by USE
         self.set_variables: dict[str, Variable | None] = {}  # by DECLARE, SET VAR and DROP
+        self.commit_ts = 0
         self.rows_received = 0
         self.error: SkerryError | None = None
         self._numbers = numbers
@@ -162,6 +163,7 @@ class CursorCore:
         options: dict[str, str] | None = None,
         variables: dict[str, Variable] | None = None,
         more: list[list[Value] | dict[str, Value]] | None = None,
+        seen_ts: int = 0,
         now: float,
     ) -> ClientExecute:
         """Begin; the answer brings the first page with it."""
@@ -181,6 +183,7 @@ class CursorCore:
             options or {},
             variables or {},
             more or [],
+            seen_ts,
         )
         return self._executed
 
@@ -341,7 +344,7 @@ class CursorCore:
             number = asked.next_number
             raise PeerError(f"query {self.query}: page {number} was asked for, a whole result was answered")
         self.warnings, self.used_schema = answer.warnings, answer.schema_name
-        self.set_variables = answer.variables
+        self.set_variables, self.commit_ts = answer.variables, answer.commit_ts
         if answer.schema is not None:
             if self.schema is not None and self.schema != answer.schema:
                 raise PeerError(f"query {self.query}: its columns changed while it was read")

@@ -107,6 +107,9 @@ class Connection:
         self._schema_at_first = settings.schema_name
         self.schema_name = settings.schema_name
         self.variables: dict[str, Variable] = {}
+        # The greatest number of a commit that it was told of: what it reads, through any member, is no older. Hand it
+        # to another connection to read there what was written here.
+        self.last_commit = 0
         self.fault_policy = settings.fault_policy
         self.resume_s = settings.resume_s
         self.retry = settings.retry

@@ -33,6 +33,7 @@ class Owner(Protocol):
     _links: Links
     schema_name: str
     variables: dict[str, Variable]
+    last_commit: int
     fault_policy: str | None
     resume_s: float
     retry: str
@@ -395,7 +396,9 @@ class Cursor:
             options=options,
             variables=dict(connection.variables),
             more=list(more),
+            seen_ts=connection.last_commit,
         )
+        connection.last_commit = max(connection.last_commit, core.commit_ts)
         self._describe(core)
         if core.used_schema is not None:  # only here: a USE that is attached to is another connection's
             connection.schema_name = core.used_schema

@@ -108,7 +108,7 @@ def ran_as(initiated: Initiated, seconds: float) -> Actual:
     return Actual(ran, used, initiated.result.rows, seconds)
 
 
-_BIGINT = frozenset({"rows", "bytes"})
+_BIGINT = frozenset({"rows", "bytes", "buckets", "overlay_rows", "overlay_bytes", "files", "file_bytes"})
 
 
 def told_rows(columns: Mapping[str, Sequence[object]]) -> RowsAnswer:

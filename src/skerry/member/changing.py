@@ -12,6 +12,8 @@ import msgspec
 import pyarrow as pa
 
 from skerry.config import Config, Role
+from skerry.member import clock
+from skerry.member.analysing import Analysis
 from skerry.member.answers import told_rows
 from skerry.member.bulk import Bulks
 from skerry.member.clientoptions import is_again
@@ -24,6 +26,7 @@ from skerry.member.own import OwnTables
 from skerry.member.planning import Planned, Planner, SchemaCatalog, given_more, given_values, given_variables
 from skerry.member.requests import Answer, CountAnswer, RunStatement
 from skerry.member.resources import Workers
+from skerry.member.statuses import Statuses
 from skerry.model.amounts import counted
 from skerry.model.commits import TransactionId
 from skerry.model.errors import (
@@ -49,7 +52,7 @@ from skerry.model.limits import (
 )
 from skerry.model.results import Schema
 from skerry.model.rights import CHANGES, Rights
-from skerry.model.sharded import Create, Definition, Drop, OwnTable, Wish
+from skerry.model.sharded import Alter, Create, Definition, Drop, OwnTable, Wish
 from skerry.plan.explain import explain
 from skerry.plan.reasons import with_reasons
 from skerry.sql import changes
@@ -111,6 +114,7 @@ class Changing:
         self.bulks = Bulks(send, workers)
         self._computing = Computing(own, workers, self.bulks)
         self._known_changes = KnownChanges()
+        self.statuses = Statuses(member, own, send, rights_of)
         self._flushing: dict[str, tuple[str, asyncio.Future[Flushed]]] = {}
         self._members = tuple(name for name, each in config.members.items() if each.role is Role.DATA)
 
@@ -120,32 +124,24 @@ class Changing:
             return await self._load(work, statement, cursor, cursor.load)
         explained = said.explained(statement.sql)
         if explained is not None:
-            statement = msgspec.structs.replace(statement, sql=explained)
-        try:
-            understood = await self._fresh(work, statement)
-        except SkerryError as error:
-            raise unsure(statement.query, error) if is_again(statement.options) else error from error
+            statement = msgspec.structs.replace(statement, sql=explained.sql)
+        understood = await self._read(work, statement)
         if not work.defining.keeper:
             raise SiteError(
                 "this cluster keeps no tables of its own: no member has a place for them",
                 suggestion="name a folder by `state:` in skerry.yaml, and restart the members",
             )
         cursor.tables = _about(understood)
-        if explained is not None:
+        if explained is not None and not explained.analyzes:
             return await self._explain(work, statement, understood)
-        if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable):
+        if explained is not None:
+            return await self._analyze(work, statement, cursor, understood)
+        if statement.expected == "rows" and not isinstance(understood, said.ShowCreateTable | said.ShowTableStatus):
             raise UserError("the statement changes rows and returns none, its client expects rows")
-        if isinstance(understood, Routed):
-            answer = await self._write(work, statement, cursor, understood)
-            if isinstance(answer, CountAnswer):
-                return answer
-            understood = answer
-            cursor.tables = _about(understood)
-        cursor.is_handed_over |= isinstance(understood, said.CreateTable | said.DropTable)
+        if isinstance(understood, Routed | NeedsQuery):
+            return await self._changed(work, statement, cursor, understood)
+        cursor.is_handed_over |= isinstance(understood, said.CreateTable | said.DropTable | said.AlterTable)
         match understood:
-            case NeedsQuery(table):
-                message = partial(self._message, statement)
-                return await self._computing.write(table, work.planner, message, cursor, work.gather)
             case said.CreateTable(table, if_not_exists):
                 await _define(work, statement, Create(table, if_not_exists))
             case said.CreateAs():
@@ -153,25 +149,69 @@ class Changing:
             case said.DropTable(table):
                 if table is not None:
                     await _define(work, statement, Drop(table.id, table.name))
+            case said.AlterTable():
+                await self._alter(work, statement, understood)
             case said.FlushTable(table):
                 await self._flush(table, statement.rights)
             case said.ShowCreateTable(table):
                 _refuse_hidden(table, statement.rights)
                 return told_rows({"createtab_stmt": [shown_table(table)]})
+            case said.ShowTableStatus(table):
+                seen = _tables(self._seen(statement.rights)).values()
+                return told_rows(await self.statuses.ask(seen if table is None else [table], statement.rights))
             case _:
                 words = " ".join(statement.sql.split()[:2]).upper()[:40]
                 raise SqlError(f"{words} is not there yet for tables of our own")
         return CountAnswer(0)
 
+    async def _changed(
+        self,
+        work: Work,
+        statement: RunStatement,
+        cursor: ClientCursor,
+        understood: Routed | NeedsQuery,
+        analysis: Analysis | None = None,
+    ) -> CountAnswer:
+        """Of a table that was made anew a query may have to give the rows, where none had to before."""
+        if isinstance(understood, Routed):
+            answer = await self._write(work, statement, cursor, understood, analysis)
+            if isinstance(answer, CountAnswer):
+                return answer
+            if not isinstance(answer, NeedsQuery):
+                raise InternalError("what a statement asks for does not change with its tables")
+            understood = answer
+            cursor.tables = _about(understood)
+        message = partial(self._message, statement)
+        if analysis is not None:
+            analysis.needs_query(understood.table, understood.reason)
+        return await self._computing.write(understood.table, work.planner, message, cursor, work.gather, analysis)
+
+    async def _analyze(
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, understood: _Understood
+    ) -> Answer:
+        """EXPLAIN ANALYZE: it is done, once, and then told what was done."""
+        if not isinstance(understood, Routed | NeedsQuery):
+            raise SqlError("EXPLAIN ANALYZE takes a query or a write")
+        analysis = Analysis(clock.now())
+        answer = await self._changed(work, statement, cursor, understood, analysis)
+        cursor.told_rows = answer.rows
+        return told_rows({"plan": analysis.lines(answer.rows, clock.now(), work.planner)})
+
+    async def _read(self, work: Work, statement: RunStatement) -> _Understood:
+        try:
+            return await self._fresh(work, statement)
+        except SkerryError as error:
+            raise unsure(statement.query, error) if is_again(statement.options) else error from error
+
     async def _fresh(self, work: Work, statement: RunStatement) -> _Understood:
         """By the definitions that are known here; by the newest, if these make it an error."""
         try:
             return await self._understood(work.planner, statement)
-        except SqlError:
+        except SqlError as error:
             before = self._own.version
             await work.defining.catch_up()
             if self._own.version == before:
-                raise
+                raise work.planner.peer_tables.explained(error) from None
             return await self._understood(work.planner, statement)
 
     async def _understood(self, planner: Planner, statement: RunStatement) -> _Understood:
@@ -195,7 +235,7 @@ class Changing:
         rights = statement.rights
         catalog = SchemaCatalog(planner.seen_by(rights).catalog, statement.schema_name)
         configured = said.Configured(catalog, frozenset(self._own.definitions))
-        return said.Known(configured, _tables(self._seen(rights)), self._members)
+        return said.Known(configured, _tables(self._seen(rights)), self._members, rights)
 
     async def _create_as(self, work: Work, statement: RunStatement, cursor: ClientCursor) -> CountAnswer:
         """The query comes first, and the table is made if it can hold the rows. If they are not written, it goes."""
@@ -259,8 +299,9 @@ class Changing:
         """Rows come from the client, in chunks. All of them are written, or nothing."""
         planner, insert = work.planner, await self._fresh_load(work, statement)
         table = insert.table
-        if (rows := self._own.committed(statement.query)) is not None:
-            return CountAnswer(rows if table.distributed_by else rows // len(table.members))
+        if (known := self._own.committed(statement.query)) is not None:
+            copies = 1 if table.distributed_by else len(table.members)
+            return CountAnswer(known.rows // copies, commit_ts=known.commit_ts)
         load.begin()
         cursor.tables = tuple(f"{member}.{table.name}" for member in table.members)
         cursor.is_write = True
@@ -304,9 +345,24 @@ class Changing:
             await work.defining.catch_up()
             return await self._workers.run(read)
 
+    async def _alter(self, work: Work, statement: RunStatement, understood: said.AlterTable) -> None:
+        """Read once more if the table has changed since; then that is an error."""
+        if understood.changed == understood.table:
+            return  # IF EXISTS, IF NOT EXISTS
+        try:
+            await work.defining.define(statement.query, Alter(understood.changed), statement.rights)
+        except StaleSchema:
+            await work.defining.catch_up()
+            again = await self._read(work, statement)
+            assert isinstance(again, said.AlterTable), "what a statement asks for does not change with its tables"
+            if again.changed != again.table:
+                await _define(work, statement, Alter(again.changed))
+        except SkerryError as error:
+            raise unsure(statement.query, error) if is_again(statement.options) else error from error
+
     # --- writes -------------------------------------------------------------------------------------------------------
     async def _write(
-        self, work: Work, statement: RunStatement, cursor: ClientCursor, change: Routed
+        self, work: Work, statement: RunStatement, cursor: ClientCursor, change: Routed, analysis: Analysis | None
     ) -> CountAnswer | _Understood:
         """One attempt after the other, until one is committed or refused for good; the oldest is let through.
 
@@ -316,6 +372,8 @@ class Changing:
         pause_s, attempt, changes = CHANGE_PAUSE_S, 0, 0
         while change.parts:
             attempt += 1
+            if analysis is not None:
+                analysis.tried(change)
             cursor.is_handed_over = True
             txn = TransactionId(query, attempt)
             try:
@@ -323,7 +381,7 @@ class Changing:
             except SkerryError as trouble:
                 raise unsure(query, trouble) if is_again(statement.options) else trouble from trouble
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // change.copies)
+                return CountAnswer(outcome.rows // change.copies, commit_ts=outcome.commit_ts)
             # Without a failure this attempt was aborted in an earlier life of the query.
             if outcome.failure is not None:
                 error = error_of(outcome.failure)
@@ -416,6 +474,7 @@ class Changing:
 
     def peer_lost(self, peer: str, error: SiteError) -> None:
         self.bulks.peer_lost(peer, error)
+        self.statuses.lost(peer, error)
         for member, answer in self._flushing.values():
             if member == peer and not answer.done():
                 answer.set_exception(error)
@@ -436,7 +495,12 @@ def _about(understood: _Understood) -> tuple[str, ...]:
             return tuple(f"{member}.{table.name}" for member in table.members)
         case Routed(parts, _, table):
             return tuple(f"{member}.{table}" for member in parts)
-        case said.CreateTable(table) | said.DropTable(OwnTable() as table) | said.FlushTable(table):
+        case (
+            said.CreateTable(table)
+            | said.DropTable(OwnTable() as table)
+            | said.AlterTable(table)
+            | said.FlushTable(table)
+        ):
             return tuple(f"{member}.{table.name}" for member in table.members)
         case _:
             return ()

@@ -11,7 +11,7 @@ from skerry.model.commits import Part
 from skerry.model.errors import PeerError
 from skerry.model.limits import COMPUTED_ROWS, OWN_NAME_CHARS, TIMESTAMP_MAX
 from skerry.wire.commit_messages import AskOutcome, CommitMessage, OutcomeOf, Prepare, Submit
-from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions
+from skerry.wire.definition_messages import Define, Flushed, KnownDefinitions, StatusOf
 from skerry.wire.messages import (
     Cancel,
     Execute,
@@ -52,6 +52,7 @@ def refuse_forged(sender: str, message: Message, me: str) -> None:
             | Tables()
             | KnownDefinitions()
             | Flushed()
+            | StatusOf()
             | OutcomeOf()
             | RowsStaged()
         ):

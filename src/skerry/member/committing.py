@@ -13,7 +13,7 @@ from typing import Any, TypeVar, assert_never
 
 from skerry.member import clock
 from skerry.model import trace
-from skerry.model.commits import Committed, Part, Prepared, Record, Staged, TransactionId, Write
+from skerry.model.commits import Committed, Layouts, Part, Prepared, Record, Staged, TransactionId, Write
 from skerry.model.errors import InternalError, Overloaded, SiteError, SiteStopping, SkerryError, unsure
 from skerry.model.ids import QueryId
 from skerry.model.limits import COMMIT_LAZY_S, COMMIT_TICK_S, CommitLimits
@@ -59,7 +59,7 @@ class Committing:
         records: Iterable[Record],
         persist: KeepRecords | None,
         look: Callable[[QueryId, Part, int], Looked | Awaitable[Looked]],
-        apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...]], None],
+        apply: Callable[[int, tuple[Write, ...], tuple[Staged, ...], Layouts], None],
         discard: Callable[[tuple[Staged, ...]], None],
         send: Callable[[str, CommitMessage], None],
         own: Callable[[Coroutine[Any, Any, None], str], None],
@@ -127,6 +127,10 @@ class Committing:
             await ready
         finally:
             self._reads.pop(name, None)
+
+    def is_held(self, table: int) -> bool:
+        """Whether staged rows have locked the table, and are not committed yet."""
+        return self._core.is_held(table)
 
     async def submit(
         self, txn: TransactionId, first_start: int, parts: dict[str, Part], read_ts: int = 0, decider: str = ""
@@ -202,8 +206,8 @@ class Committing:
                     trace.emit(trace.WorkGivenUp(f"{type(message).__name__} to {to}", trace.cause_of(error)))
             case Look():
                 self._begin_look(instruction)
-            case Apply(_, commit_ts, writes, staged):
-                self._apply(commit_ts, writes, staged)
+            case Apply(_, commit_ts, writes, staged, layouts):
+                self._apply(commit_ts, writes, staged, layouts)
             case Answer(outcome):
                 _answer(self._answers.get(outcome.txn), outcome)
             case Tell(query):

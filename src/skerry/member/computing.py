@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 import msgspec
 import pyarrow as pa
 
+from skerry.member.analysing import Analysis
 from skerry.member.bulk import Bulk, Bulks
 from skerry.member.clientoptions import is_again
 from skerry.member.history import ClientCursor
@@ -34,6 +35,7 @@ from skerry.member.resources import Workers
 from skerry.model import trace
 from skerry.model.commits import TransactionId
 from skerry.model.errors import EngineEnded, Overloaded, SkerryError, StaleSchema, TimedOut, UserError, unsure
+from skerry.model.fragment import Plan
 from skerry.model.limits import (
     CHANGE_PAUSE_MAX_S,
     CHANGE_PAUSE_S,
@@ -48,6 +50,7 @@ from skerry.model.results import Schema
 from skerry.model.rights import Rights
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.variables import Variable
+from skerry.plan.explain import Actual
 from skerry.sql.changes import analyse_change
 from skerry.sql.owntables import Change, CreateAs, Known
 from skerry.tables.catalogue import first_map
@@ -92,12 +95,14 @@ class PlannedChange(msgspec.Struct, frozen=True):
 class Gathered(NamedTuple):
     """All rows of a query. `read_ts`: when its tables of our own were read, 0 if there are none.
 
-    `sink`: where they went, if they were too many; then `rows` has none.
+    `sink`: where they went, if they were too many; then `rows` has none. `ran`: the plan, and what it did, if it was
+    traced.
     """
 
     rows: pa.Table
     read_ts: int
     sink: Sink | None = None
+    ran: tuple[Plan, Actual] | None = None
 
 
 class Gather(Protocol):
@@ -114,6 +119,7 @@ class Gather(Protocol):
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
         overflow: Overflow,
+        is_traced: bool = False,
     ) -> Awaitable[Gathered]: ...
 
 
@@ -198,9 +204,11 @@ class Computing:
         message: Callable[[], PlanChange],
         cursor: ClientCursor,
         gather: Gather,
+        analysis: Analysis | None = None,
     ) -> CountAnswer:
         """`message`: for the definitions as they are now. `table` is written. Raises why nothing was."""
         writing = Writing(table, self._own, self._workers, self._bulks, planner, message, cursor, gather)
+        writing.analysis = analysis
         if (answer := writing.before()) is not None:
             return answer
         async with AsyncExitStack() as turn:
@@ -291,6 +299,7 @@ class Writing:
         self._pause_s = CHANGE_PAUSE_S
         self._warnings: tuple[str, ...] = ()
         self.has_turn = False
+        self.analysis: Analysis | None = None
 
     @property
     def table(self) -> OwnTable:
@@ -299,17 +308,20 @@ class Writing:
 
     def before(self) -> CountAnswer | None:
         """What came of it in an earlier life of this member; None if nothing did."""
-        rows = self._own.committed(self._message().statement.query)
-        return CountAnswer(rows // self._copies) if rows is not None else None
+        known = self._own.committed(self._message().statement.query)
+        return CountAnswer(known.rows // self._copies, commit_ts=known.commit_ts) if known is not None else None
 
     async def compute(self) -> tuple[Routed, int]:
         """What is to be written, by rows as of one moment."""
         while True:
             statement = self._message().statement
             try:
+                is_traced = self.analysis is not None
                 gathered = await self._gather(
-                    statement, self._cursor, self._runs, self._planned, self._check, self._overflow
+                    statement, self._cursor, self._runs, self._planned, self._check, self._overflow, is_traced
                 )
+                if self.analysis is not None:
+                    self.analysis.ran = gathered.ran
                 return await self.routed(gathered, statement), gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
@@ -320,6 +332,8 @@ class Writing:
                 raise unsure(statement.query, error) if self._is_again else error from error
             finally:
                 self._runs += 1
+                if self.analysis is not None:
+                    self.analysis.runs = self._runs
 
     async def _planned(self) -> Planned:
         made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
@@ -381,11 +395,13 @@ class Writing:
         """None if it has to be computed again."""
         while routed.parts:
             self._commits += 1
+            if self.analysis is not None:
+                self.analysis.tried(routed)
             self._cursor.is_handed_over = True
             txn = TransactionId(self._message().statement.query, self._commits)
             outcome = await self._own.submit(txn, self._first_start, routed.parts, read_ts)
             if outcome.state is State.COMMITTED:
-                return CountAnswer(outcome.rows // routed.copies, self._warnings)
+                return CountAnswer(outcome.rows // routed.copies, self._warnings, commit_ts=outcome.commit_ts)
             error = error_of(outcome.failure) if outcome.failure is not None else None
             if error is not None and outcome.state is State.UNKNOWN:
                 raise unsure(txn.query, error)

@@ -134,8 +134,9 @@ class Native:
                 return ClientResult(request)
             case RowsAnswer(schema, page, schema_name, warnings):
                 return ClientResult(request, schema, page, schema_name=schema_name, warnings=warnings)
-            case CountAnswer(rows, warnings, variables):
-                return ClientResult(request, update_count=rows, warnings=warnings, variables=dict(variables))
+            case CountAnswer(rows, warnings, variables, commit_ts):
+                told = dict(variables)
+                return ClientResult(request, update_count=rows, warnings=warnings, variables=told, commit_ts=commit_ts)
             case never:
                 assert_never(never)
 
@@ -168,6 +169,7 @@ def _statement(message: ClientExecute) -> RunStatement:
         size=_size(message),
         variables=message.variables,
         more=message.more,
+        seen_ts=message.seen_ts,
     )
 
 

@@ -21,22 +21,24 @@ from skerry.member.defining import Defining
 from skerry.member.resources import Workers
 from skerry.member.staging import Staging
 from skerry.model import trace
-from skerry.model.commits import Part, Staged, TransactionId, Write
+from skerry.model.commits import Layouts, Part, Staged, TransactionId, Write
 from skerry.model.errors import PeerError, SiteError, SkerryError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import FORGET_ROUNDS, UPKEEP_PAUSE_ROUNDS, UPKEEP_S, WRITE_TUPLES, CommitLimits
 from skerry.model.rights import Action, Rights
-from skerry.model.sharded import Catalogue, Definition, OwnTable
+from skerry.model.sharded import Catalogue, Definition, OwnTable, TableStatus
 from skerry.tables.catalogue import Kept
 from skerry.tables.checks import actions_of, actions_of_rows, check_room, check_writes, found_of
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.files import remove_files
 from skerry.tables.flush import groups_of
-from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.flushing import Flusher, Upkeep, open_shards
 from skerry.tables.instructions import Found, Looked
 from skerry.tables.laying import Counted, Layout, lay_out
+from skerry.tables.layouts import ids_of, relaid_pairs
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.manifest import laid_of
+from skerry.tables.outcomes import Known
 from skerry.tables.shard import Shard, Snapshot
 from skerry.tables.store import Store
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
@@ -86,6 +88,7 @@ class OwnTables:
         self._shards: dict[int, Shard] = {}
         self._leaving: dict[int, Shard] = {}  # dropped, but still read
         self._faults: dict[int, SiteError] = {}
+        self._troubles: dict[int, str] = {}  # of upkeep, until it is well again
         self._keys: dict[int, tuple[FileKeys, asyncio.Lock]] = {}
         self._routed: dict[QueryId, Part] = {}  # by this member, to itself; being committed
         self.on_flushed: Callable[[], None] = lambda: None  # how large a table is was learned
@@ -176,6 +179,16 @@ class OwnTables:
         shard = self._shards.get(table_id)
         return shard.size() if shard is not None else (None, 0)
 
+    def status_of(self, table_id: int) -> TableStatus:
+        """What is here of it, and what upkeep did last."""
+        shard, fault = self._shards.get(table_id), self._faults.get(table_id)
+        if fault is not None or shard is None:
+            gone = fault.message if fault is not None else f"site {self._member} has no part of it"
+            return TableStatus(table_id, problem=gone)
+        assert self._flusher is not None
+        done = self._flusher.done.get(table_id, Upkeep())._asdict()
+        return msgspec.structs.replace(shard.status(), **done, problem=self._troubles.get(table_id, ""))
+
     @property
     def keeper(self) -> str:
         """The member that keeps all definitions; "" if nobody does, or this member has not started."""
@@ -216,10 +229,14 @@ class OwnTables:
             (number, (each.table, each.buckets)) for number, each in self._by_id.items()
         ):
             is_here = self._folder and self._member in table.members
-            if is_here and table.version <= kept.lost_upto:
+            if is_here and (table.made or table.version) <= kept.lost_upto:
                 self._faults[table_id] = self._lost(table)
                 self._shards.pop(table_id, None)
-            if is_here and table_id not in self._shards and table_id not in self._faults:
+            shard = self._shards.get(table_id)
+            if shard is not None and shard.table != table:
+                shard.alter(table)
+                self._keys.pop(table_id, None)
+            if is_here and shard is None and table_id not in self._faults:
                 ranges = [(first, upto) for first, upto, name in buckets.groups if name == self._member]
                 self._shards[table_id] = Shard(
                     table, self.folder_of(table_id), None, ranges if table.distributed_by else None
@@ -245,7 +262,7 @@ class OwnTables:
         """
         shard = self._shard(table_id, version)
         await self._core.read(read_ts, frozenset({table_id}))
-        if self._shards.get(table_id) is not shard:
+        if self._shard(table_id, version) is not shard:
             raise self._stale(table_id)
         shard.pin(read_ts)
         try:
@@ -302,10 +319,24 @@ class OwnTables:
         self._check_rights(message.user, message.roles, shard.table.name, actions_of_rows(message.policy))
         return shard
 
-    def committed(self, query: QueryId) -> int | None:
-        """Rows that this query wrote, as far as it is known here that it did."""
-        known = self._core.committed(query)
-        return known.rows if known is not None else None
+    def committed(self, query: QueryId) -> Known | None:
+        """How many rows this query wrote, and when, as far as it is known here that it did."""
+        return self._core.committed(query)
+
+    async def seen(self, commit_ts: int) -> None:
+        """Until reads that begin here are later than this commit, which a client was told of elsewhere.
+
+        By waiting, and not by putting the clock forward: a client has no say in that. SiteError if it is far ahead.
+        """
+        ahead_s = (commit_ts >> COUNTER_BITS) / 1e6 - time.time()
+        if ahead_s > self._limits.clock_ahead_s or commit_ts < 0:
+            raise SiteError(
+                f"site {self._member}: the client has seen a commit that is {ahead_s:.0f} s ahead of the clock here",
+                member=self._member,
+                suggestion="set the members' clocks (NTP)",
+            )
+        if ahead_s > 0:
+            await asyncio.sleep(ahead_s)  # owner: the query's deadline
 
     async def submit(
         self,
@@ -367,36 +398,42 @@ class OwnTables:
         self, query: QueryId, part: Part, read_ts: int, by_table: dict[int, list[Write]], is_checked: bool
     ) -> Looked:
         """The same with files, and with so many writes that all others would wait for them: in threads."""
-        met = {}
-        for table_id, writes in by_table.items():
-            shard = self._shards[table_id]
-            if is_checked:
-                await asyncio.to_thread(check_writes, shard, writes)
-            rows = await self._rows(shard, writes)
-            met[table_id] = await _aside(found_of, len(writes), shard.table, writes, rows)
-        laid = [(staged, await self._lay(query, part, staged, read_ts)) for staged in part.staged]
-        files = tuple(msgspec.structs.replace(staged, body=msgspec.msgpack.encode(each.laid)) for staged, each in laid)
+        met, laid = dict[int, list[Found]](), list[tuple[Staged, Counted]]()
+        try:
+            for table_id, writes in by_table.items():
+                shard = self._shards[table_id]
+                if is_checked:
+                    await asyncio.to_thread(check_writes, shard, writes)
+                rows = await self._rows(shard, writes)
+                met[table_id] = await _aside(found_of, len(writes), shard.table, writes, rows)
+            for staged in part.staged:
+                laid.append((staged, await self._lay(query, part, staged, read_ts)))
+        except Exception:
+            self._discard(_as_files(laid))
+            if (stale := self._stale_part(part)) is not None:  # the table was altered: what seems wrong is not
+                return Looked(stale=stale)
+            raise
         # Definitions may have changed while files were read.
         if (stale := self._stale_part(part)) is not None:
-            self._discard(files)
+            self._discard(_as_files(laid))
             return Looked(stale=stale)
-        return self._looked(part, met, laid, files)
+        return self._looked(part, met, laid)
 
     def _looked(
         self,
         part: Part,
         met: dict[int, list[Found]],
         laid: Sequence[tuple[Staged, Counted]] = (),
-        files: tuple[Staged, ...] = (),
     ) -> Looked:
         """In the order of the part."""
         found = {table_id: iter(each) for table_id, each in met.items()}
-        kept_from = max((self._shards[each.table].manifest.kept_ts for each in part.versions), default=0)
+        shards = [self._shards[each.table] for each in part.versions]
         return Looked(
             tuple(next(found[write.table]) for write in part.writes),
             tuple(Found(each.newest_ts, rows=each.rows) for _, each in laid),
-            kept_from=kept_from,
-            laid=files,
+            kept_from=max((shard.manifest.kept_ts for shard in shards), default=0),
+            laid=_as_files(laid),
+            layouts=tuple((shard.table.id, ids_of(shard.table)) for shard in shards if shard.table.next_column),
         )
 
     async def _lay(self, query: QueryId, part: Part, staged: Staged, read_ts: int) -> Counted:
@@ -457,10 +494,12 @@ class OwnTables:
             shard.unpin(flushed_ts)
 
     def _file_keys(self, shard: Shard) -> tuple[FileKeys, asyncio.Lock]:
-        """Whoever asks for keys has the lock."""
+        """Whoever asks for keys has the lock. They go when the table is altered."""
         return self._keys.setdefault(shard.table.id, (FileKeys(shard.table, shard.folder), asyncio.Lock()))
 
-    def _apply(self, commit_ts: int, writes: tuple[Write, ...], staged: tuple[Staged, ...]) -> None:
+    def _apply(
+        self, commit_ts: int, writes: tuple[Write, ...], staged: tuple[Staged, ...], layouts: Layouts = ()
+    ) -> None:
         for each in staged:
             if (shard := self._shards.get(each.table)) is not None:
                 shard.load(commit_ts, laid_of(each))
@@ -468,7 +507,9 @@ class OwnTables:
         for table_id in {write.table for write in writes}:
             shard = self._shards.get(table_id)
             if shard is not None:  # else the table was dropped meanwhile
-                shard.apply(commit_ts, [(write.key, write.row) for write in writes if write.table == table_id])
+                pairs = [(write.key, write.row) for write in writes if write.table == table_id]
+                # They may have been prepared before it was altered.
+                shard.apply(commit_ts, relaid_pairs(pairs, dict(layouts).get(table_id, ()), shard.table))
 
     def _discard(self, staged: tuple[Staged, ...]) -> None:
         """Files of a transaction that came to nothing. What was sent ahead stays for its next attempt."""
@@ -489,7 +530,7 @@ class OwnTables:
         await self._core.written()
         shard = self._shards.get(table_id)
         if shard is not None:
-            await self._flusher.flush(shard, upto_ts)
+            await self._flusher.flush(shard, upto_ts, lambda: self._core.is_held(table_id))
             self.on_flushed()
 
     async def _forget(self) -> None:
@@ -509,8 +550,10 @@ class OwnTables:
                 if rounds >= paused.get(shard.table.id, 0):
                     try:
                         await self._tend(shard)
+                        self._troubles.pop(shard.table.id, None)
                     except Exception as error:  # of one table: the others are tended
                         paused[shard.table.id] = rounds + UPKEEP_PAUSE_ROUNDS
+                        self._troubles[shard.table.id] = f"site {self._member}: upkeep failed: {error}"
                         what = f"upkeep of table {shard.table.name}"
                         if isinstance(error, SkerryError):
                             trace.emit(trace.WorkGivenUp(what, trace.cause_of(error)))
@@ -537,6 +580,10 @@ class OwnTables:
 
 def _tables(part: Part) -> set[int]:
     return {write.table for write in part.writes} | {staged.table for staged in part.staged}
+
+
+def _as_files(laid: Sequence[tuple[Staged, Counted]]) -> tuple[Staged, ...]:
+    return tuple(msgspec.structs.replace(staged, body=msgspec.msgpack.encode(each.laid)) for staged, each in laid)
 
 
 def _layout(shard: Shard, files: FileKeys, read_ts: int) -> Layout:

@@ -10,12 +10,15 @@ from skerry.member.gathering import Snapshot as TableSnapshot
 from skerry.member.own import OwnTables
 from skerry.member.resources import Workers
 from skerry.member.tables import no_table
+from skerry.model.errors import UserError
 from skerry.model.fragment import Plan, TableLeaf
-from skerry.model.sharded import Definition
+from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import TablePart
 from skerry.plan.admission import stale
-from skerry.spark.engine import Overlaid, TableFiles
+from skerry.spark.engine import Older, Overlaid, TableFiles
+from skerry.tables.clock import moment_text
 from skerry.tables.files import fault_of
+from skerry.tables.layouts import default_text, ids_of, places_of
 from skerry.tables.manifest import DataFile
 from skerry.tables.shard import Snapshot
 
@@ -36,12 +39,24 @@ class OwnReads:
         """The member that keeps all definitions; "" if nobody does."""
         return self._own.keeper
 
+    @property
+    def is_informed(self) -> bool:
+        """Whether it was ever told of definitions, or keeps them."""
+        return self._own.version > 0
+
     async def catch_up(self) -> None:
         """Learn what was defined elsewhere meanwhile."""
         await self._own.catch_up()
 
-    def moment(self, plan: Plan) -> int:
-        """When a query reads all its tables of our own; 0 if it has none."""
+    def moment(self, plan: Plan, as_of: int = 0) -> int:
+        """When a query reads all its tables of our own; 0 if it has none. UserError for a moment that is to come."""
+        if as_of:
+            if as_of > (now := self._own.now()):
+                raise UserError(
+                    f"AS OF: the moment is to come: the last one is {now} ({moment_text(now)})",
+                    suggestion="leave AS OF out to read what is there now",
+                )
+            return as_of
         leaves = (leaf for fragment in plan.fragments for leaf in fragment.leaves if isinstance(leaf, TableLeaf))
         return self._own.now() if any(leaf.table.lower() in self._own.definitions for leaf in leaves) else 0
 
@@ -95,15 +110,38 @@ def _check_files(folder: str, files: Iterable[DataFile]) -> None:
 
 def as_files(member: str, definition: Definition, folder: str, snapshot: Snapshot) -> TableSnapshot:
     """The snapshot as an engine reads it."""
-    plain, touched = (
-        tuple(os.path.join(folder, file.name) for file in files) for files in (snapshot.plain, snapshot.touched)
-    )
-    files = (*snapshot.plain, *snapshot.touched)
+    table, files = definition.table, (*snapshot.plain, *snapshot.touched)
+    now = (ids_of(table), tuple(column.name for column in table.columns))
+    paths: dict[_Layout, tuple[list[str], list[str]]] = {now: ([], [])}
+    for which, some in enumerate((snapshot.plain, snapshot.touched)):
+        for file in some:
+            layout = (file.ids, tuple(column.name for column in file.columns))
+            paths.setdefault(layout, ([], []))[which].append(os.path.join(folder, file.name))
+    plain, touched = map(tuple, paths.pop(now))
     rows = sum(file.rows for file in files) + snapshot.rows.num_rows  # at most: some of the files' are gone
     size_bytes = sum(file.size_bytes for file in files) + snapshot.keys.nbytes + snapshot.rows.nbytes
-    table, part = definition.table, own_part(definition, member, rows, size_bytes)
-    overlaid = Overlaid(touched, table.primary_key, snapshot.keys, snapshot.rows)
+    part = own_part(definition, member, rows, size_bytes)
     listing = TableFiles(
-        member, table.name, "parquet", {}, folder, plain, snapshot.last_ts, part.columns, overlaid=overlaid
+        member,
+        table.name,
+        "parquet",
+        {},
+        folder,
+        plain,
+        snapshot.last_ts,
+        part.columns,
+        overlaid=Overlaid(touched, table.primary_key, snapshot.keys, snapshot.rows),
+        older=tuple(_older(table, layout, *some) for layout, some in paths.items()),
+        definition=table.version,
     )
     return TableSnapshot(listing, part)
+
+
+def _older(table: OwnTable, layout: _Layout, plain: list[str], touched: list[str]) -> Older:
+    ids, names = layout
+    places = places_of(ids, len(names), table)
+    found = tuple(None if place is None else names[place] for place in places)
+    return Older(tuple(plain), tuple(touched), found, tuple(map(default_text, table.columns)))
+
+
+_Layout = tuple[tuple[int, ...], tuple[str, ...]]  # numbers and names of a file's columns

@@ -13,7 +13,7 @@ from skerry.config import Config
 from skerry.member import clock
 from skerry.member.ownreads import OwnReads
 from skerry.member.tables import LocalTables
-from skerry.model.errors import PeerError, SiteError
+from skerry.model.errors import PeerError, SiteError, SqlError
 from skerry.model.sharded import Definition
 from skerry.model.table import TablePart
 from skerry.wire.messages import Describe, Message, Tables
@@ -126,6 +126,17 @@ class PeerTables:
         for member, answer in list(self._asked.values()):
             if member == peer and not answer.done():
                 answer.set_result(None)
+
+    def explained(self, error: SqlError) -> SqlError:
+        """A table may be unknown because this member, which keeps nothing, has not met who knows all of them."""
+        keeper = self._own_reads.keeper
+        if not keeper or self._own_reads.is_informed or self.is_there(keeper):
+            return error
+        return SqlError(
+            f"{error.message}\n{keeper}, which keeps the definitions of tables of our own, cannot be reached, and "
+            f"{self._name} has not met it since it started, so it knows none of them",
+            suggestion=f"start {keeper}, or ask a data member",
+        )
 
     async def refresh(self, members: tuple[str, ...] = ()) -> None:
         """Ask these members (default: all that have tables) what they have now; a dead one is not waited for."""

@@ -45,6 +45,7 @@ from skerry.sql.fixed import fixed_values
 from skerry.sql.owntables import is_about_own
 from skerry.sql.parameters import Unbound
 from skerry.sql.statement import Assign, Explain, Query, Statement, analyse
+from skerry.tables.clock import COUNTER_BITS
 from skerry.wire.values import from_value, to_value
 
 # A plan that leaves out parts is made again when their files have changed, so often.
@@ -93,6 +94,7 @@ class Planned(msgspec.Struct, frozen=True):
     parameters: dict[str, Value]
     warnings: tuple[str, ...] = ()
     is_veiled: bool = False
+    as_of: int = 0  # when tables of our own are read; 0: now
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -218,10 +220,10 @@ async def with_fresh_tables(planner: Planner, work: Callable[[Knowledge, M], T],
                 raise
             asked |= wanted
             await planner.peer_tables.refresh(tuple(wanted))
-        except SqlError:
+        except SqlError as error:
             # A column may have come with a new file.
             if asked:
-                raise
+                raise planner.peer_tables.explained(error) from None
             asked.update(_reachable(planner))
             await planner.peer_tables.refresh(tuple(asked))
 
@@ -303,7 +305,16 @@ def _planned(query: Query, planner: Knowledge, message: RunStatement, prunes: bo
     found = plan_query(query, catalog, _site(planner, message), planner.limits, prunes=prunes)
     if found.refused is not None:
         raise found.refused
-    return Planned(found.plan, _values(query, planner, message), query.warnings, _is_veiled(query, planner))
+    values, is_veiled = _values(query, planner, message), _is_veiled(query, planner)
+    return Planned(found.plan, values, query.warnings, is_veiled, _as_of(query))
+
+
+def _as_of(query: Query) -> int:
+    """A timestamp of clocks: all commits of its microsecond count."""
+    if query.as_of is None:
+        return 0
+    kind, value = query.as_of
+    return value if kind == "version" else (value << COUNTER_BITS) + (1 << COUNTER_BITS) - 1
 
 
 def given_variables(message: RunStatement | PrepareStatement) -> Mapping[str, Variable]:
@@ -323,7 +334,8 @@ def _explain(planner: Knowledge, statement: Explain, message: RunStatement, prun
         return Explained(found.plan, statement.is_json, found.refused.message)
     if statement.analyze:
         values, is_veiled = _values(statement.query, planner, message), _is_veiled(statement.query, planner)
-        return Tried(Planned(found.plan, values, is_veiled=is_veiled), statement.is_json)
+        planned = Planned(found.plan, values, is_veiled=is_veiled, as_of=_as_of(statement.query))
+        return Tried(planned, statement.is_json)
     return Explained(found.plan, statement.is_json)
 
 

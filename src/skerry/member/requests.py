@@ -28,7 +28,7 @@ class RunStatement(msgspec.Struct, frozen=True):
 
     `share`: whose share of the member it takes; the service says so, whatever a door said.
     `rights`: of whoever asks; the service says them, whatever a door said.
-    `more`: further values for the same markers, all in one statement.
+    `more`: further values for the same markers, all in one statement. `seen_ts`: reads are no older than this commit.
     """
 
     query: QueryId
@@ -43,6 +43,7 @@ class RunStatement(msgspec.Struct, frozen=True):
     rights: Rights = EVERYTHING
     variables: Mapping[str, Variable] = {}
     more: Sequence[list[Value] | dict[str, Value]] = ()
+    seen_ts: int = 0
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -99,11 +100,15 @@ class RowsAnswer(msgspec.Struct, frozen=True):
 
 
 class CountAnswer(msgspec.Struct, frozen=True):
-    """So many rows were changed; there is nothing to fetch. `variables`: set, or with None dropped, for the caller."""
+    """So many rows were changed; there is nothing to fetch. `variables`: set, or with None dropped, for the caller.
+
+    `commit_ts`: when rows of tables of our own were committed.
+    """
 
     rows: int
     warnings: tuple[str, ...] = ()
     variables: Mapping[str, Variable | None] = {}
+    commit_ts: int = 0
     is_last: ClassVar[bool] = True
 
 

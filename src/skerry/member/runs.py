@@ -72,11 +72,15 @@ class Runs:
         send: Callable[[str, Message], None],
         initiate: Callable[[Initiated], None],
         on_ended: Callable[[Initiated], None],
-        moment: Callable[[Plan], int],
+        moment: Callable[[Plan, int], int],
+        seen: Callable[[int], Awaitable[None]],
         change: Callable[[RunStatement, ClientCursor], Awaitable[Answer]],
         plan: PlanStatement = plan_statement,
     ) -> None:
-        """`moment`: when a plan's tables of our own are read, all of them; 0 if it has none. `change` them."""
+        """`moment`: when a plan's tables of our own are read, all of them, by what it says; 0 if it has none.
+
+        `seen`: until reads see such a commit. `change`: tables of our own.
+        """
         self._planner = planner
         self._plan = plan
         self._inputs = inputs
@@ -84,6 +88,7 @@ class Runs:
         self._initiate = initiate
         self._on_ended = on_ended
         self._moment = moment
+        self._seen = seen
         self._change = change
         limits = planner.limits
         shares: Shares[QueryId] = Shares(
@@ -99,6 +104,8 @@ class Runs:
     async def answer(self, statement: RunStatement, cursor: ClientCursor) -> Answer:
         """Raises Cancelled when the cursor was closed meanwhile."""
         has_lost_engine = False
+        if statement.seen_ts:
+            await _while_wanted(cursor, statement.query, self._seen(statement.seen_ts), "waiting for a clock")
         for attempt in range(_ATTEMPTS):
             planned = await self._understood(statement, cursor)
             if isinstance(planned, AboutOwn):
@@ -201,6 +208,7 @@ class Runs:
         plan: Callable[[], Awaitable[Planned]],
         check: Callable[[Schema], None],
         overflow: Overflow,
+        is_traced: bool = False,
     ) -> Gathered:
         """All rows of a query that a write needs (see `computing.Gather`); UserError if they are too many."""
         query = _attempted(statement.query, attempt)
@@ -215,10 +223,15 @@ class Runs:
         finally:
             cursor.place = lambda: 0
         cursor.is_write = True
-        initiated = self._begin(statement, cursor, planned, attempt)
+        initiated = self._begin(statement, cursor, planned, attempt, is_traced=is_traced)
         cursor.initiated = None  # what is answered is the count of what becomes of these rows
         try:
-            return await self._gathered(initiated, check, overflow)
+            gathered = await self._gathered(initiated, check, overflow)
+            if is_traced:
+                seconds = clock.now() - initiated.core.started_at
+                await initiated.wait_ended()  # owner: the query's deadline; links are known with the receipts
+                gathered = gathered._replace(ran=(planned.plan, ran_as(initiated, seconds)))
+            return gathered
         except BaseException as error:
             initiated.cancel(error if isinstance(error, SkerryError) else Cancelled(f"query {query} was closed"))
             raise
@@ -313,7 +326,7 @@ class Runs:
             statement.rights.user,
             statement.rights.roles,
             statement.share,
-            self._moment(planned.plan),
+            self._moment(planned.plan, planned.as_of),
         )
         cursor.ran = initiated
         cursor.initiated, cursor.plan = initiated, "\n".join(explain(planned.plan, planner.name))[:PLAN_CHARS]

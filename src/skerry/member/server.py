@@ -61,7 +61,16 @@ from skerry.plan.site import site_of
 from skerry.spark.engine import Engine
 from skerry.wire.channels import data_handler
 from skerry.wire.commit_messages import CommitMessage
-from skerry.wire.definition_messages import Define, Defined, Definitions, Flushed, FlushTable, KnownDefinitions
+from skerry.wire.definition_messages import (
+    AskStatus,
+    Define,
+    Defined,
+    Definitions,
+    Flushed,
+    FlushTable,
+    KnownDefinitions,
+    StatusOf,
+)
 from skerry.wire.listener import Listener
 from skerry.wire.messages import (
     Cancel,
@@ -241,6 +250,7 @@ class Member:
             self.initiate,
             self.initiated_ended,
             self.own_reads.moment,
+            self.own_tables.seen,
             self._change,
             plan,
         )
@@ -447,6 +457,10 @@ class Member:
                 self.own_tables.receive_rows(sender, message)
             case RowsStaged():
                 self.changing.bulks.receive(sender, message)
+            case AskStatus():
+                self.send(sender, self.changing.statuses.here(message))
+            case StatusOf():
+                self.changing.statuses.told(sender, message)
             case _ if isinstance(message, CommitMessage):
                 self.own_tables.receive(sender, message)
             case PlanRequest() if message.query not in self.initiated:

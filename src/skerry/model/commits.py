@@ -77,6 +77,9 @@ class Part(msgspec.Struct, frozen=True, array_like=True):
     roles: tuple[str, ...] = ()
 
 
+Layouts = tuple[tuple[int, tuple[int, ...]], ...]  # tables, and the numbers of their columns
+
+
 # --- records: what a member's store keeps, and gives back in the same order when the member starts -----------------
 class ClockMark(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """No timestamp above this was given or obeyed before the next mark was durable."""
@@ -85,7 +88,10 @@ class ClockMark(msgspec.Struct, frozen=True, array_like=True, tag=0):
 
 
 class Prepared(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A participant's vote. `writes` are those that take effect, `rows` how many rows that is."""
+    """A participant's vote. `writes` are those that take effect, `rows` how many rows that is.
+
+    `layouts`: of tables that were altered, the numbers of the columns that rows have (`model/sharded.py`).
+    """
 
     txn: TransactionId
     first_start: int
@@ -94,6 +100,7 @@ class Prepared(msgspec.Struct, frozen=True, array_like=True, tag=1):
     rows: int
     writes: tuple[Write, ...]
     staged: tuple[Staged, ...]
+    layouts: Layouts = ()
 
 
 class Committed(msgspec.Struct, frozen=True, array_like=True, tag=2):
@@ -105,6 +112,7 @@ class Committed(msgspec.Struct, frozen=True, array_like=True, tag=2):
     rows: int
     writes: tuple[Write, ...] = ()
     staged: tuple[Staged, ...] = ()
+    layouts: Layouts = ()
 
 
 class Aborted(msgspec.Struct, frozen=True, array_like=True, tag=3):

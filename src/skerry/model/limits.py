@@ -240,12 +240,14 @@ IDS_FORGOTTEN = 1000
 # for so long; those that are known by their id
 OWN_TABLES = 1000
 DEFINITIONS_BYTES = 4 * MIB
+DEFINITIONS_AHEAD = 100_000  # versions that a keeper whose disk is an older copy may have forgotten
 DEFINES_WAITING = 100
 DEFINE_WAIT_S = 5.0
 DEFINED_KEPT = 1000
 # For the keeper's answer, which waits for others; and whether it knows more
 DEFINED_WAIT_S = 15.0
 CATCH_UP_S = 2.0
+STATUS_WAIT_S = 3.0  # for each member's part of SHOW TABLE STATUS
 # Before a write that met another one is tried again: at first, and at most
 CHANGE_PAUSE_S = 0.005
 CHANGE_PAUSE_MAX_S = 0.2

@@ -19,6 +19,7 @@ class TableRef(msgspec.Struct, frozen=True):
     name: str
     member: str | None
     columns: tuple[Column, ...]
+    is_own: bool = False
 
     def column(self, name: str) -> Column | None:
         """The column of that name, as Spark finds it: in any case."""

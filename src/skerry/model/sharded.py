@@ -6,18 +6,23 @@ import msgspec
 
 
 class OwnColumn(msgspec.Struct, frozen=True, array_like=True):
-    """`type`: Spark's own short text. `default`: a constant as SQL text, None if there is none."""
+    """`type`: Spark's own short text. `default`: a constant as SQL text, None if there is none.
+
+    `id` is no other column's of the table, ever: rows and files have columns by it. 0 while a table was never altered.
+    """
 
     name: str
     type: str
     is_nullable: bool = True
     default: str | None = None
+    id: int = 0
 
 
 class OwnTable(msgspec.Struct, frozen=True, array_like=True):
     """`version` changes with every DDL on it.
 
-    `distributed_by`: () for a table with a copy at every member (GLOBALLY).
+    `distributed_by`: () for a table with a copy at every member (GLOBALLY). `next_column`: 0 until it is altered for
+    the first time; then columns have numbers, this is the next one, and `made` is the version that it began with.
     """
 
     id: int
@@ -28,6 +33,16 @@ class OwnTable(msgspec.Struct, frozen=True, array_like=True):
     distributed_by: tuple[str, ...]
     members: tuple[str, ...]
     buckets: int = 16384
+    next_column: int = 0
+    made: int = 0
+
+
+def numbered(table: OwnTable) -> OwnTable:
+    """With a number for each column: 1, 2, … if it was never altered."""
+    if table.next_column:
+        return table
+    columns = tuple(msgspec.structs.replace(column, id=place) for place, column in enumerate(table.columns, 1))
+    return msgspec.structs.replace(table, columns=columns, next_column=len(columns) + 1)
 
 
 class BucketMap(msgspec.Struct, frozen=True, array_like=True):
@@ -48,6 +63,28 @@ class Definition(msgspec.Struct, frozen=True, array_like=True):
     buckets: BucketMap
 
 
+class TableStatus(msgspec.Struct, frozen=True, array_like=True):
+    """What a member holds of a table, and what its upkeep did last. Moments are microseconds, 0: never, or not known.
+
+    `history_us`: no earlier moment can be read. `problem`: why the rest is not known, or what is wrong.
+    """
+
+    table: int
+    buckets: int | None = None
+    rows: int | None = None
+    overlay_rows: int | None = None
+    overlay_bytes: int | None = None
+    files: int | None = None
+    file_bytes: int | None = None
+    flushed_us: int = 0
+    files_written: int = 0
+    files_replaced: int = 0
+    cleaned_us: int = 0
+    files_removed: int = 0
+    history_us: int = 0
+    problem: str = ""
+
+
 class Create(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """`table` has number 0 and version 0: whoever keeps definitions gives them."""
 
@@ -62,7 +99,16 @@ class Drop(msgspec.Struct, frozen=True, array_like=True, tag=1):
     name: str
 
 
-Wish = Create | Drop
+class Alter(msgspec.Struct, frozen=True, array_like=True, tag=2):
+    """The table as it shall be, of the version that was known: other than its columns and their names nothing changes.
+
+    Columns that are new have number 0.
+    """
+
+    table: OwnTable
+
+
+Wish = Create | Drop | Alter
 
 
 class Catalogue(msgspec.Struct, frozen=True, array_like=True):

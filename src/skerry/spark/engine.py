@@ -40,10 +40,23 @@ class Overlaid(msgspec.Struct, frozen=True):
     rows: pa.RecordBatch
 
 
+class Older(msgspec.Struct, frozen=True):
+    """Files that were written before a table of our own was altered: what its columns are called in them.
+
+    `names`: for each column of the table; None if the files have none, and its value there is among `values`, as text
+    (of a binary column bytes) or None for NULL. `touched`: as in Overlaid.
+    """
+
+    files: tuple[str, ...]
+    touched: tuple[str, ...]
+    names: tuple[str | None, ...]
+    values: tuple[str | bytes | None, ...]
+
+
 class TableFiles(msgspec.Struct, frozen=True):
     """A table as of one listing: these files, no others. `version` names the listing. `seen`: by whoever asks.
 
-    overlaid: of a table of our own. `version` names what it holds as well.
+    overlaid: of a table of our own. `version` names what it holds as well, `definition` the version of the table.
     """
 
     member: str
@@ -56,6 +69,8 @@ class TableFiles(msgspec.Struct, frozen=True):
     columns: tuple[Column, ...] = ()  # declared in the configuration, or learned before; () = infer
     seen: TableView | None = None
     overlaid: Overlaid | None = None
+    older: tuple[Older, ...] = ()
+    definition: int = 0
 
 
 class EdgeInput(msgspec.Struct, frozen=True):

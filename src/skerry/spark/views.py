@@ -22,7 +22,7 @@ from skerry.model import trace
 from skerry.model.errors import SiteError
 from skerry.model.limits import SEEN_VIEWS
 from skerry.model.table import Column
-from skerry.spark.engine import WHOLE_TABLE, Overlaid, TableFiles, TableView
+from skerry.spark.engine import WHOLE_TABLE, Older, Overlaid, TableFiles, TableView
 from skerry.spark.types import struct_of
 
 PREFIX = "skerry_table_"
@@ -36,7 +36,8 @@ _Key = tuple[object, ...]
 def _key(table: TableFiles) -> _Key:
     options = tuple(sorted(table.options.items()))
     touched = table.overlaid.touched if table.overlaid is not None else ()
-    return (*_place(table), table.version, table.format, options, table.files, touched, table.columns, table.seen)
+    files = (table.files, touched, table.older)
+    return (*_place(table), table.version, table.format, options, *files, table.columns, table.definition, table.seen)
 
 
 def _place(table: TableFiles) -> _Key:
@@ -190,16 +191,32 @@ def read_overlaid(
     """A table of our own. `rows` makes a relation of Arrow: what no file holds yet is a part of the plan."""
     overlaid = table.overlaid
     assert overlaid is not None
-    width, bare = len(table.columns), msgspec.structs.replace(table, overlaid=None)
-    frames = []
-    if table.files:
-        frames.append(numbered(read(bare), width))
-    if overlaid.touched:
-        touched = numbered(read(msgspec.structs.replace(bare, files=overlaid.touched)), width)
-        frames.append(touched.join(*_changed(table, overlaid, rows), "left_anti"))
+    width, bare = len(table.columns), msgspec.structs.replace(table, overlaid=None, older=())
+    plain = [numbered(read(bare), width)] if table.files else []
+    touched = [numbered(read(msgspec.structs.replace(bare, files=overlaid.touched)), width)] if overlaid.touched else []
+    for older in table.older:
+        plain += [_read_older(bare, older, older.files, read)] if older.files else []
+        touched += [_read_older(bare, older, older.touched, read)] if older.touched else []
+    frames = [*plain, *(frame.join(*_changed(table, overlaid, rows), "left_anti") for frame in touched)]
     if overlaid.rows.num_rows or not frames:
         frames.append(numbered(rows(table.columns, pa.Table.from_batches([overlaid.rows])), width))
     return reduce(DataFrame.unionAll, frames).toDF(*[column.name for column in table.columns])
+
+
+def _read_older(
+    table: TableFiles, older: Older, files: tuple[str, ...], read: Callable[[TableFiles], DataFrame]
+) -> DataFrame:
+    """With the columns that the table has now, by number."""
+    pairs = list(zip(table.columns, older.names, strict=True))
+    there = tuple(Column(name, column.type) for column, name in pairs if name is not None)
+    frame = numbered(read(msgspec.structs.replace(table, files=files, columns=there)), len(there))
+    places = iter(range(len(there)))
+    kinds = [field.dataType for field in struct_of(table.columns).fields]
+    columns = [
+        (col(f"c{next(places)}") if name is not None else lit(value).cast(kind)).alias(f"c{place}")
+        for place, (name, value, kind) in enumerate(zip(older.names, older.values, kinds, strict=True))
+    ]
+    return frame.select(*columns)
 
 
 def _changed(

@@ -18,6 +18,7 @@ from skerry.model.errors import SqlError
 from skerry.model.limits import Limits
 from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
+from skerry.model.rights import Action
 from skerry.model.sharded import OwnTable
 from skerry.model.table import Column
 from skerry.model.variables import Variable
@@ -250,9 +251,14 @@ class _Reader:
         known = [each.name for each in self.known.tables.values()]
         raise error_at(f"unknown table {name.name}{did_you_mean(name.name, known)}", self.text, name)
 
+    def _written(self, name: exp.Table, action: Action) -> OwnTable:
+        table = self._table(name)
+        self.known.check_may(action, table)
+        return table
+
     # --- INSERT ---
     def _insert(self, said: Inserted) -> Insert:
-        table = self._table(said.name)
+        table = self._written(said.name, "insert")
         columns = self._places(table, said.columns)
         self._check_missing(table, columns, said)
         if said.rows is None:
@@ -361,7 +367,7 @@ class _Reader:
 
     # --- UPDATE and DELETE ---
     def _update(self, said: Changed) -> Update:
-        table = self._table(said.name)
+        table = self._written(said.name, "update")
         assignments: dict[int, Piece] = {}
         for name, piece in said.assignments:
             place = self._place(table, name)
@@ -406,7 +412,7 @@ class _Reader:
         return keys_said(said.where.tree, table, alias)
 
     def _delete(self, said: Changed) -> Delete:
-        table = self._table(said.name)
+        table = self._written(said.name, "delete")
         alias = said.name.alias_or_name
         if said.where is None and self.binds and not self.needs_query:
             if self.values:

@@ -12,7 +12,7 @@ from skerry.model.errors import SqlError
 from skerry.model.limits import OWN_BUCKETS, OWN_COLUMNS, OWN_NAME_CHARS
 from skerry.model.nearest import did_you_mean
 from skerry.model.position import sql_error
-from skerry.model.sharded import OwnColumn, OwnTable
+from skerry.model.sharded import OwnColumn, OwnTable, numbered
 from skerry.sql.columntypes import may_be_key, type_text
 from skerry.sql.constants import Misfit, Unsure, assigned, constant, is_plain
 from skerry.sql.dialect import render
@@ -183,8 +183,9 @@ def _buckets(said: TableDefinition, members: int, text: str) -> int | None:
 
 def alter_table(grammar: ChangeGrammar, table: OwnTable, text: str) -> AlterTable:
     """What stands behind the table's name."""
+    table = numbered(table)
     if grammar.take_words("ADD"):
-        changed = _added(table, grammar.added(), text)
+        changed = _added(table, *grammar.added(), text)
         said = "ADD COLUMN"
     elif grammar.take_words("DROP"):
         changed = _dropped(table, *grammar.dropped(), text)
@@ -198,7 +199,9 @@ def alter_table(grammar: ChangeGrammar, table: OwnTable, text: str) -> AlterTabl
     return AlterTable(table, changed, said)
 
 
-def _added(table: OwnTable, said: list[Defined], text: str) -> OwnTable:
+def _added(table: OwnTable, said: list[Defined], if_not_exists: bool, text: str) -> OwnTable:
+    if if_not_exists:
+        said = [defined for defined in said if column_place(table, defined.name.name) is None]
     columns = _columns(said, table.columns, text)
     for column, defined in zip(columns, said, strict=True):
         _check_default(column, defined, text)

@@ -10,9 +10,10 @@ from typing import Any
 from sqlglot import exp
 
 from skerry.model.commits import Policy
-from skerry.model.errors import SqlError
+from skerry.model.errors import SqlError, UserError
 from skerry.model.lexemes import lexemes
 from skerry.model.names import Catalog, TableRef
+from skerry.model.rights import Action, Rights
 from skerry.model.sharded import OwnColumn, OwnTable
 from skerry.model.table import Column
 from skerry.sql.statement import Query
@@ -25,6 +26,13 @@ class Known:
     catalog: Catalog
     tables: Mapping[str, OwnTable]
     members: Sequence[str]
+    rights: Rights | None = None
+
+    def check_may(self, action: Action, table: OwnTable) -> None:
+        """UserError if no member lets the user: before anything is said of the table's columns."""
+        rights = self.rights
+        if rights is not None and not any(rights.may(action, member, table.name) for member in table.members):
+            raise UserError(f"user {rights.user} may not {action} rows of table {table.name}")
 
     def lookup(self, parts: tuple[str, ...]) -> TableRef | None:
         own = self.tables.get(parts[0].lower()) if len(parts) == 1 else None
@@ -79,7 +87,10 @@ class TruncateTable:
 
 @dataclass(frozen=True)
 class AlterTable:
-    """`changed` is what the table shall be: its columns and the names in its keys; `said` is what was asked for."""
+    """`changed` is what the table shall be: its columns and the names in its keys; `said` is what was asked for.
+
+    Columns of both have numbers, those that are new 0. Both are equal if there is nothing to do.
+    """
 
     table: OwnTable
     changed: OwnTable
@@ -214,15 +225,24 @@ def is_about_own(sql: str) -> bool:
     return bool(words) and (words[0] in _FIRST or tuple(words[:2]) in _FIRST_TWO or tuple(words) in _FIRST_THREE)
 
 
-def explained(sql: str) -> str | None:
-    """What is to be explained, in its place; None for what is to be done."""
-    first, *rest = islice(lexemes(sql), 2)
-    if sql[first.start : first.upto].upper() != "EXPLAIN":
+@dataclass(frozen=True)
+class Explained:
+    """What is to be explained, in its place; or done and explained, if it `analyzes`."""
+
+    sql: str
+    analyzes: bool
+
+
+def explained(sql: str) -> Explained | None:
+    """None for what is only to be done."""
+    words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 3)]
+    if words[0][0] != "EXPLAIN":
         return None
-    for each in rest:
-        if (word := sql[each.start : each.upto].upper()) in ("ANALYZE", "FORMAT"):
-            raise SqlError(f"EXPLAIN {word} is not there yet for writes", suggestion="EXPLAIN tells the plan")
-    return " " * first.upto + sql[first.upto :]
+    analyzes = len(words) > 1 and words[1][0] == "ANALYZE"
+    upto, rest = words[analyzes][1], words[analyzes + 1 :]
+    if rest and rest[0][0] == "FORMAT":
+        raise SqlError("EXPLAIN FORMAT JSON is not there yet for writes", suggestion="EXPLAIN tells the plan")
+    return Explained(" " * upto + sql[upto:], analyzes)
 
 
 _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})

@@ -17,6 +17,7 @@ from skerry.model.position import sql_error
 from skerry.model.results import Value
 from skerry.model.variables import Variable
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
+from skerry.sql.asof import Moment, Said, one_moment, taken_out
 from skerry.sql.commands import Command, read_command
 from skerry.sql.declare import Assignment, read_assignment
 from skerry.sql.dialect import render
@@ -63,6 +64,7 @@ class Query:
     expected: dict[str, str] = field(default_factory=dict)  # types of markers, where they are known
     is_named: bool = False  # the markers are :name, not ?
     warnings: tuple[str, ...] = ()  # right by Spark's rules, but perhaps not what was meant
+    as_of: Moment | None = None  # when tables of our own are read; None: now
 
 
 @dataclass(frozen=True)
@@ -150,7 +152,7 @@ def _statement(tokens: list[Token], given: Given) -> Statement:
     named = " ".join(token.text.upper() for token in tokens[: last + 1])[:40]
     admitted = (
         "queries (SELECT …), EXPLAIN, SHOW, DESCRIBE, USE, ANALYZE TABLE, DECLARE, SET VAR, and for tables of its own "
-        "CREATE, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE and DELETE"
+        "CREATE, ALTER, DROP, TRUNCATE and FLUSH TABLE, INSERT, UPDATE and DELETE"
     )
     raise sql_error(f"{named} is not admitted: Skerry runs {admitted}", text, tokens[0].start, tokens[last].end)
 
@@ -185,9 +187,10 @@ def _explain(tokens: list[Token], given: Given) -> Explain:
 
 
 def _query(tokens: list[Token], given: Given) -> Query:
+    tokens, moments = taken_out(tokens, given.text)
     tree = parse_query(tokens, given.text)
     check_said(tree, tokens, given.text)
-    return bound_query(tree, tokens, given)
+    return bound_query(tree, tokens, given, moments)
 
 
 def check_said(tree: exp.Expr, tokens: list[Token], text: str) -> None:
@@ -196,8 +199,8 @@ def check_said(tree: exp.Expr, tokens: list[Token], text: str) -> None:
     check_roundtrip(tree, tokens, text)
 
 
-def bound_query(tree: exp.Expr, tokens: list[Token], given: Given) -> Query:
-    """A tree whose parts have passed `check_said`, bound. `tokens` are all of the statement's."""
+def bound_query(tree: exp.Expr, tokens: list[Token], given: Given, moments: Sequence[Said] = ()) -> Query:
+    """A tree whose parts have passed `check_said`, bound. `tokens` are all of the statement's, but for `moments`."""
     text, values, catalog = given.text, given.values, given.catalog
     check_literals(tree, text)
     sizes.check_relations(tree, text)
@@ -205,6 +208,7 @@ def bound_query(tree: exp.Expr, tokens: list[Token], given: Given) -> Query:
     is_named = any(marker.this for marker in find_all(tree, exp.Placeholder))
     bound = parameters.bind_parameters(tree, values, text)
     tables = bind.look_up(tree, catalog, text)
+    as_of = one_moment(tree, tables, moments, text)
     tree = in_usual_order(tree, tables, text)
     if any(with_.args.get("recursive") for with_ in find_all(tree, exp.With)):
         bind.name_recursive(tree)
@@ -232,7 +236,7 @@ def bound_query(tree: exp.Expr, tokens: list[Token], given: Given) -> Query:
         assert source.table is not None
         scans.append(Scan(name, source.table, needed[name], filters[name]))
     types = {name: known[0].type for name, known in places.items()}
-    return Query(tree, tuple(scans), bound, fixed, variables, types, is_named, warnings)
+    return Query(tree, tuple(scans), bound, fixed, variables, types, is_named, warnings, as_of)
 
 
 def _forget_places(tree: exp.Expr) -> None:

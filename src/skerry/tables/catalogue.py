@@ -9,20 +9,34 @@ from collections.abc import Iterable
 
 import msgspec
 
-from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, UserError
+from skerry.model.errors import Overloaded, PeerError, SiteError, SkerryError, SqlError, StaleSchema, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import (
     DEFINE_WAIT_S,
     DEFINED_KEPT,
     DEFINES_WAITING,
+    DEFINITIONS_AHEAD,
     DEFINITIONS_BYTES,
     OWN_BUCKETS,
     OWN_COLUMNS,
     OWN_NAME_CHARS,
     OWN_TABLES,
 )
-from skerry.model.sharded import BucketMap, Catalogue, Create, Definition, Drop, OwnTable, Wish
+from skerry.model.sharded import (
+    Alter,
+    BucketMap,
+    Catalogue,
+    Create,
+    Definition,
+    Drop,
+    OwnColumn,
+    OwnTable,
+    Wish,
+    numbered,
+)
+from skerry.sql.constants import Misfit, Unsure
 from skerry.tables.columns import fault_of
+from skerry.tables.ways import default_of
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 from skerry.wire.values import failure_of
 
@@ -78,9 +92,10 @@ class Keeper:
         self._pending: dict[QueryId, _Pending] = {}
         self._ahead = ""
 
-    def named(self, wish: Drop) -> list[OwnTable]:
+    def named(self, wish: Drop | Alter) -> list[OwnTable]:
         """The table that is meant, if it is still there."""
-        return [each.table for each in self.catalogue.definitions if each.table.id == wish.table]
+        number = wish.table if isinstance(wish, Drop) else wish.table.id
+        return [each.table for each in self.catalogue.definitions if each.table.id == number]
 
     def define(self, asker: str, message: Define, up: Iterable[str], now: float) -> list[Instruction]:
         """A Defined for the asker follows. `up`: members that can be told now."""
@@ -132,6 +147,7 @@ class Keeper:
         now = self.catalogue
         match wish:
             case Create(table, if_not_exists):
+                table = msgspec.structs.replace(table, next_column=0, made=0)  # nobody else's to say
                 if any(each.table.name.lower() == table.name.lower() for each in now.definitions):
                     if if_not_exists:
                         return None
@@ -149,6 +165,17 @@ class Keeper:
                 left = tuple(each for each in now.definitions if each.table.id != number)
                 changed = Catalogue(now.version + 1, now.next_id, left)
                 return changed if len(left) < len(now.definitions) else None
+            case Alter(wanted):
+                before = next((each.table for each in now.definitions if each.table.id == wanted.id), None)
+                if before is None or before.version != wanted.version:
+                    raise StaleSchema(f"table {wanted.name[:100]} has changed, or is gone", member=self._member)
+                table = msgspec.structs.replace(altered(before, wanted), version=now.version + 1)
+                if fault := fault_of(table) or self._fault_of(table):
+                    raise UserError(f"table {table.name}: {fault}")
+                changed_here = tuple(
+                    Definition(table, each.buckets) if each.table.id == table.id else each for each in now.definitions
+                )
+                return Catalogue(now.version + 1, now.next_id, changed_here)
 
     def _fault_of(self, table: OwnTable) -> str:
         """What the member that was asked would have refused already."""
@@ -178,8 +205,12 @@ class Keeper:
         if message.member != sender:
             raise PeerError(f"{sender} speaks for {message.member[:100]!r}")
         if message.version > self.catalogue.version:
+            if message.version > self.catalogue.version + DEFINITIONS_AHEAD:
+                raise PeerError(f"{sender} knows definitions of version {message.version}, which cannot be")
             self._ahead = sender
             return []
+        if self._ahead == sender:
+            self._ahead = ""  # its folder is another one by now, or it was damaged
         self._known[sender] = message.version
         is_behind = message.version < self._durable.version
         newer = [Send(sender, Definitions(self._durable, self._told_had()))] if is_behind or message.asks else []
@@ -248,6 +279,47 @@ class Follower:
         if catalogue.version > self.catalogue.version:
             self.catalogue = catalogue
         return self.up()
+
+
+def altered(before: OwnTable, wanted: OwnTable) -> OwnTable:
+    """The table, with numbers for its new columns; UserError unless columns alone come, go or are named otherwise."""
+    before = numbered(before)
+    known, next_column, columns = {column.id: column for column in before.columns}, before.next_column, []
+    for column in wanted.columns:
+        old = known.get(column.id)
+        if old is None and column.id:
+            raise UserError(f"table {before.name}: column {column.name[:100]} has a number that is none")
+        if old is not None and msgspec.structs.replace(old, name=column.name) != column:
+            raise UserError(f"table {before.name}: of column {old.name} only the name can change")
+        if old is None:
+            _check_added(before, column)
+            column, next_column = msgspec.structs.replace(column, id=next_column), next_column + 1
+        columns.append(column)
+    names = {known[column.id].name: column.name for column in columns if column.id in known}
+    for name in before.primary_key:
+        if name not in names:
+            raise UserError(f"table {before.name}: column {name} is part of the PRIMARY KEY, and stays")
+    return msgspec.structs.replace(
+        before,
+        columns=tuple(columns),
+        primary_key=tuple(names[name] for name in before.primary_key),
+        distributed_by=tuple(names[name] for name in before.distributed_by),
+        next_column=next_column,
+        made=before.made or before.version,
+    )
+
+
+def _check_added(table: OwnTable, column: OwnColumn) -> None:
+    """Rows that are there get its default."""
+    try:
+        default = default_of(column)
+    except (SqlError, Misfit, Unsure):
+        raise UserError(f"table {table.name}: the default of {column.name[:100]} is no constant of its type") from None
+    if default is None and not column.is_nullable:
+        raise UserError(
+            f"table {table.name}: column {column.name[:100]} is NOT NULL, and rows that are there have no value: give "
+            "it a DEFAULT"
+        )
 
 
 def first_map(table: OwnTable) -> BucketMap:

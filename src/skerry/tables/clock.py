@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import msgspec
 
 from skerry.model.commits import ClockMark
@@ -12,6 +14,7 @@ from skerry.model.limits import CommitLimits
 # microsecond has more timestamps than the counter, they run on into the next one.
 COUNTER_BITS = 11
 _US = 1_000_000
+_EPOCH = dt.datetime(1970, 1, 1)  # all is in UTC
 
 
 class At(msgspec.Struct, frozen=True):
@@ -28,6 +31,11 @@ def timestamp_of(wall_us: int) -> int:
 def seconds(span_s: float) -> int:
     """A span of time as a difference of timestamps."""
     return timestamp_of(int(span_s * _US))
+
+
+def moment_text(timestamp: int) -> str:
+    """For people, in UTC."""
+    return (_EPOCH + dt.timedelta(microseconds=timestamp >> COUNTER_BITS)).isoformat(" ")
 
 
 class HybridClock:

@@ -73,6 +73,11 @@ def fault_of(table: OwnTable) -> str:
         if column.name.lower() in (name.lower() for name in kinds):
             return f"column {column.name} is named twice"
         kinds[column.name] = kind
+    ids = [column.id for column in table.columns]
+    if ids != [0] * len(ids) if not table.next_column else len(set(ids)) < len(ids):
+        return "the numbers of its columns are not such as there are"
+    if table.next_column and not all(0 < each < table.next_column for each in ids):
+        return "the numbers of its columns are not such as there are"
     if not table.primary_key:
         return "it has no PRIMARY KEY"
     for name in table.primary_key:

@@ -134,6 +134,10 @@ class Commits:
         """A commit of this query that the member decided, or took part in."""
         return self._outcomes.commit_of(query)
 
+    def is_held(self, table: int) -> bool:
+        """Whether staged rows have locked the table here, and are not committed yet."""
+        return self._participant.is_held(table)
+
     def inquire(self, query: QueryId, first_start: int, members: frozenset[str], at: At) -> list[Instruction]:
         """A Tell follows: how the client's statement ended. `members`: all that have a disk."""
         return self._settle(self._asking.inquire(query, first_start, members, at), at)

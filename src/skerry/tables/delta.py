@@ -54,7 +54,8 @@ def publish(folder: str, table: OwnTable, member: str, manifest: Manifest) -> Pu
     if last.generation == manifest.generation:
         return last
     version = last.version + 1
-    actions = commit_of(table, member, manifest, last.upto_ts, is_first=version == 0)
+    is_new = version == 0 or (table.next_column > 0 and version_of(folder) != table.version)
+    actions = commit_of(table, member, manifest, last.upto_ts, is_first=version == 0, is_new=is_new)
     make_folder(log)
     path = os.path.join(log, f"{version:020d}.json")
     try:
@@ -106,6 +107,16 @@ def newest_of(folder: str) -> int | None:
     return None
 
 
+def version_of(folder: str) -> int | None:
+    """The version of the table that the last commit of ours tells of; None if there is none."""
+    log = os.path.join(folder, LOG)
+    names = os.listdir(log) if os.path.isdir(log) else []
+    for name in sorted((name for name in names if _COMMIT.fullmatch(name)), reverse=True):
+        if (mark := _mark_of(os.path.join(log, name))) is not None:
+            return mark[2]
+    return None
+
+
 def ahead(folder: str, member: str, found: int, known: int) -> SiteError:
     return SiteError(
         f"site {member}: {folder}: Delta's log tells of flush {found}, this member knows {known} alone",
@@ -113,14 +124,14 @@ def ahead(folder: str, member: str, found: int, known: int) -> SiteError:
     )
 
 
-def _mark_of(path: str) -> tuple[int, int] | None:
-    """The flush and its moment, of a commit of ours; None for any other."""
+def _mark_of(path: str) -> tuple[int, int, int] | None:
+    """The flush, its moment and the table's version, of a commit of ours; None for any other."""
     with suppress(OSError, ValueError, KeyError, TypeError), open(path, encoding="utf-8") as opened:
         for line in opened:
             action = json.loads(line)
             if "commitInfo" in action:
                 mark = action["commitInfo"][APP]
-                return int(mark["generation"]), int(mark["upto_ts"])
+                return int(mark["generation"]), int(mark["upto_ts"]), int(mark.get("version", 0))
     return None
 
 
@@ -132,8 +143,10 @@ def _foreign(path: str, member: str) -> SiteError:
 
 
 # --- actions ----------------------------------------------------------------------------------------------------------
-def commit_of(table: OwnTable, member: str, manifest: Manifest, base_ts: int, is_first: bool) -> list[Action]:
-    """From the files at the flush `base_ts` to those that count now."""
+def commit_of(
+    table: OwnTable, member: str, manifest: Manifest, base_ts: int, is_first: bool, is_new: bool
+) -> list[Action]:
+    """From the files at the flush `base_ts` to those that count now. `is_new`: so is what the table is."""
     before = () if is_first else manifest.files_at(base_ts)
     names, known = {file.name for file in manifest.live}, {file.name for file in before}
     named = {each.file.name: each for each in manifest.named}
@@ -144,10 +157,10 @@ def commit_of(table: OwnTable, member: str, manifest: Manifest, base_ts: int, is
                 "operation": "WRITE",
                 "operationParameters": {"mode": "Append"},
                 "engineInfo": APP,
-                APP: {"generation": manifest.generation, "upto_ts": manifest.flushed_ts},
+                APP: {"generation": manifest.generation, "upto_ts": manifest.flushed_ts, "version": table.version},
             }
         },
-        *(_header_of(table, member) if is_first else ()),
+        *(_header_of(table, member) if is_new else ()),
         {"txn": {"appId": APP, "version": manifest.generation, "lastUpdated": _ms(manifest.flushed_ts)}},
         *({"remove": _remove(named[file.name])} for file in before if file.name not in names),
         *({"add": _add(table, named[file.name])} for file in manifest.live if file.name not in known),
@@ -224,12 +237,13 @@ def _remove(named: Named) -> dict[str, Any]:
 def _stats(table: OwnTable, file: DataFile) -> dict[str, Any]:
     """Bounds of whole numbers, texts and dates alone: readers round others in ways of their own."""
     kinds = {column.name: normal_type(column.type) for column in table.columns}
-    bounds = {column.name: _bounds(kinds[column.name], column) for column in file.columns}
+    columns = [column for column in file.columns if column.name in kinds]  # others were dropped since
+    bounds = {column.name: _bounds(kinds[column.name], column) for column in columns}
     return {
         "numRecords": file.rows,
         "minValues": {name: bound[0] for name, bound in bounds.items() if bound is not None},
         "maxValues": {name: bound[1] for name, bound in bounds.items() if bound is not None},
-        "nullCount": {column.name: column.nulls for column in file.columns if "<" not in kinds[column.name]},
+        "nullCount": {column.name: column.nulls for column in columns if "<" not in kinds[column.name]},
     }
 
 

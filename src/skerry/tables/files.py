@@ -16,8 +16,11 @@ import xxhash
 
 from skerry.model.errors import SiteError
 from skerry.model.limits import STATS_CHARS, STATS_SAMPLE_ROWS
+from skerry.model.sharded import OwnTable
 from skerry.model.table import Bound, ColumnStats
+from skerry.tables.columns import arrow_schema
 from skerry.tables.durable import ASIDE, make_folder, sync_folder, write_new
+from skerry.tables.layouts import own_names, relaid
 from skerry.tables.manifest import DataFile
 
 _OURS = re.compile(r"(\d{10}|s[0-9a-f]{16}-\d{5,})-\d{5,}-\d{5,}\.parquet")  # what a sweep may remove
@@ -27,8 +30,11 @@ def name_of(generation: int, first: int, upto: int) -> str:
     return f"{generation:010d}-{first:05d}-{upto:05d}.parquet"
 
 
-def write_file(folder: str, name: str, first: int, upto: int, rows: pa.Table) -> DataFile:
-    """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it."""
+def write_file(folder: str, name: str, first: int, upto: int, rows: pa.Table, ids: tuple[int, ...]) -> DataFile:
+    """A new file, whose folder is still to be synced; nothing knows of it until a manifest names it.
+
+    `ids`: the numbers of its columns (`layouts.ids_of`).
+    """
     # Without Arrow's own schema inside: every reader takes the types from Parquet, as Spark does.
     sink = pa.BufferOutputStream()
     pq.write_table(
@@ -49,7 +55,7 @@ def write_file(folder: str, name: str, first: int, upto: int, rows: pa.Table) ->
             suggestion="make room on that disk, or let the member's user write there",
         ) from error
     columns = tuple(stats_of(column_name, rows.column(column_name)) for column_name in rows.column_names)
-    return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns)
+    return DataFile(name, first, upto, rows.num_rows, len(content), xxhash.xxh3_128_hexdigest(content), columns, ids)
 
 
 def sync_files(folder: str) -> None:
@@ -78,8 +84,9 @@ def _has_nan(values: pa.ChunkedArray) -> bool:
     return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())
 
 
-def read_file(folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-    """All rows, of all columns or of these; SiteError if the file is not what was written."""
+def read_file(folder: str, file: DataFile, table: OwnTable, columns: Sequence[str] | None = None) -> pa.Table:
+    """All rows, with the columns that the table has now, or with these of its key; SiteError if the file is not what
+    was written."""
     path = os.path.join(folder, file.name)
     try:
         with open(path, "rb") as opened:
@@ -90,10 +97,16 @@ def read_file(folder: str, file: DataFile, schema: pa.Schema, columns: Sequence[
         raise _damaged(path, f"it has {len(content)} bytes instead of {file.size_bytes}")
     if xxhash.xxh3_128_hexdigest(content) != file.checksum:
         raise _damaged(path, "its bytes have changed")
-    rows = pq.ParquetFile(pa.BufferReader(content)).read(columns)
-    if columns is not None:
-        schema = pa.schema([schema.field(name) for name in rows.column_names])
-    return rows if rows.schema == schema else rows.cast(schema)
+    parquet = pq.ParquetFile(pa.BufferReader(content))
+    if columns is None:
+        return relaid(parquet.read(), file.ids, table)
+    names = own_names(columns, parquet.schema_arrow.names, file.ids, table)
+    schema = arrow_schema(table)
+    rows = parquet.read(names).select(names)  # in their order, which is not the file's
+    return pa.Table.from_arrays(
+        [column.cast(schema.field(name).type) for name, column in zip(columns, rows.columns, strict=True)],
+        names=list(columns),
+    )
 
 
 def fault_of(folder: str, file: DataFile) -> SiteError | None:

@@ -16,6 +16,7 @@ from skerry.tables.bucket import Hashes, buckets_of, hashes_of
 from skerry.tables.columns import arrow_schema, spread_by
 from skerry.tables.files import name_of, read_file, sync_files, write_file
 from skerry.tables.keys import encode_keys
+from skerry.tables.layouts import ids_of
 from skerry.tables.manifest import DataFile, Flush
 from skerry.tables.overlay import Numbers, Seen
 
@@ -83,7 +84,8 @@ def carry_out(plan: FlushPlan) -> Flush:
         rows = merged(plan.table, plan.folder, group, plan.seen)
         for first, upto, part in pieces(plan.table, rows, group.first, group.upto):
             if part.num_rows:
-                added.append(write_file(plan.folder, name_of(plan.generation, first, upto), first, upto, part))
+                name = name_of(plan.generation, first, upto)
+                added.append(write_file(plan.folder, name, first, upto, part, ids_of(plan.table)))
                 reach("flush.file")
     if added:
         sync_files(plan.folder)
@@ -98,7 +100,7 @@ def merged(table: OwnTable, folder: str, group: Group, seen: Seen) -> pa.Table:
     touched = seen.touched.filter(pa.array(is_here, pa.bool_()))
     keys = {key for key, here in zip(seen.keys, is_here.tolist(), strict=True) if here}
     hashes = np.sort(hashes_of([touched.column(name) for name in table.primary_key]))
-    parts = [without(table, read_file(folder, file, schema), keys, hashes) for file in group.files]
+    parts = [without(table, read_file(folder, file, table), keys, hashes) for file in group.files]
     spread = [seen.rows.column(name) for name in spread_by(table)]
     own = seen.rows.filter(pa.array(group.has(buckets_of(spread, table.buckets)), pa.bool_()))
     return pa.concat_tables([*parts, pa.Table.from_batches([own], schema)])

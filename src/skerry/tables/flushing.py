@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
@@ -15,8 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 from skerry.model.commits import Prepared
 from skerry.model.errors import SiteError
 from skerry.model.points import reach
+from skerry.model.sharded import OwnTable
 from skerry.tables import delta, files
 from skerry.tables.flush import Range, carry_out
+from skerry.tables.layouts import is_fit, relaid_pairs
 from skerry.tables.manifest import Flush, Manifest, laid_of
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
@@ -55,8 +58,9 @@ def open_shards(store: Store, member: str) -> Opened:
             _look(folder, member, manifest, laid)
             for commit in loaded.commits:
                 if commit.table == table.id:
-                    shard.overlay.add(commit.commit_ts, commit.writes)
+                    shard.overlay.add(commit.commit_ts, relaid_pairs(commit.writes, commit.ids, table))
             shard.overlay.at(0, 0)  # reads all: rows that cannot be are found now
+            shard.is_altered = table.next_column > 0 and delta.version_of(folder) not in (None, table.version)
             shards[table.id] = shard
         except SiteError as error:
             faults[table.id] = error
@@ -91,6 +95,28 @@ async def _whole(work: Coroutine[Any, Any, _T]) -> _T:
         raise
 
 
+def _refuse_gone(shard: Shard) -> None:
+    """Whoever writes there would make its folder again."""
+    if shard.is_gone:
+        raise SiteError(f"table {shard.table.name} was dropped")
+
+
+class Upkeep(NamedTuple):
+    """What was done last for a table since the member started: files written and replaced, files removed, and when."""
+
+    files_written: int = 0
+    files_replaced: int = 0
+    cleaned_us: int = 0
+    files_removed: int = 0
+
+
+class _Done(NamedTuple):
+    """`table`: as it was when the flush was planned."""
+
+    flush: Flush
+    table: OwnTable
+
+
 class Flusher:
     """One flush or trim of a table at a time."""
 
@@ -98,32 +124,40 @@ class Flusher:
         self._store = store
         self._member = member
         self._turns: dict[int, asyncio.Lock] = {}
+        self.done: dict[int, Upkeep] = {}
 
-    async def flush(self, shard: Shard, upto_ts: int) -> Flush | None:
+    async def flush(self, shard: Shard, upto_ts: int, is_held: Callable[[], bool] = lambda: False) -> Flush | None:
         """Commits up to `upto_ts` are in files when it returns, and readers of Delta see them.
+
+        `is_held`: whether staged rows, which may be files already, have locked the table.
 
         No commit at or before `upto_ts` may come later. SiteError if files cannot be written, or cannot be published:
         then all rows are where they were, or in files; the next call goes on from there.
         """
         async with self._turn(shard):
-            return await _whole(self._flush(shard, upto_ts))
+            _refuse_gone(shard)
+            return await _whole(self._flush(shard, upto_ts, is_held))
 
-    async def _flush(self, shard: Shard, upto_ts: int) -> Flush | None:
-        flush = await self._into_files(shard, upto_ts)
-        if shard.manifest.published < shard.manifest.generation:
-            await self._publish(shard)
-        return flush
+    async def _flush(self, shard: Shard, upto_ts: int, is_held: Callable[[], bool]) -> Flush | None:
+        planned = await self._into_files(shard, upto_ts, is_held())
+        table = planned.table if planned is not None else shard.table  # it may be altered meanwhile
+        is_told = shard.manifest.published >= shard.manifest.generation
+        # Files that the table was altered under, and that are to be written anew yet, would be misread there.
+        if not is_told and all(is_fit(file, table) for file in shard.manifest.live):
+            await self._publish(shard, table)
+        return planned.flush if planned is not None else None
 
-    async def _into_files(self, shard: Shard, upto_ts: int) -> Flush | None:
-        plan = shard.plan_flush(upto_ts)
+    async def _into_files(self, shard: Shard, upto_ts: int, is_held: bool) -> _Done | None:
+        plan = shard.plan_flush(upto_ts, is_held=is_held)
         if plan is None:
             return None
         flush = await asyncio.to_thread(carry_out, plan)
         reach("flush.written")
         await asyncio.wrap_future(self._store.flushed(shard.table.id, flush))
         reach("flush.named")
-        shard.flushed(flush)
-        return flush
+        shard.flushed(flush, plan.table)
+        self._note(shard, files_written=len(flush.added), files_replaced=len(flush.removed))
+        return _Done(flush, plan.table)
 
     async def beside(self, shard: Shard, upto_ts: int, work: Callable[[], Callable[[], _T]]) -> _T:
         """Files hold all commits up to `upto_ts`: then what `work` makes is done in a thread, and nothing is trimmed.
@@ -131,14 +165,15 @@ class Flusher:
         The table is locked: no commit comes meanwhile.
         """
         async with self._turn(shard):
+            _refuse_gone(shard)
             return await _whole(self._beside(shard, upto_ts, work))
 
     async def _beside(self, shard: Shard, upto_ts: int, work: Callable[[], Callable[[], _T]]) -> _T:
-        await self._into_files(shard, upto_ts)
+        await self._into_files(shard, upto_ts, is_held=False)
         return await asyncio.to_thread(work())
 
-    async def _publish(self, shard: Shard) -> None:
-        done = await asyncio.to_thread(delta.publish, shard.folder, shard.table, self._member, shard.manifest)
+    async def _publish(self, shard: Shard, table: OwnTable) -> None:
+        done = await asyncio.to_thread(delta.publish, shard.folder, table, self._member, shard.manifest)
         reach("flush.published")
         shard.published(done.generation, done.upto_ts, done.version)
         await asyncio.wrap_future(self._store.published(shard.table.id, done.generation, done.upto_ts, done.version))
@@ -155,12 +190,18 @@ class Flusher:
             await asyncio.wrap_future(self._store.trim(shard.table.id, kept_ts, names))
             reach("trim.forgotten")
             await asyncio.to_thread(files.remove_files, shard.folder, names)
+            self._note(shard, cleaned_us=time.time_ns() // 1000, files_removed=len(names))
+
+    def _note(self, shard: Shard, **done: int) -> None:
+        self.done[shard.table.id] = self.done.get(shard.table.id, Upkeep())._replace(**done)
 
     async def remove(self, shard: Shard) -> None:
         """The folder of a table that the store has dropped; one that stays goes when the member starts anew."""
         async with self._turn(shard):
+            shard.is_gone = True
             await asyncio.to_thread(files.remove_folder, shard.folder)
             await asyncio.wrap_future(self._store.folder_gone(shard.table.id))
+        self.done.pop(shard.table.id, None)
 
     def is_busy(self, shard: Shard) -> bool:
         """Something is done with its files, which may take minutes."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import msgspec
 
-from skerry.model.commits import Part, Record, Staged, TransactionId, Write
+from skerry.model.commits import Layouts, Part, Record, Staged, TransactionId, Write
 from skerry.model.errors import SkerryError
 from skerry.model.ids import QueryId
 from skerry.wire.commit_messages import CommitMessage, Outcome, State
@@ -83,6 +83,7 @@ class Apply(msgspec.Struct, frozen=True):
     commit_ts: int
     writes: tuple[Write, ...]
     staged: tuple[Staged, ...]
+    layouts: Layouts = ()
 
 
 class Discard(msgspec.Struct, frozen=True):
@@ -159,7 +160,7 @@ class Looked(msgspec.Struct, frozen=True):
 
     `kept_from`: what was deleted before is forgotten, so a snapshot older than this cannot be checked.
     `error`: why it cannot be written here, whatever is there. `laid`: the staged rows again, as the files that they
-    came to.
+    came to. `layouts`: of the tables as they are now.
     """
 
     writes: tuple[Found, ...] = ()
@@ -168,3 +169,4 @@ class Looked(msgspec.Struct, frozen=True):
     kept_from: int = 0
     error: SkerryError | None = None
     laid: tuple[Staged, ...] = ()
+    layouts: Layouts = ()

@@ -24,6 +24,7 @@ from skerry.tables.columns import arrow_schema, spread_by
 from skerry.tables.files import read_file, remove_files, sync_files, write_file
 from skerry.tables.flush import Group, Range, pieces, without
 from skerry.tables.keys import encode_keys
+from skerry.tables.layouts import ids_of
 from skerry.tables.lookup import FileKeys
 from skerry.tables.manifest import DataFile, Laid
 from skerry.tables.overlay import Numbers
@@ -179,7 +180,7 @@ class _Laying:
         return _Met(places, set(self._keys(rows, places)) if len(places) else set(), np.sort(hashes[places]))
 
     def _before(self, group: Group) -> pa.Table:
-        files = [read_file(self._layout.folder, file, self._schema) for file in group.files]
+        files = [read_file(self._layout.folder, file, self._table) for file in group.files]
         return pa.concat_tables([*files, self._schema.empty_table()])
 
     def _merged(self, before: pa.Table, rows: pa.Table, met: _Met) -> pa.Table:
@@ -205,7 +206,7 @@ class _Laying:
     def _write(self, first: int, upto: int, rows: pa.Table) -> None:
         if rows.num_rows:
             name = f"s{self._layout.name}-{len(self.added):05d}-{first:05d}-{upto:05d}.parquet"
-            self.added.append(write_file(self._layout.folder, name, first, upto, rows))
+            self.added.append(write_file(self._layout.folder, name, first, upto, rows, ids_of(self._table)))
             reach("staged.file")
 
 

@@ -146,7 +146,7 @@ class FileKeys:
             return []
         names = self._table.primary_key
         needed = None if any(writes[at].is_patch for at, _ in suspects) else names
-        rows = read_file(self._folder, file, self._schema, needed).take(pa.array([place for _, place in suspects]))
+        rows = read_file(self._folder, file, self._table, needed).take(pa.array([place for _, place in suspects]))
         batch = rows.combine_chunks().to_batches()[0]
         keys = encode_keys(names, [batch.column(name) for name in names])
         same = [row for row, (at, _) in enumerate(suspects) if keys[row] == writes[at].key]
@@ -163,7 +163,7 @@ class FileKeys:
         suspects = np.flatnonzero(counts)
         if not len(suspects):
             return []
-        rows = read_file(self._folder, file, self._schema, self._table.primary_key)
+        rows = read_file(self._folder, file, self._table, self._table.primary_key)
         runs = zip(firsts[suspects].tolist(), counts[suspects].tolist(), strict=True)
         places = np.concatenate([index.places[first : first + count] for first, count in runs])
         there = rows.take(pa.array(places)).combine_chunks()
@@ -175,7 +175,7 @@ class FileKeys:
         index = self._indexes.get(file.name)
         if index is None:
             names = self._table.primary_key
-            rows = read_file(self._folder, file, self._schema, names)
+            rows = read_file(self._folder, file, self._table, names)
             hashes = hashes_of([rows.column(name).combine_chunks() for name in names])
             places = np.argsort(hashes, kind="stable").astype(np.int32)
             index = self._indexes[file.name] = _Index(hashes[places], places)

@@ -9,10 +9,14 @@ import msgspec
 from skerry.model.commits import Staged
 from skerry.model.errors import SiteError
 from skerry.model.table import ColumnStats
+from skerry.tables.clock import moment_text
 
 
 class DataFile(msgspec.Struct, frozen=True, array_like=True):
-    """One Parquet file, which never changes, with rows of the buckets from `first` to `upto` alone."""
+    """One Parquet file, which never changes, with rows of the buckets from `first` to `upto` alone.
+
+    `ids`: the numbers of its columns, in their order; () for 1, 2, …
+    """
 
     name: str
     first: int
@@ -21,6 +25,7 @@ class DataFile(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int
     checksum: str
     columns: tuple[ColumnStats, ...]
+    ids: tuple[int, ...] = ()
 
 
 class Named(msgspec.Struct, frozen=True, array_like=True):
@@ -79,8 +84,9 @@ class Manifest(msgspec.Struct, frozen=True, array_like=True):
         """The moment of the last flush before `read_ts`: files hold what was so then, the overlay what came later."""
         if read_ts < self.kept_ts:
             raise SiteError(
-                f"table {table} can no longer be read as it was at {read_ts}: history begins at {self.kept_ts}",
-                suggestion="read a later moment",
+                f"table {table} can no longer be read as it was at {read_ts} ({moment_text(read_ts)}): its history "
+                f"begins at {self.kept_ts} ({moment_text(self.kept_ts)})",
+                suggestion=f"read a later moment: VERSION AS OF {self.kept_ts} is the oldest",
             )
         place = bisect_right(self.flushes, read_ts)
         return self.flushes[place - 1] if place else 0

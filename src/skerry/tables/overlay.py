@@ -17,6 +17,7 @@ from skerry.model.limits import OVERLAY_BYTES_MAX, OVERLAY_ROW_BYTES, OVERLAY_RO
 from skerry.model.sharded import OwnTable
 from skerry.tables.bucket import buckets_of
 from skerry.tables.columns import arrow_schema, spread_by
+from skerry.tables.layouts import ids_of, relaid
 from skerry.tables.rows import encode_rows
 from skerry.tables.writes import Pair, batch_of
 
@@ -99,6 +100,12 @@ class Overlay:
                 self._put(key, commit_ts, row is None, len(key) + len(row or b"") + OVERLAY_ROW_BYTES)
             self._raw += writes
             self.last_ts = max(self.last_ts, commit_ts)
+
+    def alter(self, table: OwnTable) -> None:
+        """The same rows, with the columns that the table has from now on."""
+        rows = relaid(pa.Table.from_batches([self._rows()]), ids_of(self.table), table).combine_chunks()
+        self.table, self.schema, self._seen = table, arrow_schema(table), None
+        self._batch = rows.to_batches()[0] if rows.num_rows else pa.RecordBatch.from_pylist([], self.schema)
 
     def _put(self, key: bytes, commit_ts: int, is_deleted: bool, size_bytes: int) -> None:
         number = self._ids.setdefault(key, len(self._keys))

@@ -9,7 +9,7 @@ import enum
 
 import msgspec
 
-from skerry.model.commits import Aborted, Committed, Part, Policy, Prepared, Staged, TransactionId, Write
+from skerry.model.commits import Aborted, Committed, Layouts, Part, Policy, Prepared, Staged, TransactionId, Write
 from skerry.model.errors import (
     KeyExists,
     Overloaded,
@@ -81,6 +81,7 @@ NEXT: dict[tuple[TakingPhase, TakingEvent], TakingPhase] = {
     **{(phase, _E.ABORT): _P.GONE for phase in (_P.LOCKING, _P.LOOKING, _P.WRITING, _P.PREPARED)},
 }
 _UNDECIDED = (TakingPhase.WRITING, TakingPhase.PREPARED)
+_HOLDING = (TakingPhase.LOOKING, *_UNDECIDED)
 
 
 class _Taking:
@@ -98,6 +99,7 @@ class _Taking:
         self.rows = 0
         self.writes: tuple[Write, ...] = ()
         self.staged: tuple[Staged, ...] = ()
+        self.layouts: Layouts = ()
         self.tables = frozenset(table for table, _ in _locks_of(part))
         self.until = 0.0
         self.repeat_at = 0.0
@@ -135,7 +137,7 @@ class Participant:
                 part = Part(record.writes, record.staged)
                 taking = _Taking(record.txn, record.first_start, 0, part, record.decider)
                 taking.prepare_ts, taking.rows = record.prepare_ts, record.rows
-                taking.writes, taking.staged = record.writes, record.staged
+                taking.writes, taking.staged, taking.layouts = record.writes, record.staged, record.layouts
                 taking.life.phase = TakingPhase.PREPARED
                 self._taking[record.txn] = taking
             case Committed():
@@ -212,6 +214,7 @@ class Participant:
         pairs = [pair for pair in zip(taking.part.writes, looked.writes, strict=True) if _takes_effect(*pair)]
         taking.writes = tuple(_as_found(*pair) for pair in pairs)
         taking.staged = looked.laid or taking.part.staged
+        taking.layouts = looked.layouts
         taking.rows = sum(write.is_counted for write, _ in pairs) + sum(each.rows for each in looked.staged)
         taking.life.move(TakingEvent.PASSED)
         # Greater than every timestamp that was read at here, and than every commit to its keys.
@@ -222,7 +225,13 @@ class Participant:
     def _written_first(self, taking: _Taking) -> Persist:
         if taking.is_alone:
             committed = Committed(
-                taking.txn, taking.first_start, taking.prepare_ts, taking.rows, taking.writes, taking.staged
+                taking.txn,
+                taking.first_start,
+                taking.prepare_ts,
+                taking.rows,
+                taking.writes,
+                taking.staged,
+                taking.layouts,
             )
             return Persist((committed,), (AloneWritten(taking.txn),))
         prepared = Prepared(
@@ -233,6 +242,7 @@ class Participant:
             taking.rows,
             taking.writes,
             taking.staged,
+            taking.layouts,
         )
         return Persist((prepared,), (PrepareWritten(taking.txn, taking.prepare_ts),))
 
@@ -247,7 +257,7 @@ class Participant:
     def alone_written(self, txn: TransactionId) -> list[Instruction]:
         taking = self._taking[txn]
         taking.life.move(TakingEvent.WRITTEN)
-        applied = Apply(txn, taking.prepare_ts, taking.writes, taking.staged)
+        applied = Apply(txn, taking.prepare_ts, taking.writes, taking.staged, taking.layouts)
         return [applied, EndedAlone(txn, taking.prepare_ts, taking.rows), *self._let_go(taking)]
 
     def _vote(self, taking: _Taking) -> Instruction:
@@ -284,7 +294,7 @@ class Participant:
         self._outcomes.add(taking.txn, Known(taking.first_start, decided.commit_ts, decided.rows))
         committed = Committed(taking.txn, taking.first_start, decided.commit_ts, decided.rows)
         lazily = Persist((committed,), (CommitWritten(taking.txn),), is_urgent=False)
-        applied = Apply(taking.txn, decided.commit_ts, taking.writes, taking.staged)
+        applied = Apply(taking.txn, decided.commit_ts, taking.writes, taking.staged, taking.layouts)
         return [lazily, applied, *self._unlock(taking)]
 
     def commit_written(self, txn: TransactionId) -> list[Instruction]:
@@ -321,6 +331,14 @@ class Participant:
             return [ReadRefused(read, failure_of(full))]
         self._reads[read] = _Read(read_ts, tables, at.s + self._limits.read_wait_s)
         return self.reads_ready()
+
+    def is_held(self, table: int) -> bool:
+        """Whether staged rows have locked the table, and are not committed yet."""
+        return any(
+            staged.table == table and taking.life.phase in _HOLDING
+            for taking in self._taking.values()
+            for staged in taking.part.staged
+        )
 
     def reads_ready(self) -> list[Instruction]:
         ready = [name for name, read in self._reads.items() if self._is_ready(read)]

@@ -24,6 +24,7 @@ from skerry.model.commits import (
     Expired,
     Fence,
     Finished,
+    Layouts,
     Policy,
     Prepared,
     Record,
@@ -34,7 +35,7 @@ from skerry.model.commits import (
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.ids import QueryId
 from skerry.model.limits import IDS_FORGOTTEN
-from skerry.model.sharded import BucketMap, OwnTable
+from skerry.model.sharded import BucketMap, OwnTable, numbered
 from skerry.tables.catalogue import Kept
 from skerry.tables.manifest import DataFile, Flush, Laid, Manifest, Named
 from skerry.tables.writes import decode_body, encode_body
@@ -75,11 +76,12 @@ COMMIT;
 
 
 class Commit(msgspec.Struct, frozen=True):
-    """Keys and rows that a transaction wrote to one table; a row of None is deleted."""
+    """Keys and rows that a transaction wrote to one table; a row of None is deleted. `ids`: of the rows' columns."""
 
     table: int
     commit_ts: int
     writes: tuple[tuple[bytes, bytes | None], ...]
+    ids: tuple[int, ...] = ()
 
 
 class Loaded(msgspec.Struct, frozen=True):
@@ -105,6 +107,7 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
     """SiteError if what was kept is damaged."""
     commits = []
     prepared: dict[int, list[Write]] = {}
+    layouts: dict[int, Layouts] = {}
     staged: dict[int, list[Staged]] = {}
     for number, table, policy, body in file.execute("SELECT number, table_id, policy, body FROM staged"):
         staged.setdefault(number, []).append(Staged(table, (), Policy(policy), body=body))
@@ -118,15 +121,17 @@ def load(file: sqlite3.Connection, place: str) -> Loaded:
                 f"{place}: the rows of transaction {number} in table {table} are damaged",
                 suggestion="restore the folder from a copy; the disk has changed bytes that were written",
             )
+        ids, pairs = decode_body(body)
         if commit_ts:
-            commits.append(Commit(table, commit_ts, decode_body(body)))
+            commits.append(Commit(table, commit_ts, pairs, ids))
         else:
-            prepared.setdefault(number, []).extend(Write(table, key, row) for key, row in decode_body(body))
+            prepared.setdefault(number, []).extend(Write(table, key, row) for key, row in pairs)
+            layouts[number] = (*layouts.get(number, ()), *([(table, ids)] if ids else []))
     return Loaded(
         tables=tuple(_unpack(body, type=OwnTable) for (body,) in file.execute("SELECT body FROM tables ORDER BY id")),
         dropped=tuple(number for (number,) in file.execute("SELECT id FROM dropped")),
         maps=tuple(_unpack(body, type=BucketMap) for (body,) in file.execute("SELECT body FROM maps")),
-        records=tuple(_records(file, prepared, staged)),
+        records=tuple(_records(file, prepared, staged, layouts)),
         commits=tuple(commits),
         manifests=_manifests(file),
         kept=_kept(file),
@@ -139,7 +144,10 @@ def _kept(file: sqlite3.Connection) -> Kept:
 
 
 def _records(
-    file: sqlite3.Connection, prepared: dict[int, list[Write]], staged: dict[int, list[Staged]]
+    file: sqlite3.Connection,
+    prepared: dict[int, list[Write]],
+    staged: dict[int, list[Staged]],
+    layouts: dict[int, Layouts],
 ) -> Iterable[Record]:
     upto, expired = file.execute("SELECT upto, expired FROM clock").fetchone()
     yield ClockMark(upto)
@@ -152,7 +160,7 @@ def _records(
             yield Committed(txn, first_start, commit_ts, rows)
         else:
             writes, files = tuple(prepared.get(number, ())), tuple(staged.get(number, ()))
-            yield Prepared(txn, first_start, decider, prepare_ts, rows, writes, files)
+            yield Prepared(txn, first_start, decider, prepare_ts, rows, writes, files, layouts.get(number, ()))
     for initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished in file.execute(
         "SELECT initiator, local, attempt, first_start, commit_ts, rows, participants, is_finished"
         " FROM decisions ORDER BY number"
@@ -210,7 +218,7 @@ def keep(file: sqlite3.Connection, kept: Kept, member: str) -> None:
 
 
 def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
-    """A table, or its next version. Its columns and key stay while it has rows: files and overlay have them so."""
+    """A table, or its next version. What its key is stays while it has rows: these are found by it."""
     found = file.execute("SELECT body FROM tables WHERE id = ?", (table.id,)).fetchone()
     if found is not None:
         before = _unpack(found[0], type=OwnTable)
@@ -221,14 +229,15 @@ def put_table(file: sqlite3.Connection, table: OwnTable) -> None:
             (table.id,),
         ).fetchone()[0]
         if is_used and _layout(before) != _layout(table):
-            raise InternalError(f"table {table.name} has rows: its columns, key and buckets cannot change")
+            raise InternalError(f"table {table.name} has rows: its key and buckets cannot change")
     body = _pack(table)
     file.execute("INSERT INTO tables (id, body) VALUES (?1, ?2) ON CONFLICT DO UPDATE SET body = ?2", (table.id, body))
 
 
 def _layout(table: OwnTable) -> tuple[object, ...]:
-    types = tuple((column.name, column.type) for column in table.columns)
-    return types, table.primary_key, table.distributed_by, table.buckets
+    columns = {column.name: (column.id, column.type) for column in numbered(table).columns}
+    key, spread = ([columns[name] for name in names] for names in (table.primary_key, table.distributed_by))
+    return key, spread, table.buckets
 
 
 def drop_table(file: sqlite3.Connection, table: int) -> None:
@@ -293,14 +302,15 @@ def persist(file: sqlite3.Connection, records: Iterable[Record]) -> None:
 def _prepare(file: sqlite3.Connection, record: Prepared) -> None:
     if _known(file, record.txn) is None:
         values = (record.first_start, record.decider, record.prepare_ts, 0, record.rows)
-        _put(file, record.txn, values, record.writes, record.staged)
+        _put(file, record.txn, values, record.writes, record.staged, record.layouts)
 
 
 def _commit(file: sqlite3.Connection, record: Committed) -> None:
     known = _known(file, record.txn)
     if known is None:
         values = (record.first_start, "", 0, record.commit_ts, record.rows)
-        _name_staged(file, _put(file, record.txn, values, record.writes, record.staged), record.commit_ts)
+        number = _put(file, record.txn, values, record.writes, record.staged, record.layouts)
+        _name_staged(file, number, record.commit_ts)
     elif known[1] == 0:
         file.execute("UPDATE transactions SET commit_ts = ? WHERE number = ?", (record.commit_ts, known[0]))
         _name_staged(file, known[0], record.commit_ts)
@@ -346,6 +356,7 @@ def _put(
     values: tuple[int, str, int, int, int],
     writes: tuple[Write, ...],
     staged: tuple[Staged, ...],
+    layouts: Layouts,
 ) -> int:
     """Gives its number."""
     local, initiator, attempt = _txn(txn)
@@ -357,7 +368,7 @@ def _put(
     by_table = attrgetter("table")
     for table, group in groupby(sorted(writes, key=by_table), by_table):
         if _has(file, table, txn):
-            body = encode_body(group)
+            body = encode_body(group, dict(layouts).get(table, ()))
             file.execute("INSERT INTO writes VALUES (?, ?, ?, ?)", (number, table, body, _checksum(body)))
     for each in staged:
         if _has(file, each.table, txn):

@@ -14,10 +14,11 @@ import pyarrow as pa
 
 from skerry.model.errors import InternalError
 from skerry.model.limits import HISTORY_S, OVERLAY_ROWS_MAX, TIMESTAMP_MAX
-from skerry.model.sharded import OwnTable
+from skerry.model.sharded import OwnTable, TableStatus
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
 from skerry.tables.flush import FlushPlan, Group, Range, groups_of, is_due, merged, touched_groups
+from skerry.tables.layouts import is_fit
 from skerry.tables.manifest import DataFile, Flush, Laid, Manifest
 from skerry.tables.overlay import Overlay, Seen
 from skerry.tables.writes import Pair
@@ -48,7 +49,14 @@ class Shard:
         self.manifest = manifest or Manifest()
         self.ranges: tuple[Range, ...] = tuple(ranges) if ranges is not None else ((0, table.buckets),)
         self.overlay = Overlay(table)
+        self.is_altered = False  # since the last flush: Delta's log does not tell of it yet
+        self.is_gone = False  # its folder was removed: nothing is written there any more
         self._pins: Counter[int] = Counter()
+
+    def alter(self, table: OwnTable) -> None:
+        """Its next version. Files and what the store has stay as they are, and are read as its rows are now."""
+        self.overlay.alter(table)
+        self.table, self.is_altered = table, True
 
     def apply(self, commit_ts: int, writes: Sequence[Pair]) -> None:
         """A commit, which the store has or will have."""
@@ -87,6 +95,22 @@ class Shard:
         rows = seen.rows.num_rows + sum(file.rows for file in files)
         return rows, seen.touched.nbytes + sum(file.size_bytes for file in files)
 
+    def status(self) -> TableStatus:
+        """What is here now; `rows` as `size` has them."""
+        overlay_rows, overlay_bytes, _ = self.overlay.unflushed(self.manifest.flushed_ts)
+        files = self.manifest.live
+        return TableStatus(
+            self.table.id,
+            buckets=sum(upto - first for first, upto in self.ranges),
+            rows=self.size()[0],
+            overlay_rows=overlay_rows,
+            overlay_bytes=overlay_bytes,
+            files=len(files),
+            file_bytes=sum(file.size_bytes for file in files),
+            flushed_us=self.manifest.flushed_ts >> COUNTER_BITS,
+            history_us=self.manifest.kept_ts >> COUNTER_BITS,
+        )
+
     def pin(self, read_ts: int) -> None:
         """Nothing that a read at this moment needs is removed until `unpin`."""
         self.manifest.base_of(read_ts, self.table.name)
@@ -104,21 +128,32 @@ class Shard:
     # --- flushing -----------------------------------------------------------------------------------------------------
     def is_due(self, now_us: int) -> bool:
         rows, size_bytes, oldest_ts = self.overlay.unflushed(self.manifest.flushed_ts)
-        return is_due(rows, size_bytes, (now_us - (oldest_ts >> COUNTER_BITS)) / 1e6)
+        return self.is_altered or is_due(rows, size_bytes, (now_us - (oldest_ts >> COUNTER_BITS)) / 1e6)
 
-    def plan_flush(self, upto_ts: int) -> FlushPlan | None:
-        """`upto_ts`: no commit at or before it can still come. None if there is nothing to flush."""
+    def plan_flush(self, upto_ts: int, *, is_held: bool = False) -> FlushPlan | None:
+        """`upto_ts`: no commit at or before it can still come. None if there is nothing to flush.
+
+        Files with other columns than a reader of Delta would find there by name are written anew; not so while staged
+        rows hold the table (`is_held`): if they are files already, these may be made of the ones that are there now.
+        """
         if upto_ts <= self.manifest.flushed_ts:
             return None
         groups, seen = self._at(upto_ts)
-        if not seen.keys:
+        if is_held and not seen.keys:
             return None
         touched = touched_groups(groups, seen.buckets)
-        return FlushPlan(self.table, self.folder, self.manifest.generation + 1, upto_ts, touched, seen)
+        unfit = [group for group in groups if not all(is_fit(file, self.table) for file in group.files)]
+        if not seen.keys and not unfit and not self.is_altered:
+            return None
+        firsts = {group.first for group in (*touched, *unfit)}
+        wanted = tuple(group for group in groups if group.first in firsts)
+        return FlushPlan(self.table, self.folder, self.manifest.generation + 1, upto_ts, wanted, seen)
 
-    def flushed(self, flush: Flush) -> None:
-        """The store has it."""
+    def flushed(self, flush: Flush, table: OwnTable) -> None:
+        """The store has it. `table`: as it was when the flush was planned."""
         self.manifest = self.manifest.after(flush)
+        if table == self.table:
+            self.is_altered = False
 
     def load(self, commit_ts: int, laid: Laid) -> None:
         """A commit of staged rows, which the store has or will have."""
@@ -127,6 +162,8 @@ class Shard:
         assert not self.overlay.unflushed(self.manifest.flushed_ts)[0], "they were flushed before these were compared"
         flush = Flush(self.manifest.generation + 1, commit_ts, laid.added, laid.removed)
         self.manifest = self.manifest.loaded(flush)
+        # They may have been voted for before it was altered.
+        self.is_altered |= not all(is_fit(file, self.table) for file in laid.added)
 
     @property
     def is_unpublished(self) -> bool:

@@ -17,6 +17,13 @@ from skerry.tables.rows import decode_rows, encode_rows
 
 Pair = tuple[bytes, bytes | None]  # a key and its row; None: the row is deleted
 
+
+class _Laid(msgspec.Struct, frozen=True):
+    ids: tuple[int, ...]
+    writes: tuple[Pair, ...]
+
+
+_MAP = b"\x82"  # how msgpack begins one of these, and no array of writes
 _BODY = msgspec.msgpack.Decoder(tuple[Pair, ...])
 
 
@@ -60,10 +67,15 @@ def batch_of(table: OwnTable, writes: Sequence[Pair]) -> pa.RecordBatch:
     return both.to_batches()[0].take(pa.array(places))
 
 
-def encode_body(writes: Iterable[Write]) -> bytes:
-    """The writes of one transaction to one table, as they are kept."""
-    return msgspec.msgpack.encode([(write.key, write.row) for write in writes])
+def encode_body(writes: Iterable[Write], ids: tuple[int, ...] = ()) -> bytes:
+    """The writes of one transaction to one table, as they are kept. `ids`: of the columns, if it was altered."""
+    pairs = tuple((write.key, write.row) for write in writes)
+    return msgspec.msgpack.encode(_Laid(ids, pairs) if ids else pairs)
 
 
-def decode_body(body: bytes) -> tuple[Pair, ...]:
-    return _BODY.decode(body)
+def decode_body(body: bytes) -> tuple[tuple[int, ...], tuple[Pair, ...]]:
+    """The numbers of the columns, and the writes."""
+    if body[:1] != _MAP:
+        return (), _BODY.decode(body)
+    laid = msgspec.msgpack.decode(body, type=_Laid)
+    return laid.ids, laid.writes

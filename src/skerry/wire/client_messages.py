@@ -15,6 +15,7 @@ class ClientExecute(Message, frozen=True):
     """expected: "any", "rows" or "count". options: see docs/protocol.md, 5.4. variables: of this client's session.
 
     more: further values for the same markers. The statement does for all of them what it does for one, or nothing.
+    seen_ts: the greatest `commit_ts` that the client was told: what it reads now is no older.
     """
 
     request: int
@@ -29,6 +30,7 @@ class ClientExecute(Message, frozen=True):
     options: dict[str, str] = msgspec.field(default_factory=dict)
     variables: dict[str, Variable] = msgspec.field(default_factory=dict)
     more: list[list[Value] | dict[str, Value]] = msgspec.field(default_factory=list)
+    seen_ts: int = 0
 
 
 class ClientResult(Message, frozen=True):
@@ -36,7 +38,7 @@ class ClientResult(Message, frozen=True):
 
     `warnings`: the statement is right, but perhaps not what was meant. `schema_name`: USE has set it, for what this
     client asks from now on; None where it stays. `variables`: those that the statement has set; None for one that it
-    has dropped.
+    has dropped. `commit_ts`: of a write to tables of our own.
     """
 
     request: int
@@ -47,6 +49,7 @@ class ClientResult(Message, frozen=True):
     warnings: tuple[str, ...] = ()
     schema_name: str | None = None
     variables: dict[str, Variable | None] = msgspec.field(default_factory=dict)
+    commit_ts: int = 0
 
 
 class ClientFetch(Message, frozen=True):

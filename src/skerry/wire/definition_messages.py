@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skerry.model.ids import QueryId
-from skerry.model.sharded import Catalogue, Wish
+from skerry.model.sharded import Catalogue, TableStatus, Wish
 from skerry.wire.messages import Failure, Message
 
 
@@ -57,4 +57,21 @@ class Flushed(Message, frozen=True):
     failure: Failure | None = None
 
 
-DefinitionMessage = Define | Defined | Definitions | KnownDefinitions | FlushTable | Flushed
+class AskStatus(Message, frozen=True):
+    """What the member holds of these tables."""
+
+    request_id: str
+    tables: tuple[int, ...]
+    user: str = ""
+    roles: tuple[str, ...] = ()
+
+
+class StatusOf(Message, frozen=True):
+    """Of those tables that are asked for and known there."""
+
+    request_id: str
+    member: str
+    tables: tuple[TableStatus, ...] = ()
+
+
+DefinitionMessage = Define | Defined | Definitions | KnownDefinitions | FlushTable | Flushed | AskStatus | StatusOf

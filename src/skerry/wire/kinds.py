@@ -32,7 +32,16 @@ from skerry.wire.commit_messages import (
     Submit,
     Vote,
 )
-from skerry.wire.definition_messages import Define, Defined, Definitions, Flushed, FlushTable, KnownDefinitions
+from skerry.wire.definition_messages import (
+    AskStatus,
+    Define,
+    Defined,
+    Definitions,
+    Flushed,
+    FlushTable,
+    KnownDefinitions,
+    StatusOf,
+)
 from skerry.wire.messages import (
     Batch,
     Cancel,
@@ -116,6 +125,8 @@ KINDS: dict[int, type[Message]] = {
     45: Batch,
     46: Grant,
     48: ChannelPort,  # not 47: the fifth byte of "HTTP/1.1" is an unknown kind
+    50: AskStatus,
+    51: StatusOf,
     60: SinkOpen,
     61: SinkEnd,
     62: SinkTaken,

@@ -108,4 +108,12 @@ def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster) -> None
     with pytest.raises(skerry.Error, match="changes more than 100000 rows"):
         cursor.execute("DELETE FROM big")
     assert cursor.execute("SELECT count(*) FROM big WHERE name = 'x'").fetchall() == [(51,)]
+    # Columns have other names than in the files, and there is one more.
+    cursor.execute("ALTER TABLE big RENAME COLUMN id TO no")
+    cursor.execute("ALTER TABLE big ADD COLUMN extra INT DEFAULT 3")
+    told = cursor.execute("EXPLAIN ANALYZE INSERT INTO big (name, no) SELECT 'z', no + 1000000 FROM big").fetchall()
+    assert "rows sent ahead, which became files there" in str(told)
+    assert f"{count:,} rows changed" in str(told)
+    sums = "SELECT count(*), count(DISTINCT no), sum(extra), count_if(name = 'z') FROM big"
+    assert cluster.connect("bergen").cursor().execute(sums).fetchall() == [(2 * count, 2 * count, 6 * count, count)]
     assert left_in(cluster) == []

@@ -17,7 +17,7 @@ import skerry
 from skerry.client.dbapi import Cursor
 from skerry.config import load
 from skerry.spark.engine import Engine
-from skerry.tables.clock import seconds, timestamp_of
+from skerry.tables.clock import moment_text, seconds, timestamp_of
 from skerry.tables.columns import arrow_type
 from skerry.testing.cluster import LocalCluster
 from tests.integration.member.member_sites import PATIENT, nothing_left, wait_until, write_sites
@@ -203,3 +203,68 @@ def test_a_member_that_was_taken_over_reads_no_other_moment(
             with pytest.raises(skerry.Error, match=words):
                 oslo.execute("SELECT * FROM goods")
         assert oslo.execute("SELECT * FROM goods").fetchall() == [(1,)]
+
+
+def test_a_table_as_it_was(cluster: LocalCluster) -> None:
+    with cluster.connect("kiosk") as connection, connection.cursor() as cursor:
+
+        def rows(sql: str) -> list[tuple[Any, ...]]:
+            return cursor.execute(sql).fetchall()
+
+        def moment() -> int:
+            async def now() -> int:
+                return cluster.members["bergen"].own_tables.now()
+
+            return cluster.call(now())
+
+        def refused(sql: str) -> str:
+            with pytest.raises(skerry.Error) as caught:
+                cursor.execute(sql).fetchall()
+            return str(caught.value)
+
+        cursor.execute("CREATE TABLE past (id INT, v STRING) PRIMARY KEY (id) DISTRIBUTED BY (id)")
+        cursor.execute("INSERT INTO past VALUES (1, 'a'), (2, 'a'), (3, 'a'), (4, 'a')")
+        first = moment()
+        at = moment_text(first + seconds(0.000001))
+        time.sleep(0.002)
+        cursor.execute("UPDATE past SET v = 'b' WHERE id IN (1, 2, 3)")
+        cursor.execute("DELETE FROM past WHERE id = 4")
+        second = moment()
+        cursor.execute("FLUSH TABLE past")
+        cursor.execute("ALTER TABLE past ADD COLUMN more INT DEFAULT 7")
+        cursor.execute("INSERT INTO past VALUES (5, 'c', 8)")
+        was = [(1, "a", 7), (2, "a", 7), (3, "a", 7), (4, "a", 7)]
+        assert rows(f"SELECT * FROM past VERSION AS OF {first} AS p ORDER BY id") == was
+        assert rows(f"SELECT * FROM past FOR TIMESTAMP AS OF '{at}' ORDER BY id") == was
+        assert rows(f"SELECT * FROM past TIMESTAMP AS OF TIMESTAMP '{at}' ORDER BY id") == was
+        both = f"FROM past VERSION AS OF {second} p JOIN past VERSION AS OF {second} q ON p.id = q.id"
+        both += " JOIN few f ON f.id = p.id"
+        assert rows(f"SELECT p.id, q.v, count(*) {both} GROUP BY p.id, q.v ORDER BY 1") == [
+            (n, "b", 2) for n in (1, 2, 3)
+        ]
+        assert len(rows("SELECT * FROM past")) == 4
+        assert rows("SELECT timestamp AS of FROM (SELECT 1 AS timestamp)") == [(1,)]
+
+        assert "say the same AS OF behind table past" in refused(f"SELECT * FROM past VERSION AS OF {first}, past p")
+        assert "AS OF is for tables of our own" in refused("SELECT * FROM few VERSION AS OF 1")
+        named = "WITH q AS (SELECT 1) SELECT * FROM q TIMESTAMP AS OF '2024-01-01'"
+        assert "AS OF stands behind a table of our own" in refused(named)
+        assert "the moment is to come" in refused("SELECT * FROM past TIMESTAMP AS OF '9999-01-01'")
+        assert "in UTC" in refused("SELECT * FROM past TIMESTAMP AS OF 'yesterday'")
+        assert "in a SELECT" in refused(f"INSERT INTO past SELECT * FROM past VERSION AS OF {first}")
+
+        async def trim() -> None:
+            for name in ("oslo", "bergen"):
+                own = cluster.members[name].own_tables
+                table = own.definitions["past"].table.id
+                await own.flush(table)
+                assert own._flusher is not None
+                await own._flusher.trim(own._shards[table], own.now())
+
+        cluster.call(trim())
+        message = refused(f"SELECT count(*) FROM past VERSION AS OF {first}")
+        assert "can no longer be read as it was" in message
+        oldest = int(message.partition("its history begins at ")[2].split()[0])
+        assert first < oldest <= moment()
+        assert rows(f"SELECT count(*) FROM past VERSION AS OF {moment()}") == [(4,)]
+        cursor.execute("DROP TABLE past")

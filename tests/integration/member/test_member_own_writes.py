@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shutil
 import threading
 import uuid
@@ -14,16 +15,19 @@ import msgspec
 import pytest
 
 import skerry
+from skerry.client.rows import decode_page
 from skerry.config import load
-from skerry.member.requests import CountAnswer, RunStatement
+from skerry.member.requests import CountAnswer, RowsAnswer, RunStatement
 from skerry.model import trace
 from skerry.model.caller import Caller
 from skerry.model.commits import Part, Policy, TransactionId, Versions, Write
 from skerry.model.errors import OutcomeUnknown, PeerError, StaleSchema, UserError
 from skerry.model.ids import QueryId
+from skerry.model.limits import Limits
 from skerry.model.sharded import Catalogue, Drop
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
+from skerry.wire.codec import decode_schema
 from skerry.wire.commit_messages import AskOutcome, Decided, Outcome, Prepare, Submit, Vote
 from skerry.wire.definition_messages import Define, Definitions
 from skerry.wire.messages import Message
@@ -100,6 +104,17 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert holders["bergen"]
     assert holders["oslo"] + holders["bergen"] == 5
 
+    # A connection knows its last commit, and reads no older moment, at any member; none is believed that is far ahead.
+    with own.cluster.connect("bergen") as writes, own.cluster.connect("oslo") as reads:
+        assert writes.last_commit == 0
+        assert writes.cursor().execute("UPDATE stock SET price = 1.5 WHERE id = 1").rowcount == 1
+        reads.last_commit = writes.last_commit
+        assert reads.last_commit > 0
+        assert reads.cursor().execute("SELECT price FROM stock WHERE id = 1").fetchall() == [(Decimal("1.5"),)]
+        reads.last_commit += 3_600_000_000 << 11
+        with pytest.raises(skerry.OperationalError, match="s ahead of the clock here"):
+            reads.cursor().execute("SELECT 1").fetchall()
+
     # Policies: the same key in the table, and twice in one statement. Nothing of a refused statement stays.
     assert "same primary key exists" in own.refused("bergen", "INSERT INTO stock (id) VALUES (90), (1), (91), (92)")
     assert "two rows" in own.refused("bergen", "INSERT INTO stock (id) VALUES (93), (93)")
@@ -125,6 +140,20 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
             joined = "SELECT s.id, n.name FROM stock s JOIN names n ON s.id = n.id JOIN few f ON f.id = s.id ORDER BY 1"
             assert own.ask(member, joined) == [(1, "ONE"), (1, "ONE"), (5, "five"), (5, "five")]
 
+    # Each member tells what it holds; rows that were changed since the flush count twice.
+    told = own.ask("kiosk", "SHOW TABLE STATUS stock")
+    assert [(row[0], row[1], row[2], row[-1]) for row in told] == [
+        ("Stock", member, 8192, None) for member in ("oslo", "bergen")
+    ]
+    (_, _, _, rows_here, waiting, waiting_bytes, files, size_bytes, flushed, did, *_), other = told
+    assert (rows_here - waiting) + (other[3] - other[4]) == 6
+    assert (waiting + other[4], waiting_bytes > 0 or other[5] > 0, files, size_bytes > 0) == (2, True, 1, True)
+    assert flushed is not None
+    assert did == "1 files written, 0 replaced"
+    assert [row[:2] for row in own.ask("oslo", "SHOW TABLE STATUS")] == [
+        *[("names", "oslo"), ("names", "bergen"), ("Stock", "oslo"), ("Stock", "bergen")]
+    ]
+
     # executemany is one statement: all or nothing; of two that mean one row the later counts.
     def many(sql: str, values: list[Any]) -> int:
         with own.cluster.connect("kiosk") as connection:
@@ -148,7 +177,7 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
         many("TRUNCATE TABLE stock", [(), ()])
 
     # What is not there yet is refused by name.
-    assert "ALTER TABLE is not there yet" in own.refused("oslo", "ALTER TABLE stock ADD COLUMN more INT")
+    assert "BEGIN is not there yet" in own.refused("oslo", "BEGIN")
     assert "which Skerry only reads" in own.refused("oslo", "INSERT INTO few VALUES (1)")
     ((shown,),) = own.ask("kiosk", "SHOW CREATE TABLE stock")
     assert "DISTRIBUTED BY (`id`) IN (`oslo`, `bergen`)" in shown
@@ -165,6 +194,73 @@ def test_a_table_is_made_written_and_read_by_any_member(own: Own, tmp_path: Path
     assert own.cluster.members["kiosk"].own_tables.definitions["stock"].table.id == 3
     assert many(insert, [(300, 1)]) == 1  # kiosk knows the text, of the table that was
     assert own.ask("bergen", ALL) == [(300, "many", Decimal(1))]
+
+
+def test_columns_come_go_and_are_named_otherwise(own: Own, tmp_path: Path) -> None:
+    own.change("oslo", f"{CREATE} DISTRIBUTED BY (id)")
+    own.change("oslo", "INSERT INTO stock VALUES " + ", ".join(f"({n}, 'old', {n})" for n in range(40)))
+    own.change("oslo", "FLUSH TABLE stock")
+    own.change("oslo", "UPDATE stock SET price = 100 WHERE id IN (1, 2, 3, 4)")  # some in files, some beside them
+    more = "n INT DEFAULT 7, ok BOOLEAN NOT NULL DEFAULT true, f DOUBLE DEFAULT 0.1, b BINARY DEFAULT X'00FF', d DATE"
+    more += ", t TIMESTAMP DEFAULT TIMESTAMP '1969-12-31 23:59:59.5'"
+    more += ", z TIMESTAMP_NTZ DEFAULT TIMESTAMP_NTZ '0001-01-01 00:00:00'"
+    own.change(
+        "kiosk", f"ALTER TABLE stock ADD COLUMNS ({more}, m DECIMAL(9,3) DEFAULT -1.5, s STRING DEFAULT 'it\\'s')"
+    )
+    own.change("bergen", "ALTER TABLE stock ADD COLUMN IF NOT EXISTS N STRING")
+    values = (7, True, 0.1, b"\0\xff", None, dt.datetime(1969, 12, 31, 23, 59, 59, 500000, dt.UTC))
+    values = (*values, dt.datetime(1, 1, 1), Decimal("-1.500"), "it's")
+    for member in own.cluster.members:
+        found = own.ask(member, "SELECT * FROM stock")
+        assert {row[3:] for row in found} == {values}
+        assert {row[0]: row[1:3] for row in found} == {
+            n: ("old", Decimal(100 if n in (1, 2, 3, 4) else n)) for n in range(40)
+        }
+    # The key has another name, and what was dropped does not come back with a column of the same name.
+    for sql in ("RENAME COLUMN id TO Number", "DROP COLUMN item", "DROP COLUMNS (ok, f, b, d, t, z, m, s)"):
+        own.change("oslo", f"ALTER TABLE stock {sql}")
+    own.change("oslo", "ALTER TABLE stock ADD COLUMN item STRING")
+    assert own.change("bergen", "UPDATE stock SET item = 'new', n = n + 1 WHERE number IN (4, 5) AND item IS NULL") == 2
+    assert own.change("bergen", "INSERT INTO stock (number, item) VALUES (40, 'more')") == 1
+    assert "PRIMARY KEY, and stays" in own.refused("kiosk", "ALTER TABLE stock DROP COLUMN number")
+    assert "give it a DEFAULT" in own.refused("kiosk", "ALTER TABLE stock ADD COLUMN x INT NOT NULL")
+    own.cluster.stop_member("bergen")
+    own.change("oslo", "ALTER TABLE stock RENAME COLUMN price TO cost")
+    own.cluster.start_member("bergen")
+    wanted = [(n, Decimal(100 if n in (1, 2, 3, 4) else n), 7, None) for n in range(40)]
+    wanted[4:6] = [(4, Decimal(100), 8, "new"), (5, Decimal(5), 8, "new")]
+    wanted.append((40, None, 7, "more"))
+    for flushes in (False, True):
+        if flushes:
+            own.change("kiosk", "FLUSH TABLE stock")
+        for member in own.cluster.members:
+            assert own.ask(member, "SELECT number, cost, n, item FROM stock ORDER BY number") == wanted
+            assert own.ask(member, "SELECT cost FROM stock WHERE number = 4") == [(Decimal(100),)]
+    ((shown,),) = own.ask("bergen", "SHOW CREATE TABLE stock")
+    assert "`Number` BIGINT NOT NULL,\n  `cost` DECIMAL(10,2),\n  `n` INT DEFAULT 7,\n  `item` STRING\n" in shown
+
+    # Whoever writes meanwhile is planned again.
+    def write(member: str, first: int) -> None:
+        with own.cluster.connect(member) as connection:
+            for n in range(first, first + 15):
+                sql = f"INSERT INTO stock (number, cost) VALUES ({n}, 1), ({n + 1000}, 1)"
+                counts.append(connection.cursor().execute(sql).rowcount)
+            sql = f"UPDATE stock SET cost = cost + 1 WHERE number BETWEEN {first} AND {first + 14}"
+            counts.append(connection.cursor().execute(sql).rowcount)
+
+    counts: list[int] = []
+    threads = [threading.Thread(target=write, args=each) for each in (("oslo", 100), ("bergen", 200), ("kiosk", 300))]
+    for thread in threads:
+        thread.start()
+    for _ in range(2):  # no more: a statement that meets the fifth gives up
+        own.change("bergen", "ALTER TABLE stock DROP COLUMN n")
+        own.change("kiosk", "ALTER TABLE stock ADD COLUMN n INT DEFAULT 9")
+        threads[0].join(0.3)
+    for thread in threads:
+        thread.join()
+    assert sorted(counts) == [2] * 45 + [15] * 3
+    found = own.ask("oslo", "SELECT count(*), sum(cost), min(n), max(n) FROM stock WHERE number >= 100")
+    assert found == [(90, Decimal(135), 9, 9)]
 
 
 def test_a_write_by_a_query_is_done_once(own: Own) -> None:
@@ -199,6 +295,9 @@ def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
 
     # bergen is away while tables come and go.
     own.cluster.stop_member("bergen")
+    (here, away) = own.ask("kiosk", "SHOW TABLE STATUS stock")
+    assert (here[1], here[-1], away[1:4]) == ("oslo", None, ("bergen", None, None))
+    assert "bergen" in away[-1]
     own.change("kiosk", "CREATE TABLE later (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)")
     own.change("kiosk", "DROP TABLE gone")
     own.cluster.start_member("bergen")
@@ -210,6 +309,10 @@ def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
     assert "oslo keeps the definitions" in own.refused(
         "bergen", "CREATE TABLE x (id INT) PRIMARY KEY (id) DISTRIBUTED BY (id)"
     )
+    own.cluster.stop_member("kiosk")
+    own.cluster.start_member("kiosk")
+    for sql in ("SELECT count(*) FROM later", "INSERT INTO later VALUES (6)"):
+        assert "oslo, which keeps the definitions of tables of our own, cannot be reached" in own.refused("kiosk", sql)
     own.cluster.start_member("oslo")
     assert own.execute("oslo", again, f"INSERT INTO stock VALUES {rows}") == 200
     assert own.ask("kiosk", "SELECT count(*), sum(price) FROM stock") == [(200, Decimal(19900))]
@@ -218,9 +321,14 @@ def test_members_that_stop_and_come_back(own: Own, tmp_path: Path) -> None:
     # A folder that is gone takes its rows with it: that is an error, after the next start too, and no shorter answer.
     own.cluster.stop_member("bergen")
     shutil.rmtree(tmp_path / "state" / "_faults.bergen.tables")
+    own.change("kiosk", "ALTER TABLE later ADD COLUMN x INT")  # it is no newer table for that
     for _ in range(2):
         own.cluster.start_member("bergen")
-        for sql in ("SELECT count(*) FROM later", "INSERT INTO later VALUES (6), (7), (8), (9)", "FLUSH TABLE later"):
+        for sql in (
+            "SELECT count(*) FROM later",
+            "INSERT INTO later (id) VALUES (6), (7), (8), (9)",
+            "FLUSH TABLE later",
+        ):
             assert "site bergen: rows of table later are gone" in own.refused("kiosk", sql)
         own.cluster.stop_member("bergen")
     own.cluster.start_member("bergen")
@@ -339,6 +447,14 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
             except UserError as error:
                 return error.message
 
+        def told(user: str) -> list[tuple[Any, ...]]:
+            service, caller = cluster.members["bergen"].service, Caller(user, "native", "127.0.0.1:1", uuid.uuid4().hex)
+            statement = RunStatement(QueryId("bergen", uuid.uuid4().hex), "SHOW TABLE STATUS")
+            answer = cluster.call(service.execute(caller, statement))
+            assert isinstance(answer, RowsAnswer)
+            batches = decode_page(answer.page, decode_schema(answer.schema.arrow), Limits())
+            return [(row["member"], row["rows"], row["problem"]) for batch in batches for row in batch.to_pylist()]
+
         create = f"{CREATE} DISTRIBUTED BY (id)"
         assert does("anna", create) == "user anna may not define table Stock"
         assert does("bill", create) == "0"
@@ -349,8 +465,14 @@ def test_who_may_write_and_define(sail_engine: Engine, fault_tables: Any, tmp_pa
             does("anna", "UPDATE stock SET item = 'x' WHERE id = 1") == "user anna may not update rows of table Stock"
         )
         assert does("anna", "DELETE FROM stock WHERE id = 1") == "user anna may not delete rows of table Stock"
+        assert does("cara", "INSERT INTO stock VALUES (1)") == "user cara may not insert rows of table Stock"
         assert does("nobody", "DELETE FROM stock WHERE id = 1").startswith("unknown table stock")
         assert does("cara", "SHOW CREATE TABLE stock").endswith("needs the right to read all its columns")
+        (_, rows_here, problem), (_, others, _) = told("anna")
+        assert (rows_here + others, problem) == (4, None)
+        not_told = "numbers are for those who may read the whole table, or change it"
+        assert told("cara") == [("oslo", None, not_told), ("bergen", None, not_told)]
+        assert told("nobody") == []
         assert does("anna", "DROP TABLE stock") == "user anna may not define table Stock"
         assert (does("bill", replace), does("bill", "DELETE FROM stock WHERE id = 1")) == ("1", "1")
         assert (does("anna", "FLUSH TABLE stock"), does("bill", "DROP TABLE stock")) == ("0", "0")

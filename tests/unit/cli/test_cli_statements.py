@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import skerry
 from skerry.cli.prompt import describe_statement, is_complete
-from skerry.cli.statements import first_word, split
+from skerry.cli.statements import done_text, first_word, split
 
 
 @pytest.mark.parametrize(
@@ -80,3 +80,9 @@ def test_describe_is_built_from_a_name() -> None:
     for text in ("'x", "a b", "a; DROP TABLE b", "a.", "`", "``"):
         with pytest.raises(skerry.ProgrammingError, match="takes a table's name, not "):
             describe_statement(text)
+
+
+def test_what_was_done_is_told_by_its_words() -> None:
+    assert done_text("-- new\ncreate  table t (a INT) …") == "CREATE TABLE done"
+    assert done_text("SET VAR x = 1") == "SET done"
+    assert done_text("INSERT INTO t VALUES (1)") == ""

@@ -230,6 +230,14 @@ def test_a_state_file_that_others_may_write_is_a_mistake(file: Path) -> None:
     kept.chmod(0o600)
     folder.chmod(0o777)
     assert "its directory may be written by others" in run(file)[1]
+    # The folder of tables of our own, as a member would find it.
+    folder.chmod(0o700)
+    (folder / "_nordic.oslo.tables" / "1").mkdir(parents=True)
+    assert "tables.sqlite is missing, but files of tables are there" in run(file)[1]
+    (folder / "_nordic.oslo.tables" / "tables.sqlite").write_text("no SQLite")
+    assert "cannot be used: tables.sqlite is damaged" in run(file)[1]
+    (folder / "_nordic.oslo.tables" / "tables.sqlite").write_bytes(b"SQLite format 3\0")
+    assert run(file)[0] == 0
 
 
 def test_an_audit_that_could_not_be_written_is_a_mistake(file: Path) -> None:

@@ -12,23 +12,29 @@ import resource
 import signal
 import sys
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from skerry.model import points
 from skerry.model.commits import Committed, Policy, Prepared
 from skerry.model.errors import SiteError
+from skerry.model.sharded import OwnColumn, numbered
+from skerry.tables.catalogue import altered
+from skerry.tables.columns import arrow_schema
 from skerry.tables.flushing import Flusher, open_shards
+from skerry.tables.layouts import ids_of, is_fit, relaid_pairs
 from skerry.tables.manifest import laid_of
 from skerry.tables.shard import Shard
 from skerry.tables.store import Store
 from skerry.tables.writes import deletes_of, writes_of
-from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed, laid, txn
+from tests.unit.tables.table_samples import MEMBER, SECOND, a_table, batch_of, committed, laid, prepared, txn
 
 TABLE = a_table()
 # Points at which a member is killed, and at which time that it is there.
 KILLED = {"store.committing": 4, "store.committed": 5, "flush.written": 2, "delta.committed": 1, "staged.laid": 1}
 LOADED = 3  # the commit that is one of staged files
+ALTERED = (2, 3)  # the commits that the table is altered within
 DISK_BYTES = 300_000  # of a file on a disk that fails beyond
 
 
@@ -50,30 +56,64 @@ class Member:
         self.shard: Shard = opened.shards[1]
         self.flusher = Flusher(self.store, MEMBER)
 
-    def commit(self, number: int) -> None:
-        """Key `number` is new, the one before it changes, the one before that is gone, if rows were not loaded."""
-        ts = SECOND + number
-        batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
-        gone = pa.RecordBatch.from_pydict({"k": pa.array([number - 2] if number != LOADED else [], pa.int64())})
-        writes = writes_of(TABLE, batch) + deletes_of(TABLE, gone)
-        self.store.persist([committed(number, ts, writes)]).result()
-        self.shard.apply(ts, [(write.key, write.row) for write in writes])
+    def commit(self, number: int, *, alters: bool = False) -> None:
+        """Key `number` is new, the one before it changes, the one before that is gone, if rows were not loaded.
 
-    def load(self, number: int) -> None:
+        `alters`: between prepare and commit.
+        """
+        ts, table = SECOND + number, self.shard.table
+        gone = pa.RecordBatch.from_pydict({"k": pa.array([number - 2] if number != LOADED else [], pa.int64())})
+        writes = writes_of(table, self.batch(number)) + deletes_of(table, gone)
+        layouts = ((table.id, ids_of(table)),) if table.next_column else ()
+        if alters:
+            vote = msgspec.structs.replace(prepared(number, ts, writes), layouts=layouts)
+            self.store.persist([vote]).result()
+            self.alter()
+            self.decide(vote)
+        else:
+            self.store.persist([msgspec.structs.replace(committed(number, ts, writes), layouts=layouts)]).result()
+            self.shard.apply(ts, [(write.key, write.row) for write in writes])
+
+    def batch(self, number: int) -> pa.RecordBatch:
+        table = self.shard.table
+        key, *others, value = arrow_schema(table).names
+        rows = [(number, f"new {number}"), (number - 1, f"changed {number}")]
+        return batch_of(table, [{key: k, value: v} | dict.fromkeys(others, "fresh") for k, v in rows])
+
+    def alter(self) -> None:
+        """The column has another name, and a new one has its name, and its place."""
+        table = numbered(self.shard.table)
+        key, *_, value = table.columns
+        version = table.version + 1
+        columns = (key, OwnColumn("v", "string", False, "'fresh'"), msgspec.structs.replace(value, name=f"w{version}"))
+        table = altered(table, msgspec.structs.replace(table, columns=columns))
+        table = msgspec.structs.replace(table, version=version)
+        self.store.put_table(table).result()
+        self.shard.alter(table)
+
+    def load(self, number: int, *, alters: bool = False) -> None:
         """Key `number` is new, the one before it changes: by staged files, which are voted for and committed."""
-        batch = batch_of(TABLE, [{"k": number, "v": f"new {number}"}, {"k": number - 1, "v": f"changed {number}"}])
-        staged, counted = laid(self.shard, self.flusher, batch, SECOND + number - 1, Policy.REPLACE)
+        staged, counted = laid(self.shard, self.flusher, self.batch(number), SECOND + number - 1, Policy.REPLACE)
         vote = Prepared(txn(number), SECOND, "bergen", SECOND + number, counted.rows, (), (staged,))
         self.store.persist([vote]).result()
+        if alters:
+            self.alter()
         self.decide(vote)
 
     def decide(self, vote: Prepared) -> None:
         self.store.persist([Committed(vote.txn, SECOND, vote.prepare_ts, vote.rows)]).result()
-        self.shard.load(vote.prepare_ts, laid_of(vote.staged[0]))
+        for staged in vote.staged:
+            self.shard.load(vote.prepare_ts, laid_of(staged))
+        if vote.writes:
+            pairs = [(write.key, write.row) for write in vote.writes]
+            table = self.shard.table
+            self.shard.apply(vote.prepare_ts, relaid_pairs(pairs, dict(vote.layouts).get(table.id, ()), table))
 
     def rows(self) -> dict[int, str]:
-        found = self.shard.read(SECOND * 2).to_pylist()
-        rows = {row["k"]: row["v"] for row in found}
+        """By the first and the last column; the one between has its default everywhere."""
+        found = [tuple(row.values()) for row in self.shard.read(SECOND * 2).to_pylist()]
+        assert all(row[1:-1] in ((), ("fresh",)) for row in found)
+        rows = {row[0]: row[-1] for row in found}
         assert len(rows) == len(found), "a key is there twice"
         return rows
 
@@ -95,12 +135,15 @@ def after(number: int) -> dict[int, str]:
 
 
 def story(folder: str, said: list[str]) -> None:
-    """Four commits, one of staged files; a flush after every second, a trim at the end. `said`: what was answered."""
+    """Four commits, one of staged files; a flush after every second, a trim at the end.
+
+    The table is altered within two of them, that of files among them. `said`: what was answered.
+    """
     member = Member(folder)
     try:
         for number in range(1, 5):
             said.append(f"begin {number}")
-            (member.load if number == LOADED else member.commit)(number)
+            (member.load if number == LOADED else member.commit)(number, alters=number in ALTERED)
             said.append(f"done {number}")
             if number % 2 == 0:
                 member.flush(number)
@@ -132,6 +175,7 @@ def check(folder: str, said: list[str]) -> None:
         log = os.listdir(os.path.join(member.shard.folder, "_delta_log"))
         assert sorted(log) == [f"{version:020d}.json" for version in range(member.shard.manifest.delta_version + 1)]
         assert member.shard.manifest.published == member.shard.manifest.generation
+        assert all(is_fit(file, member.shard.table) for file in member.shard.manifest.live)
     finally:
         member.store.close()
 

@@ -10,8 +10,19 @@ import pytest
 from skerry.model.errors import PeerError, SiteError, UserError
 from skerry.model.ids import QueryId
 from skerry.model.limits import DEFINE_WAIT_S
-from skerry.model.sharded import BucketMap, Catalogue, Create, Definition, Drop, OwnColumn, OwnTable, Wish
-from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send, check_catalogue, first_map
+from skerry.model.sharded import (
+    Alter,
+    BucketMap,
+    Catalogue,
+    Create,
+    Definition,
+    Drop,
+    OwnColumn,
+    OwnTable,
+    Wish,
+    numbered,
+)
+from skerry.tables.catalogue import Follower, Instruction, Keep, Keeper, Kept, Send, altered, check_catalogue, first_map
 from skerry.wire.definition_messages import Define, Defined, Definitions, KnownDefinitions
 
 MEMBERS = ("oslo", "bergen", "tromso")
@@ -112,12 +123,22 @@ class World:
                     self.do(name, told if is_keeper else self.followers[name].kept(kept.catalogue))
 
 
+def changed(before: OwnTable, random: Random) -> Alter:
+    """A column comes, one that is not the key goes, all have other names."""
+    key, *others = numbered(before).columns
+    added = OwnColumn(f"c{random.randrange(99)}", random.choice(("int", "string", "date")))
+    names = random.sample("defgh", min(2, len(others)))
+    left = [msgspec.structs.replace(each, name=name) for each, name in zip(others[-2:], names, strict=True)]
+    return Alter(msgspec.structs.replace(numbered(before), columns=(key, *left, added)))
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_what_was_answered_is_kept_once_and_everybody_learns_it(seed: int) -> None:
     world = World(seed)
     random = world.random
     wishes: dict[QueryId, Wish] = {}
     numbers: dict[int, str] = {}
+    columns: dict[tuple[int, int], str] = {}
     versions = dict.fromkeys(MEMBERS, 0)
     for step in range(150):
         if step % 6 == 0:
@@ -127,6 +148,8 @@ def test_what_was_answered_is_kept_once_and_everybody_learns_it(seed: int) -> No
             if known and random.random() < 0.4:
                 gone = random.choice(known).table
                 wishes[query] = Drop(gone.id, gone.name)
+            elif known and random.random() < 0.6:
+                wishes[query] = changed(random.choice(known).table, random)
         query = random.choice(list(wishes))  # said for the first time, or again
         world.define(query, wishes[query])
         world.step()
@@ -135,10 +158,11 @@ def test_what_was_answered_is_kept_once_and_everybody_learns_it(seed: int) -> No
             versions[name] = kept.catalogue.version
             check_catalogue(kept.catalogue)
             for each in kept.catalogue.definitions:
-                # A number means one table for ever.
-                assert numbers.setdefault(each.table.id, f"{each.table.name} {each.table.version}") == (
-                    f"{each.table.name} {each.table.version}"
-                )
+                # A number means one table for ever, and one column of it.
+                made = f"{each.table.name} {each.table.made or each.table.version}"
+                assert numbers.setdefault(each.table.id, made) == made
+                for column in each.table.columns if each.table.next_column else ():
+                    assert columns.setdefault((each.table.id, column.id), column.type) == column.type
         for answers in world.answers.values():
             # What was answered is on the keeper's disk.
             assert all(answer.version <= versions["oslo"] for answer in answers)
@@ -174,8 +198,10 @@ def answer_of(instructions: list[Instruction]) -> Defined:
 
 def test_what_the_keeper_refuses() -> None:
     core = keeper()
-    (kept,) = core.define("bergen", Define(QueryId("bergen", "1"), Create(table("Events"))), (), 0.0)
+    forged = table("Events", next_column=7, made=9)
+    (kept,) = core.define("bergen", Define(QueryId("bergen", "1"), Create(forged)), (), 0.0)
     assert isinstance(kept, Keep)
+    assert kept.kept.catalogue.definitions[0].table == table("Events", 1)
     assert [each.buckets for each in kept.kept.catalogue.definitions] == [
         BucketMap(1, 1, ((0, 5461, "oslo"), (5461, 10922, "bergen"), (10922, 16384, "tromso")))
     ]
@@ -191,11 +217,42 @@ def test_what_the_keeper_refuses() -> None:
         answer = answer_of(core.define("bergen", Define(QueryId("bergen", words), Create(made)), (), 0.0))
         assert answer.failure is not None
         assert (answer.failure.code, words in answer.failure.message) == (UserError.code, True), answer
+    events = numbered(kept.kept.catalogue.definitions[0].table)
+    (key,) = events.columns
+    renamed, added = msgspec.structs.replace(key, name="no"), OwnColumn("x", "int")
+    for words, wanted in {
+        "has changed, or is gone": msgspec.structs.replace(events, version=9),
+        "a number that is none": msgspec.structs.replace(events, columns=(key, OwnColumn("x", "int", id=5))),
+        "only the name can change": msgspec.structs.replace(events, columns=(OwnColumn("id", "int", False, id=1),)),
+        "PRIMARY KEY, and stays": msgspec.structs.replace(events, columns=(added,)),
+        "give it a DEFAULT": msgspec.structs.replace(events, columns=(key, OwnColumn("x", "int", False))),
+        "no constant of its type": msgspec.structs.replace(events, columns=(key, OwnColumn("x", "int", True, "now()"))),
+        "named twice": msgspec.structs.replace(events, columns=(key, added, added)),
+    }.items():
+        answer = answer_of(core.define("bergen", Define(QueryId("bergen", words), Alter(wanted)), (), 0.0))
+        assert answer.failure is not None
+        assert words in answer.failure.message
+    alter = Alter(msgspec.structs.replace(events, columns=(renamed, added)))
+    (kept,) = core.define("bergen", Define(QueryId("bergen", "alter"), alter), (), 0.0)
+    assert isinstance(kept, Keep)
+    (found,) = (each.table for each in kept.kept.catalogue.definitions)
+    assert (found.primary_key, found.distributed_by, found.version, found.made) == (("no",), ("no",), 2, 1)
+    assert ([column.id for column in found.columns], found.next_column) == ([1, 2], 3)
+    # The number of one that goes is never another's.
+    without = altered(found, msgspec.structs.replace(found, columns=found.columns[:1]))
+    again = altered(without, msgspec.structs.replace(without, columns=(*without.columns, added)))
+    assert [column.id for column in again.columns] == [1, 3]
     # A member that knows more than the keeper: its disk is not the newest, and it would number tables twice.
     core.known("tromso", KnownDefinitions("tromso", 9), 0.0)
     late = answer_of(core.define("bergen", Define(QueryId("bergen", "2"), Create(table("t"))), (), 0.0))
     assert late.failure is not None
     assert (late.failure.code, "tromso knows later" in late.failure.message) == (SiteError.code, True)
+    # Until it says otherwise; and no number that cannot be is believed.
+    core.known("tromso", KnownDefinitions("tromso", 1), 0.0)
+    with pytest.raises(PeerError, match="cannot be"):
+        core.known("bergen", KnownDefinitions("bergen", 1 << 60), 0.0)
+    (kept,) = core.define("bergen", Define(QueryId("bergen", "3"), Create(table("t"))), (), 0.0)
+    assert isinstance(kept, Keep)
 
 
 def test_who_is_slow_is_not_waited_for_for_ever_and_others_are_not_believed() -> None:

@@ -177,8 +177,12 @@ def test_staged_files_lock_their_table_and_are_let_go_of_when_refused() -> None:
     members.submit("oslo", txn("file"), {"oslo": staged}, start + 1)
     members.settle()
     assert Discard(txn("file"), staged.staged) in members.told
+    core = members.of["oslo"]
+    assert not core.is_held(TABLE)
     members.submit("oslo", txn("file", 2), {"oslo": staged}, start + 1)
+    assert (core.is_held(TABLE), core.is_held(TABLE + 1)) == (True, False)
     members.settle()
+    assert not core.is_held(TABLE)
     assert (answers(members)[-1].state, answers(members)[-1].rows) == (State.COMMITTED, 5)
 
 

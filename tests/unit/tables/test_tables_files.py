@@ -13,6 +13,7 @@ from unittest import mock
 import deltalake
 import duckdb
 import duckdb_extension_delta
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,11 +23,12 @@ from skerry.model import points
 from skerry.model.commits import Policy, Write
 from skerry.model.errors import InternalError, SiteError
 from skerry.model.limits import FLUSH_BYTES, FLUSH_ROWS, GROUP_ROWS, HISTORY_S
-from skerry.model.sharded import BucketMap
+from skerry.model.sharded import BucketMap, OwnColumn, numbered
 from skerry.tables import delta, flush
 from skerry.tables import overlay as overlay_module
 from skerry.tables import shard as shard_module
 from skerry.tables.bucket import buckets_of
+from skerry.tables.catalogue import altered
 from skerry.tables.checks import encode_patch
 from skerry.tables.clock import COUNTER_BITS
 from skerry.tables.columns import arrow_schema
@@ -397,15 +399,15 @@ def test_a_file_of_all_types_is_read_back_as_it_was(tmp_path: Path) -> None:
     plan = shard.plan_flush(SECOND)
     assert plan is not None
     done = flush.carry_out(plan)
-    assert shown(read_file(shard.folder, done.added[0], batch_of(table, []).schema)) == shown(batch_of(table, rows))
+    assert shown(read_file(shard.folder, done.added[0], table)) == shown(batch_of(table, rows))
     low = {column.name: column.low for column in done.added[0].columns}
     assert (low["v1"], low["v5"], low["v9"], low["a"]) == (-128, None, -719162, "x")
     # Arrow's bounds leave NaN out, and a reader that goes by them would leave its rows out: there are none.
     footer = pq.read_metadata(os.path.join(shard.folder, done.added[0].name)).row_group(0)
     bounded = {column.path_in_schema for column in map(footer.column, range(footer.num_columns)) if column.statistics}
     assert bounded == {"a", "b", "c", *(f"v{at}" for at in range(len(KEY_TYPES)) if at not in (5, 6))}
-    shard.flushed(done)
-    actions = delta.commit_of(table, MEMBER, shard.manifest, 0, is_first=True)
+    shard.flushed(done, table)
+    actions = delta.commit_of(table, MEMBER, shard.manifest, 0, is_first=True, is_new=True)
     assert [next(iter(action)) for action in actions] == ["commitInfo", "protocol", "metaData", "txn", "add"]
     assert Manifest().live == ()
 
@@ -415,6 +417,10 @@ def test_a_table_is_dropped_while_it_is_flushed(member: Member) -> None:
     member.store.drop_table(TABLE.id).result()
     with pytest.raises(SiteError, match="table number 1 was dropped while it was flushed"):
         member.flush(upto)
+    asyncio.run(member.flusher.remove(member.shard))
+    with pytest.raises(SiteError, match="t1 was dropped"):
+        member.flush(upto)
+    assert not os.path.exists(member.shard.folder)
 
 
 def test_deleting_the_last_row_leaves_no_file(member: Member) -> None:
@@ -460,7 +466,7 @@ def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPy
             shard.apply(NOW + number, [(write.key, write.row) for write in writes])
             plan = shard.plan_flush(NOW + number)
             assert plan is not None
-            shard.flushed(flush.carry_out(plan))
+            shard.flushed(flush.carry_out(plan), table)
             done = delta.publish(shard.folder, table, MEMBER, shard.manifest)
             shard.published(*done)
     wanted = shard.read(NOW + 3)
@@ -469,4 +475,37 @@ def test_readers_of_delta_see_all_types(tmp_path: Path, readers: duckdb.DuckDBPy
     assert (found.version(), found.transaction_version(delta.APP)) == (3, 4)
     scanned = readers.execute("SELECT * FROM delta_scan(?)", [shard.folder]).to_arrow_table()
     for rows_found in (found.to_pyarrow_table(), scanned):
+        assert shown(rows_found.select(wanted.column_names).cast(wanted.schema)) == shown(wanted)
+
+    # Columns that come, go, and take the names of others.
+    first, *others = numbered(table).columns
+    names = {"v0": "renamed", "v1": "v0", "c": "key"}
+    columns = [msgspec.structs.replace(each, name=names.get(each.name, each.name)) for each in (first, *others)]
+    columns = [
+        *(each for each in columns if each.name != "v7"),
+        OwnColumn("v7", "int", False, "5"),
+        OwnColumn("n", "date"),
+    ]
+    made = altered(table, msgspec.structs.replace(table, columns=tuple(columns)))
+    shard.alter(msgspec.structs.replace(made, version=2))
+    plan = shard.plan_flush(NOW + 4)
+    assert plan is not None
+    shard.flushed(flush.carry_out(plan), shard.table)
+    shard.published(*delta.publish(shard.folder, shard.table, MEMBER, shard.manifest))
+    assert shard.plan_flush(NOW + 5) is None
+    wanted = shard.read(NOW + 5)
+    assert {"renamed", "key", "v7", "n"} < set(wanted.column_names)
+    assert set(wanted.column("v7").to_pylist()) == {5}
+    # And one that has another name, and nothing else.
+    columns = [msgspec.structs.replace(each, name="w" if each.name == "v2" else each.name) for each in made.columns]
+    shard.alter(msgspec.structs.replace(made, version=3, columns=tuple(columns)))
+    plan = shard.plan_flush(NOW + 6)
+    assert plan is not None
+    shard.flushed(flush.carry_out(plan), shard.table)
+    shard.published(*delta.publish(shard.folder, shard.table, MEMBER, shard.manifest))
+    wanted = shard.read(NOW + 6)
+    found = deltalake.DeltaTable(shard.folder)
+    scanned = readers.execute("SELECT * FROM delta_scan(?)", [shard.folder]).to_arrow_table()
+    for rows_found in (found.to_pyarrow_table(), scanned):
+        assert set(rows_found.column_names) == set(wanted.column_names)
         assert shown(rows_found.select(wanted.column_names).cast(wanted.schema)) == shown(wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -20,6 +21,7 @@ from skerry.tables.columns import arrow_schema
 from skerry.tables.computed import Wanted
 from skerry.tables.flush import Group
 from skerry.tables.laying import Layout, lay_out, units_of
+from skerry.tables.layouts import is_fit
 from skerry.tables.loading import check_types, stored_columns
 from skerry.tables.lookup import FileKeys, FoundRow, ask
 from skerry.tables.manifest import laid_of
@@ -72,6 +74,24 @@ def test_a_load_is_newer_than_what_the_overlay_remembers(member: Member) -> None
     assert found(member, 3, 2) == [(4, "changed 4"), (4, None)]
     earlier = member.shard.read(SECOND + 2).to_pylist()
     assert {row["k"]: row["v"] for row in earlier} == {1: "changed 2", 2: "new 2"}
+
+
+def test_files_that_a_load_was_made_of_are_not_written_anew_before_its_commit(member: Member) -> None:
+    """A flush whose moment was chosen before the vote may come after it, and after the table was altered."""
+    member.commit(1)
+    batch = batch_of(TABLE, [{"k": 1, "v": "loaded"}])
+    staged, _ = laid(member.shard, member.flusher, batch, SECOND + 2, Policy.REPLACE)
+    vote, before = Prepared(txn(2), SECOND, "bergen", SECOND + 5, 1, (), (staged,)), member.shard.manifest
+    member.store.persist([vote]).result()
+    member.alter()
+    assert asyncio.run(member.flusher.flush(member.shard, SECOND + 3, lambda: True)) is None
+    assert member.shard.manifest == before  # nor told to readers of Delta, who would find other columns there
+    member.decide(vote)
+    assert member.rows() == {0: "changed 1", 1: "loaded"}
+    member.flush(6)
+    assert member.rows() == {0: "changed 1", 1: "loaded"}
+    assert all(is_fit(file, member.shard.table) for file in member.shard.manifest.live)
+    assert member.shard.manifest.published == member.shard.manifest.generation
 
 
 def test_an_abort_leaves_nothing_of_staged_files(member: Member) -> None:

@@ -183,13 +183,14 @@ class ChangeGrammar(PipeGrammar):
             else:
                 return Defined(name, kind, type_tokens, nullable is not False, default, default_tokens)
 
-    def added(self) -> list[Defined]:
-        """`ADD COLUMN a INT` or `ADD COLUMNS (a INT, b INT)`."""
+    def added(self) -> tuple[list[Defined], bool]:
+        """`ADD COLUMN [IF NOT EXISTS] a INT` or `ADD COLUMNS (a INT, b INT)`."""
         if not self.take_words("COLUMN") and not self.take_words("COLUMNS"):
             self.fail("expected COLUMN")
+        if_not_exists = self.take_words("IF", "NOT", "EXISTS")
         if self.sees(TokenType.L_PAREN):
-            return self.wrapped(lambda: self.listed(self.column))
-        return self.listed(self.column)
+            return self.wrapped(lambda: self.listed(self.column)), if_not_exists
+        return self.listed(self.column), if_not_exists
 
     def dropped(self) -> tuple[list[exp.Identifier], bool]:
         if not self.take_words("COLUMN") and not self.take_words("COLUMNS"):

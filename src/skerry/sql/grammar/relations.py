@@ -127,7 +127,7 @@ class RelationGrammar(ExpressionGrammar):
             or self.sees_words("VERSION", "AS", "OF")
             or self.sees_words("TIMESTAMP", "AS", "OF")
         ):
-            self.refuse("a table is read as it is now: VERSION AS OF and TIMESTAMP AS OF are not admitted")
+            self.refuse("VERSION AS OF and TIMESTAMP AS OF take a constant, behind a table of our own, in a SELECT")
 
     def _nearest_follows(self) -> bool:
         return self.sees_words("APPROX", "NEAREST") or self.sees_words("EXACT", "NEAREST")
