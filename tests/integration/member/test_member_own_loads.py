@@ -13,7 +13,7 @@ import skerry
 from skerry.config import load
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
-from tests.integration.member.member_sites import PATIENT, TICKS, nothing_left, write_sites
+from tests.integration.member.member_sites import PATIENT, nothing_left, write_sites
 from tests.integration.member.test_member_own_reads import wait_for
 
 ROWS = 200_000
@@ -96,8 +96,8 @@ def test_rows_are_loaded_whole_or_not_at_all(cluster: LocalCluster) -> None:
 
 def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster) -> None:
     cursor = cluster.connect("oslo").cursor()
-    query = "SELECT t.id * 6 + f.id AS id, 'x' AS name FROM oslo.ticks t, oslo.few f WHERE f.id < 6"
-    count = 6 * TICKS
+    count = 120_000
+    query = f"SELECT id, 'x' AS name FROM range({count})"
     made = "CREATE TABLE big PRIMARY KEY (id) DISTRIBUTED BY (id) AS "
     assert cursor.execute(made + query).rowcount == count
     assert cursor.execute("SELECT count(*), count(DISTINCT id) FROM big").fetchall() == [(count, count)]
