@@ -48,7 +48,7 @@ def test_rows_of_files_and_later_ones_are_one_table(engine: Engine, tmp_path: Pa
     commit(2, [row(number) for number in range(40)], [])
     plan = shard.plan_flush(3 * SECOND)
     assert plan is not None
-    shard.flushed(carry_out(plan))
+    shard.flushed(carry_out(plan), plan.table)
     note(3)
     # One key of a string that few buckets have: other files stay untouched. 0.0 is -0.0 as a key, NaN is NaN.
     again = [{**row(number, 1), "b": row(number)["b"] * -1} for number in range(0, 40, 16)]
