@@ -12,6 +12,7 @@ import skerry
 from skerry.client.dbapi import Cursor
 from skerry.client.pep249 import Row
 from skerry.model.errors import SiteError
+from skerry.spark.jvm import WORKER_DAEMON
 from tests.e2e.processes import STOP_S, Sites, command_of, skerry_command, tree_of
 from tests.integration.member.member_sites import FEW, large_query, slow_query, wait_until
 
@@ -54,7 +55,7 @@ def test_a_killed_member(sites: Sites) -> None:
         begun_at_tromso = Asking(tromso.cursor(), slow_query("oslo"))
         wait_until(lambda: sites.count_at("tromso") == 2 and sites.count_at("oslo") == 1, "all queries run")
         tree = tree_of(sites.running["tromso"].process.pid)
-        assert any("pyspark.daemon" in command_of(each) for each in tree)
+        assert any(WORKER_DAEMON in command_of(each) for each in tree)
         killed, status = sites.end("tromso", signal.SIGKILL)
         assert status == -signal.SIGKILL
         error = needs_tromso.failed()
