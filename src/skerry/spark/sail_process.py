@@ -94,7 +94,7 @@ class SailProcess:
 
     def job_cancelled(self) -> None:
         """One that it ran; whether its work ends as well is looked at."""
-        self._waste.cancelled(clock(), processor_s_of(self.pid))
+        self._waste.cancelled(clock(), wanted_processor_s(self.pid))
 
     def how_ended(self, wait_s: float) -> str:
         """Why it is no more, e.g. "signal 11 (SIGSEGV)"; "" if it is alive after so long."""
@@ -139,7 +139,7 @@ class SailProcess:
             self._full_looks = self._full_looks + 1 if used > SAIL_RECYCLE_SHARE * self._memory_bytes else 0
             if used > self._memory_bytes:
                 self.kill(f"its memory limit of {_shown(self._memory_bytes)} was reached, {_shown(used)} in use")
-            self._waste.look(clock(), processor_s_of(self.pid))
+            self._waste.look(clock(), wanted_processor_s(self.pid))
             if self._waste.is_seen:
                 self._on_waste()
         if ends is not None:
@@ -181,14 +181,16 @@ def memory_of(pid: int) -> int:
     return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
 
 
-def processor_s_of(pid: int) -> float:
-    """Seconds of a core that the process has used; 0 where nobody can tell."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
-            user, system = file.read().rpartition(")")[2].split()[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError):  # ended meanwhile; not Linux
-        return 0.0
+def wanted_processor_s(pid: int) -> float:
+    """Seconds of a core that its threads have used or waited for, so that a busy machine does not hide a busy process;
+    0 where nobody can tell."""
+    total_ns = 0
+    with suppress(OSError):  # ended meanwhile; not Linux
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with suppress(OSError, ValueError), open(f"/proc/{pid}/task/{thread}/schedstat", encoding="ascii") as file:
+                ran_ns, waited_ns, _ = file.read().split()
+                total_ns += int(ran_ns) + int(waited_ns)
+    return total_ns / 1e9
 
 
 def machine_memory_bytes() -> int:

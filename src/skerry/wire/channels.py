@@ -253,12 +253,16 @@ class ChannelIn:
         self._connection = None
         self._unlinked.set()
         if not self._is_over:
-            loop = asyncio.get_running_loop()
-            self._watchdog = loop.call_later(self._wait_s, self._give_up)
+            self._watchdog = asyncio.get_running_loop().call_later(self._patience_s, self._give_up)
+
+    @property
+    def _patience_s(self) -> float:
+        """The sender dials for `wait_s`: its last dial may be under way, and the login takes its time."""
+        return self._wait_s + self._limits.login_s if self._wait_s > 0 else 0.0
 
     def _give_up(self) -> None:
         self._watchdog = None
-        reason = f"its channel had no connection for {self._wait_s:g} s"
+        reason = f"its channel had no connection for {self._patience_s:g} s"
         self._break(SiteError(f"site {self.peer} is down: {reason}", member=self.channel.receiver))
 
 

@@ -18,7 +18,7 @@ from skerry.model.limits import MIB
 from skerry.model.table import Column
 from skerry.spark.engine import Job
 from skerry.spark.recycled import RecycledSail
-from skerry.spark.sail_process import processor_s_of
+from skerry.spark.sail_process import wanted_processor_s
 from skerry.spark.settings import SparkSettings
 from skerry.spark.waste import Waste
 from tests.integration.spark.harness import Site, files, fill, until
@@ -142,9 +142,9 @@ def test_a_join_that_goes_on_after_its_cancel_is_ended_with_its_sail(
             pid = before.pid
             assert pid is not None
             before._process._waste = Waste(0.0)  # type: ignore[union-attr]  # it may be young
-            used_s = processor_s_of(pid)
+            used_s = wanted_processor_s(pid)
             running = asyncio.create_task(site.run(Job("endless", ENDLESS, {}, {}, {}, None)))
-            await until(lambda: processor_s_of(pid) > used_s + 1.0)  # a cancel misses what is still being planned
+            await until(lambda: wanted_processor_s(pid) > used_s + 1.0)  # a cancel misses what is still being planned
             own_sail.cancel("endless")
             with pytest.raises(Cancelled):
                 await running

@@ -10,7 +10,7 @@ OLD = 1000.0
 
 
 @pytest.mark.parametrize(
-    ("cancelled_at", "used_s", "is_seen"),
+    ("cancelled_at", "wanted_s", "is_seen"),
     [
         (OLD, 2.0, True),
         (OLD, 0.8, True),
@@ -18,15 +18,15 @@ OLD = 1000.0
         (5.0, 2.0, False),  # it is young
     ],
 )
-def test_one_that_is_as_busy_after_a_cancel_goes_on(cancelled_at: float, used_s: float, is_seen: bool) -> None:
+def test_one_that_is_as_busy_after_a_cancel_goes_on(cancelled_at: float, wanted_s: float, is_seen: bool) -> None:
     waste = Waste(0.0)
     waste.cancelled(cancelled_at, 50.0)
-    waste.look(cancelled_at + 0.5, 50.0 + used_s)
+    waste.look(cancelled_at + 0.5, 50.0 + wanted_s)
     assert not waste.is_seen  # a cancel takes its time
     waste.cancelled(cancelled_at + 0.6, 60.0)  # the first of several counts
-    waste.look(cancelled_at + 1.1, 50.0 + used_s)
+    waste.look(cancelled_at + 1.1, 50.0 + wanted_s)
     assert waste.is_seen is is_seen
-    waste.look(cancelled_at + 9.0, 50.0 + used_s)
+    waste.look(cancelled_at + 9.0, 50.0 + wanted_s)
     assert waste.is_seen is is_seen
 
 

@@ -58,7 +58,7 @@ def test_silence_is_waited_out_and_then_ends_both_sides(tmp_path: Path) -> None:
         with pytest.raises(SiteError, match=r"site oslo is down: no connection to .* for 1 s"):
             await task
         await until(lambda: receiver.errors)
-        assert receiver.errors[0].message == "site bergen is down: its channel had no connection for 1 s"
+        assert receiver.errors[0].message == "site bergen is down: its channel had no connection for 1.5 s"
         await cutter.close()
         await receiver.stop()
         sender.spool.close()
