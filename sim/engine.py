@@ -142,6 +142,9 @@ class SimEngine:
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return sum(count for tag, count in self._queued.items() if tag not in besides)
 
+    def is_held_up(self, tag: str) -> bool:
+        return False
+
     def job_ids(self, tag: str) -> tuple[int, ...]:
         return ()
 

@@ -79,7 +79,7 @@ def progress_line(status: QueryStatus | None, seconds: float) -> str:
             done = sum(fragment.state == "done" for fragment in status.fragments)
             rows = sum(fragment.rows for fragment in status.fragments)
             parts += [f"fragments {done}/{len(status.fragments)}", counted(rows)]
-            running = sorted({each.member for each in status.fragments if each.state == "running"})
+            running = sorted({each.member for each in status.fragments if each.state in ("running", "held up")})
             parts += [f"at {', '.join(running)}"] if running else []
         parts += [f"{link.sender}→{link.receiver} {size_text(link.size_bytes)}" for link in status.links]
     return " · ".join(parts).translate(CONTROLS)

@@ -26,7 +26,7 @@ from skerry.member.query import (
 from skerry.member.resources import Wakeup
 from skerry.member.result import Counted, Result
 from skerry.model import trace
-from skerry.model.errors import Cancelled, Overloaded, SkerryError, SqlError, UserError
+from skerry.model.errors import Cancelled, EngineEnded, Overloaded, SkerryError, SqlError, UserError
 from skerry.model.fragment import Count, Plan, Rows, Written
 from skerry.model.ids import ChannelId, QueryId
 from skerry.model.limits import Limits
@@ -73,6 +73,7 @@ class Initiated:
         self._turn = asyncio.Lock()
         self._limits = limits
         self.share = share  # whose query it is
+        self.may_begin_anew = False  # nobody has got anything of it, and it has not begun anew already
         self.result = self._new_result()
         self.ended = asyncio.Event()
 
@@ -125,11 +126,16 @@ class Initiated:
             shown = f"query {self.query} took more than {most_s:g} s of Spark, all sites together (limits.spark_s)"
             self.cancel(Overloaded(shown, suggestion="ask for less at once"))
 
+        if self.may_begin_anew and self.core.phase is Phase.RUNNING:
+            held_up = next((each.member for each in self.core.progress()[0] if each.state == "held up"), None)
+            if held_up is not None:
+                self.cancel(EngineEnded("Sail goes on with what was cancelled, and holds this up", member=held_up))
+
     def spark_s(self, now: float) -> float:
         """As far as it is known here: a fragment tells its time at its end."""
         since_s = now - self.core.started_at
         fragments = self.core.progress()[0]
-        return sum(since_s if each.state == "running" else each.seconds for each in fragments)
+        return sum(since_s if each.state in ("running", "held up") else each.seconds for each in fragments)
 
     async def wait_ended(self) -> None:
         await self.ended.wait()
@@ -166,6 +172,7 @@ class Initiated:
         async with self._turn:
             while isinstance(page := self._poll(number, rows_max, bytes_max), Signal):
                 await self._wakeup.wait()
+        self.may_begin_anew = False
         most = self._limits.result_rows
         if most and self._rows().rows > most:
             many = Overloaded(f"the result has more than {most} rows (limits.result_rows)", suggestion="add a LIMIT")

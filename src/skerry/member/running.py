@@ -259,10 +259,15 @@ def progress_of(
         if running.intake is not None and running.state == "running":
             running.rows, running.size_bytes = running.intake.rows, running.intake.size_bytes
     told = [
-        FragmentProgress(number, me, running.state, running.rows, running.size_bytes)
+        FragmentProgress(number, me, _state_of(running, around.engine), running.rows, running.size_bytes)
         for number, running in fragments.items()
     ]
     return Progress(query, me, tuple(told), links_of(me, leaving), around.resources.memory(query, me))
+
+
+def _state_of(running: Running, engine: Engine | None) -> str:
+    is_held_up = running.in_spark and engine is not None and engine.is_held_up(running.tag)
+    return "held up" if is_held_up else running.state
 
 
 def learn(fragment: SparkFragment, tables: Mapping[str, TableFiles], result: JobResult, local: LocalTables) -> None:

@@ -298,6 +298,7 @@ class Runs:
         query = _attempted(statement.query, attempt)
         try:
             initiated = self._initiated(query, statement, cursor, planned, is_traced)
+            initiated.may_begin_anew = not attempt and _may_run_again(planned)
             self._initiate(initiated)
         except BaseException:
             self._places.leave(query)

@@ -18,7 +18,10 @@ class LinkBytes(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FragmentProgress(msgspec.Struct, frozen=True, array_like=True):
-    """state: "waiting", "running", "done" or "failed". What FragmentDone says stands in the last two."""
+    """state: "waiting", "running", "held up" (by an engine that is to end), "done" or "failed".
+
+    What FragmentDone says stands in the last two.
+    """
 
     fragment: int
     member: str

@@ -246,12 +246,18 @@ class SessionEngine(ABC):
             except SPARK_ERRORS as error:  # the job's own thread reports what is wrong with this Spark
                 trace.emit(trace.CancelFailed(tag, trace.cause_of(error)))
 
+    def runs(self, tag: str) -> bool:
+        return tag in self._tags.names()
+
     def give_up(self, tag: str) -> None:
         """Nothing, but where a process is quickly started again: a JVM takes longer than most jobs to end."""
         return
 
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
+
+    def is_held_up(self, tag: str) -> bool:
+        return False
 
     def job_ids(self, tag: str) -> tuple[int, ...]:
         return ()

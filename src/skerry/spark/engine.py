@@ -171,6 +171,10 @@ class Engine(Protocol):
         """Tasks that wait for a slot, but for those of the jobs with these tags; 0 where nobody can tell."""
         ...
 
+    def is_held_up(self, tag: str) -> bool:
+        """Whether the job would most likely be done sooner if it began anew."""
+        ...
+
     def job_ids(self, tag: str) -> tuple[int, ...]:
         """Spark's own numbers of the jobs that ran with this tag; none where nobody can tell."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from skerry.model import trace
 from skerry.model.errors import SiteError
-from skerry.model.limits import RESTART_MAX_S
+from skerry.model.limits import RESTART_MAX_S, SAIL_HELD_UP_S
 from skerry.model.results import Schema
 from skerry.model.table import Column
 from skerry.spark.engine import Job, JobResult, SlotPool, TableFiles
@@ -39,6 +40,7 @@ class RecycledSail:
         self._changed = threading.Condition()  # guards all below
         self._current = SailEngine(settings, self._suspects, self._wastes)
         self._draining: SailEngine | None = None
+        self._wastes_since: float | None = None  # the draining one, as far as it is known
         self._users: Counter[SailEngine] = Counter()
         self._recycler: threading.Thread | None = None
         self._is_stopped = False
@@ -96,6 +98,13 @@ class RecycledSail:
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return self._current.queued_tasks(besides)
 
+    def is_held_up(self, tag: str) -> bool:
+        with self._changed:
+            old, since = self._draining, self._wastes_since
+            if old is None or since is None or time.monotonic() < since + SAIL_HELD_UP_S:
+                return False
+        return old.runs(tag)
+
     def job_ids(self, tag: str) -> tuple[int, ...]:
         return self._current.job_ids(tag)
 
@@ -127,6 +136,8 @@ class RecycledSail:
         with self._changed:
             if sail is self._current:
                 self._begin_recycling()
+            elif sail is self._draining and self._wastes_since is None:
+                self._wastes_since = time.monotonic()
 
     def _begin_recycling(self) -> None:
         if self._recycler is None and not self._is_stopped:
@@ -158,4 +169,4 @@ class RecycledSail:
             self._changed.wait_for(lambda: self._is_stopped or not self._users[old])
         old.stop()
         with self._changed:
-            self._draining = None
+            self._draining = self._wastes_since = None

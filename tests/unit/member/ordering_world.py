@@ -292,6 +292,9 @@ class Thread:
     def give_up(self, tag: str) -> None:
         pass
 
+    def is_held_up(self, tag: str) -> bool:
+        return False
+
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 

@@ -85,6 +85,9 @@ class Spark:
     def give_up(self, tag: str) -> None:
         pass
 
+    def is_held_up(self, tag: str) -> bool:
+        return False
+
     def queued_tasks(self, besides: Collection[str] = ()) -> int:
         return 0
 
