@@ -125,7 +125,7 @@ SAIL_WASTE_LOOK_S = 1.0
 SAIL_WASTE_SHARE = 0.7
 SAIL_WASTE_AGE_S = 10.0
 # A job that is still at such a Sail so long after its successor took over: what goes on there may keep its threads.
-SAIL_HELD_UP_S = 10.0
+SAIL_HELD_UP_S = 5.0
 SAIL_START_S = 60.0
 SAIL_FILES_ASKED = 200  # files of one table that are looked at one by one, to name two that differ
 
