@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException, PySparkException, PythonException
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
 from skerry.model.errors import Overloaded, SiteError, SkerryError, SqlError
+from skerry.model.trace import cause_of
 from skerry.spark.failures import condition_of, first_words, is_lost, translate
 from skerry.spark.session import ClassicEngine
 from skerry.spark.settings import SparkSettings
@@ -98,6 +99,7 @@ def test_files_and_connections_are_the_site_s_fault(text: str) -> None:
 
 def test_a_table_that_cannot_be_read_is_named() -> None:
     error = translate(AnalysisException("[X_Y] Bad. SQLSTATE: 42000"), {}, what="table orders")
+    assert cause_of(error).may_quote  # a record may stand in Spark's words: none for the log
     assert type(error) is SiteError
     assert error.message == "table orders: [X_Y] Bad."
 
