@@ -291,18 +291,13 @@ def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
     """Ordinals and aliases as what they stand for; each key once."""
     items = block.select.expressions
     if group.args.get("all"):
-        if any(_loose_columns(item) for item in items if has_aggregate(item)):
-            return None  # Spark looks for keys inside of it
-        if any(not has_aggregate(item) and not contains(item, exp.Column) for item in items):
-            return None  # grouped by a constant: no rows, no group
-        found = [item.unalias() for item in items if not has_aggregate(item) and contains(item, exp.Column)]
-    else:
-        found = []
-        for leaf in set_leaves(group):
-            key = _key(leaf, block, in_sets=_has_sets(group))
-            if key is None:
-                return None
-            found.append(key)
+        return None  # what it means is not certain: see sql/by_all.py
+    found: list[exp.Expr] = []
+    for leaf in set_leaves(group):
+        key = _key(leaf, block, in_sets=_has_sets(group))
+        if key is None:
+            return None
+        found.append(key)
     return _once(block, found)
 
 
