@@ -80,6 +80,7 @@ class _Pipeline:
 
     `_made`: columns of its one relation that operators have made, in lower case. Spark does not find them by the
     relation's name: `u.a` behind `|> EXTEND 1 AS a` is the older `a`, and `u.*` is without the new one.
+    `_older_below`: of all its columns in their order, which are no such ones; empty where that is not certain.
     """
 
     def __init__(self, piped: Piped, tables: Mapping[int, TableRef], text: str) -> None:
@@ -87,6 +88,7 @@ class _Pipeline:
         self._text = text
         self._lost: set[str] = set()
         self._made: list[str] = []
+        self._older_below: list[bool] = []
         self.query = _bare(piped.this)
         for operator in piped.expressions:
             self._apply(operator)
@@ -200,7 +202,7 @@ class _Pipeline:
             source.set("alias", alias)
             return
         self._wrap().args["from_"].this.set("alias", alias)
-        self._made = []
+        self._made, self._older_below = [], []
 
     def _aggregate(self, pipe: Pipe) -> None:
         group = pipe.args.get("group")
@@ -274,7 +276,9 @@ class _Pipeline:
             name = given.this if given is not None else source.this
             alias = exp.TableAlias(this=name.copy())
             self._made = [each for item in first.expressions for each in _made_by(item, name.name, made)]
+            self._older_below = self._older(first, name.name, made)
         else:
+            self._older_below = []
             self._lost |= names
         inner = self.query
         relation = inner if isinstance(inner, exp.Values) else exp.Subquery(this=inner, alias=alias)
@@ -306,10 +310,12 @@ class _Pipeline:
         names = self._names(source) if source is not None else None
         wanted = column.parts[1].name.lower()
         if column.is_star and len(column.parts) == 2:
-            if names is None or "" in self._made or column.parent is not self.query:
+            if names is None or len(self._older_below) != len(names) or column.parent is not self.query:
                 raise error_at(f"which columns {relation}.* has here is not known; list them", self._text, column)
-            older = self._older(names)
-            kept = [_column(name, relation) for name, is_older in zip(names, older, strict=True) if is_older]
+            own = [name for name, is_older in zip(names, self._older_below, strict=True) if is_older]
+            for name in {name.lower() for name in own} & {*self._made}:
+                self._part_ways(name, relation, names, column)
+            kept = [_column(name, relation) for name in own]
             items = [each for item in self.query.expressions for each in (kept if item is column else [item])]
             self.query.set("expressions", items)
         elif wanted in self._made:
@@ -319,15 +325,24 @@ class _Pipeline:
                 raise error_at(message, self._text, column)
             self._part_ways(wanted, relation, names, column)
 
-    def _older(self, names: list[str]) -> list[bool]:
-        """Which columns of the one relation are no new ones; what is made stands behind what there was."""
-        count = {name: self._made.count(name) for name in self._made}
+    def _older(self, first: exp.Expr, relation: str, made: list[str]) -> list[bool]:
+        """Which columns of a SELECT are found by the name of its one relation, in their order, if that is certain."""
+        names = self._names(first)
+        if names is None:
+            return []
         found: list[bool] = []
-        for name in reversed(names):
-            is_made = count.get(name.lower(), 0) > 0
-            count[name.lower()] = count.get(name.lower(), 0) - is_made
-            found.append(not is_made)
-        return found[::-1]
+        for item in first.expressions:
+            if isinstance(item, exp.Star):
+                dropped = {column.name.lower() for column in item.args.get("except_") or ()}
+                source = _first_source(first)
+                below = (self._names(source) if source is not None else None) or []
+                older = self._older_below or [True] * len(below)
+                if len(older) != len(below):
+                    return []
+                found += [is_ for name, is_ in zip(below, older, strict=True) if name.lower() not in dropped]
+            else:
+                found.append(not _made_by(item, relation, made))
+        return found if len(found) == len(names) else []
 
     def _part_ways(self, name: str, relation: str, names: list[str] | None, column: exp.Column) -> None:
         """The new column gets a hidden name below, so that `u.a` is the older one; a star says both again."""
@@ -337,18 +352,22 @@ class _Pipeline:
         made = [
             item for item in inner.expressions if isinstance(item, exp.Alias) and item.alias.lower() == name
         ] if isinstance(inner, exp.Select) else []  # fmt: skip
-        is_plain = isinstance(inner, exp.Select) and _said(inner) <= _OPEN | {"group"}
+        order = inner.args.get("order")
+        ordered = find_all(order, exp.Column) if order is not None else []
+        is_plain = isinstance(inner, exp.Select) and _said(inner) <= _OPEN | {"group", "order", "limit", "offset"}
+        is_plain = is_plain and not any(len(each.parts) == 1 and each.name.lower() == name for each in ordered)
         said = [each for each in _columns_outside(query, source) if len(each.parts) == 1 and each.name.lower() == name]
         excepted = [each for star in stars for each in star.args.get("except_") or ()]
         is_whole = not query.args.get("joins") and all(len(each.parts) == 2 for each in excepted)
-        if names is None or len(made) != 1 or not is_plain or said or (stars and not is_whole):
+        is_known = names is not None and len(names) == len(self._older_below)
+        if names is None or not is_known or len(made) != 1 or not is_plain or said or (stars and not is_whole):
             message = f"{relation}.{name} may mean two columns here: give the new one another name"
             raise error_at(message, self._text, column)
         hidden = f"skerry_new_{name}"
         made[0].set("alias", exp.Identifier(this=hidden, quoted=True))
         dropped = {each.name.lower() for each in excepted}
         listed: list[exp.Expr] = []
-        for each, is_older in zip(names, self._older(names), strict=True):
+        for each, is_older in zip(names, self._older_below, strict=True):
             if each.lower() == name and not is_older:
                 again = exp.Identifier(this=each, quoted=True)
                 listed.append(exp.Alias(this=_column(hidden), alias=again))
@@ -410,6 +429,10 @@ class _Pipeline:
                 return None if table is None else [column.name for column in table.columns]
             case exp.Subquery() if not node.args.get("joins"):
                 return self._names(node.this)
+            case exp.Values():
+                first = node.expressions[0]
+                width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+                return [f"col{place}" for place in range(1, width + 1)] if width > 1 else None
             case exp.Select():
                 return self._listed(node)
         return None
