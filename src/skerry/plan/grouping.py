@@ -13,7 +13,7 @@ from skerry.sql.alike import Once, form
 from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
 from skerry.sql.shape import named_after
 from skerry.sql.types import infer
-from skerry.sql.walk import bare, contains, find_all
+from skerry.sql.walk import bare, find_all
 
 _CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
@@ -289,7 +289,6 @@ def _projected(inner: exp.Select, below: Block) -> Types | None:
 
 def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
     """Ordinals and aliases as what they stand for; each key once."""
-    items = block.select.expressions
     if group.args.get("all"):
         return None  # what it means is not certain: see sql/by_all.py
     found: list[exp.Expr] = []

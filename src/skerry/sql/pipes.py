@@ -340,6 +340,8 @@ class _Pipeline:
                 if len(older) != len(below):
                     return []
                 found += [is_ for name, is_ in zip(below, older, strict=True) if name.lower() not in dropped]
+            elif _is_whole_star(item, first):
+                found += [True] * len(self._names(first.args["from_"].this) or ())
             else:
                 found.append(not _made_by(item, relation, made))
         return found if len(found) == len(names) else []
@@ -403,7 +405,7 @@ class _Pipeline:
         for join in (None, *joins):
             node = (join or select.args["from_"]).this
             names, relation = self._names(node), node.alias_or_name if joins else ""
-            if names is None or (joins and not relation):
+            if names is None:
                 return None
             columns = [_column(name, relation) for name in names]
             if len({name.lower() for name in names}) < len(names):
@@ -435,6 +437,8 @@ class _Pipeline:
                 return [f"col{place}" for place in range(1, width + 1)] if width > 1 else None
             case exp.Select():
                 return self._listed(node)
+            case exp.SetOperation() if not node.args.get("by_name"):
+                return self._names(_first_arm(node))
         return None
 
     def _listed(self, select: exp.Select) -> list[str] | None:
@@ -446,6 +450,11 @@ class _Pipeline:
                 if columns is None or any(len(column.parts) > 1 for column in item.args.get("except_") or ()):
                     return None
                 found += [column.name for column in columns if column.name.lower() not in dropped]
+            elif _is_whole_star(item, select):
+                names = self._names(select.args["from_"].this)
+                if names is None:
+                    return None
+                found += names
             elif isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not item.is_star):
                 found.append(item.alias or item.name)
             else:
@@ -519,8 +528,10 @@ def _would_hide(select: exp.Expr, items: tuple[exp.Expr, ...]) -> bool:
     order = select.args["order"]
     if any(isinstance(key.this, exp.Literal | exp.Var) for key in order.expressions):
         return True
-    if any((isinstance(item, exp.Column) and item.is_star) or is_generator(item) for item in items):
-        return True  # their columns have names of their own: `st.*`, `inline(…)`
+    if any(isinstance(item, exp.Column) and item.is_star for item in items):
+        return True  # its columns have names of their own: `st.*`
+    if any(is_generator(node) for item in items for node in nodes_of(item)):
+        return True  # so have those of `inline(…)`; and rows that one row becomes would be put in another order
     given = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
     given |= {name.name.lower() for item in items if isinstance(item, exp.Aliases) for name in item.expressions}
     given |= {item.name.lower() for item in items if isinstance(item, exp.Column) and len(item.parts) > 1}
@@ -544,6 +555,14 @@ def _first_arm(query: exp.Expr) -> exp.Expr:
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
     return query
+
+
+def _is_whole_star(item: exp.Expr, select: exp.Expr) -> bool:
+    """Is it `u.*` of the one relation?"""
+    source = _only_source(select)
+    if source is None or not isinstance(item, exp.Column) or not item.is_star or len(item.parts) != 2:
+        return False
+    return item.parts[0].name.lower() == source.alias_or_name.lower()
 
 
 def _first_source(query: exp.Expr) -> exp.Expr | None:

@@ -122,6 +122,7 @@ QUERIES = [
     "FROM item |> EXTEND i_part + 1 AS i_part, 7 AS x |> WHERE item.i_part > 100 |> SELECT item.*, x",
     "FROM item |> SELECT 1 AS i_part, i_count, i_part |> DROP item.i_count |> SELECT item.* |> UNION ALL SELECT 5 |> WHERE item.i_part > 1",
     "FROM item |> AGGREGATE count(*) AS i_part GROUP BY i_part |> SELECT item.i_part",
+    "FROM customer |> ORDER BY c_vip DESC, c_id |> SELECT c_id, explode(array('b', c_name, 'a')) AS tag |> LIMIT 4",
     "FROM customer |> EXTEND c_home.city, customer.c_home.city::string, c_name |> SELECT *",
     "FROM item |> FULL JOIN orders ON i_order = o_id |> SET o_note = i_part |> SELECT i_part, o_note",
     "FROM (SELECT i_order AS o_id, i_part FROM item) i |> RIGHT JOIN orders USING (o_id) |> JOIN range(9) AS r ON r.id = o_id |> SET o_note = 'x', i_part = id",

@@ -1,5 +1,7 @@
 """GROUP BY ALL and ORDER BY ALL become places of the list, or a column of that name."""
 
+# ruff: noqa: E501 (a statement reads best on one line)
+
 from __future__ import annotations
 
 import pytest

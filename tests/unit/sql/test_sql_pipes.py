@@ -39,6 +39,7 @@ ITEM, ORDERS = "scan_0 AS item", "scan_0 AS orders"
         # A field has its own name, and so have the columns of a generator.
         ("FROM (SELECT c_home, c_name AS city FROM customer) AS c |> ORDER BY city |> SELECT c_home.city", "SELECT c_home.city FROM (SELECT * FROM (SELECT c_home, c_name AS city FROM scan_0 AS customer) AS c ORDER BY city) AS c"),
         ("FROM (SELECT c_tags, c_name AS col FROM customer) AS c |> ORDER BY col |> SELECT explode(c_tags)", "SELECT explode(c_tags) FROM (SELECT * FROM (SELECT c_tags, c_name AS col FROM scan_0 AS customer) AS c ORDER BY col) AS c"),
+        ("FROM customer |> ORDER BY c_id |> SELECT explode(c_tags) AS tag", "SELECT explode(c_tags) AS tag FROM (SELECT * FROM scan_0 AS customer ORDER BY c_id) AS customer"),
         ("FROM item |> ORDER BY 1 |> SELECT i_count", f"SELECT i_count FROM (SELECT * FROM {ITEM} ORDER BY 1) AS item"),
         ("FROM item |> SELECT i_part |> ORDER BY i_part", f"SELECT * FROM (SELECT i_part FROM {ITEM}) AS item ORDER BY i_part"),
         ("FROM item |> JOIN orders ON i_order = o_id |> WHERE orders.o_id = 1", f"SELECT * FROM {ITEM} JOIN scan_1 AS orders ON i_order = o_id WHERE orders.o_id = 1"),
@@ -56,6 +57,7 @@ ITEM, ORDERS = "scan_0 AS item", "scan_0 AS orders"
         ("FROM item |> SELECT i_part, 2 AS i_part |> WHERE item.i_part = 1 |> AS i", f"SELECT * FROM (SELECT `item`.`i_part`, `skerry_new_i_part` AS `i_part` FROM (SELECT i_part, 2 AS `skerry_new_i_part` FROM {ITEM}) AS item WHERE item.i_part = 1) AS i"),
         ("FROM item |> SELECT i_part, 2 AS i_part |> DROP item.i_part", f"SELECT `skerry_new_i_part` AS `i_part` FROM (SELECT i_part, 2 AS `skerry_new_i_part` FROM {ITEM}) AS item"),
         ("FROM item |> SELECT i_part, 1 AS x |> SELECT item.*", f"SELECT `item`.`i_part` FROM (SELECT i_part, 1 AS x FROM {ITEM}) AS item"),
+        ("FROM item |> SELECT item.* |> UNION ALL TABLE item |> SELECT item.*, 1 AS x |> SELECT item.*", f"SELECT `item`.`i_order`, `item`.`i_part`, `item`.`i_count`, `item`.`i_customer` FROM (SELECT item.*, 1 AS x FROM (SELECT item.* FROM {ITEM} UNION ALL SELECT * FROM scan_1 AS item) AS item) AS item"),
         ("FROM item |> SELECT i_part |> UNION ALL SELECT 1 |> SELECT item.i_part", f"SELECT item.i_part FROM (SELECT i_part FROM {ITEM} UNION ALL SELECT 1) AS item"),
         # Behind EXTEND a field is called by its path.
         ("FROM customer |> EXTEND customer.c_home.city, c_home.city::int, c_id", "SELECT *, customer.c_home.city AS `c_home.city`, c_home.city::INT AS `CAST(c_home.city AS INT)`, c_id FROM scan_0 AS customer"),
