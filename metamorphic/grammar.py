@@ -110,6 +110,10 @@ class Grammar:
 
     def _term(self, block: _Block, place: int) -> str:
         named = block.names[place] if self._made.chance(0.5) else ""
+        # Spark calls an item without an alias after the column that it is, or casts: the name may stand there twice.
+        unnamed = [value.sql for value, name in zip(block.values, block.names, strict=True) if not name]
+        if any(re.search(rf"\b{named}\b", sql) for sql in unnamed):
+            named = ""
         end = self._random.choice(("", "", " DESC", " ASC NULLS LAST", " DESC NULLS FIRST"))
         return f"{named or place + 1}{end}"
 

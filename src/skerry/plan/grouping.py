@@ -13,7 +13,7 @@ from skerry.sql.alike import Once, form
 from skerry.sql.functions import call_name, is_aggregate, is_deterministic, is_generator
 from skerry.sql.shape import named_after
 from skerry.sql.types import infer
-from skerry.sql.walk import bare, contains, find_all
+from skerry.sql.walk import bare, find_all
 
 _CLAUSES = frozenset("expressions from_ joins where group having order limit offset said_all distinct".split())
 _BELOW = frozenset("expressions from_ where said_all".split())
@@ -289,20 +289,14 @@ def _projected(inner: exp.Select, below: Block) -> Types | None:
 
 def _keys(group: exp.Expr, block: Block) -> list[exp.Expr] | None:
     """Ordinals and aliases as what they stand for; each key once."""
-    items = block.select.expressions
     if group.args.get("all"):
-        if any(_loose_columns(item) for item in items if has_aggregate(item)):
-            return None  # Spark looks for keys inside of it
-        if any(not has_aggregate(item) and not contains(item, exp.Column) for item in items):
-            return None  # grouped by a constant: no rows, no group
-        found = [item.unalias() for item in items if not has_aggregate(item) and contains(item, exp.Column)]
-    else:
-        found = []
-        for leaf in set_leaves(group):
-            key = _key(leaf, block, in_sets=_has_sets(group))
-            if key is None:
-                return None
-            found.append(key)
+        return None  # what it means is not certain: see sql/by_all.py
+    found: list[exp.Expr] = []
+    for leaf in set_leaves(group):
+        key = _key(leaf, block, in_sets=_has_sets(group))
+        if key is None:
+            return None
+        found.append(key)
     return _once(block, found)
 
 

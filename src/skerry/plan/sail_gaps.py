@@ -8,14 +8,15 @@ from sqlglot import exp
 
 from skerry.model.errors import SqlError
 from skerry.plan.mentions import read_scopes
-from skerry.sql.functions import call_name
+from skerry.sql.functions import call_name, is_generator
 from skerry.sql.push import resolve
 from skerry.sql.statement import Query
 from skerry.sql.types import infer
-from skerry.sql.walk import find_all
+from skerry.sql.walk import find_all, nodes_of
 
 _EXTREMES = frozenset(("min", "max"))
 _MADE = frozenset(("struct", "named_struct", "array"))
+_ROWS_MAX = 2**63 - 1  # Spark's and Sail's largest bound
 
 
 def for_sail(query: Query, is_split: bool) -> Query:
@@ -26,9 +27,14 @@ def for_sail(query: Query, is_split: bool) -> Query:
             suggestion=f"take the {call} of a field, or use Apache Spark at these sites",
         )
     tests_counts = any(_is_null_test(each) for each in find_all(query.tree, exp.Is))
-    if not tests_counts and not any(_is_unpivoted(each) for each in find_all(query.tree, exp.Select)):
+    selects = find_all(query.tree, exp.Select)
+    if not tests_counts and not any(_is_unpivoted(each) or _ordered_below(each) for each in selects):
         return query
     tree = query.tree.copy()
+    for below in [_ordered_below(each) for each in find_all(tree, exp.Select)]:
+        if below is not None:
+            # Sail drops the order of rows that a generator makes more of, unless there is a bound.
+            below.set("limit", exp.Limit(expression=exp.Literal.number(_ROWS_MAX)))
     for select in [each for each in find_all(tree, exp.Select) if _is_unpivoted(each)]:
         # Sail's grammar has no alias before UNPIVOT, and every table has one by now.
         table = select.args["from_"].this
@@ -46,6 +52,25 @@ def for_sail(query: Query, is_split: bool) -> Query:
         never = kind(this=test.this.copy(), expression=exp.Literal.number(0))
         (test.parent if is_not and test.parent is not None else test).replace(never)
     return dataclasses.replace(query, tree=tree)
+
+
+def _ordered_below(select: exp.Select) -> exp.Select | None:
+    """The query in FROM whose ORDER BY the rows of a generator keep: `SELECT explode(a) FROM (… ORDER BY b)`."""
+    if not select.args.get("laterals") and not any(is_generator(each) for each in _own_nodes(select)):
+        return None
+    while True:
+        from_ = select.args.get("from_")
+        below = from_.this.this if from_ is not None and isinstance(from_.this, exp.Subquery) else None
+        is_alone = not any(select.args.get(key) for key in ("joins", "group", "distinct", "order"))
+        if not isinstance(below, exp.Select) or not is_alone or below.args.get("limit"):
+            return None
+        if below.args.get("order"):
+            return below
+        select = below
+
+
+def _own_nodes(select: exp.Select) -> list[exp.Expr]:
+    return [node for item in select.expressions for node in nodes_of(item) if node.find_ancestor(exp.Query) is select]
 
 
 def _is_null_test(node: exp.Is) -> bool:

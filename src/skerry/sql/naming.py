@@ -25,7 +25,7 @@ _COMPARISONS: dict[type[exp.Expr], str] = {
     exp.And: "AND",
     exp.Or: "OR",
 }
-_CASTS = frozenset(
+PLAIN_TYPES = frozenset(
     "BOOLEAN TINYINT SMALLINT INT BIGINT FLOAT DOUBLE DATE TIMESTAMP TIMESTAMP_NTZ STRING BINARY".split()
 )
 
@@ -51,7 +51,7 @@ def spark_name(node: exp.Expr, known: Callable[[exp.Expr], str | None]) -> str |
         to, inner = node.args["to"], spark_name(node.this, known)
         # A column's cast is called after the column.
         is_column = isinstance(node.this, exp.Column | exp.Paren) and known(node.this) is None
-        is_plain = to.this in _CASTS and not to.expressions and not is_column
+        is_plain = to.this in PLAIN_TYPES and not to.expressions and not is_column
         return f"CAST({inner} AS {to.this})" if inner is not None and is_plain else None
     word = _COMPARISONS.get(type(node))
     if word is None:

@@ -2,7 +2,8 @@
 
 Each operator of a pipe goes into the SELECT that is being made where that says the same, else that SELECT becomes a
 subquery of the next one. Spark keeps the names of relations (`t.a`) along a pipe. A subquery keeps that of the one
-relation it has; names of several are lost, and who asks for one of them later is told so.
+relation it has, for the columns that Spark would find by it; names of several are lost, and who asks for one of them
+later is told so.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from sqlglot import exp
 
 from skerry.model.names import TableRef
 from skerry.sql.functions import is_aggregate, is_generator
-from skerry.sql.nodes import Pipe, Piped, Sample
+from skerry.sql.naming import PLAIN_TYPES
+from skerry.sql.nodes import ColonCast, Pipe, Piped, Sample
 from skerry.sql.position import error_at
-from skerry.sql.walk import children_of, find_all, nodes_of
+from skerry.sql.walk import bare, children_of, find_all, nodes_of
 
 _OPEN = frozenset({"expressions", "from_", "joins", "laterals", "where"})
 _ENDS = ("order", "cluster", "distribute", "sort", "late_windows", "limit", "offset")
@@ -74,19 +76,27 @@ def _usual(select: exp.Select) -> exp.Expr:
 
 
 class _Pipeline:
-    """`query` is what the operators so far come to. `_lost`: names of relations that nobody can say any more."""
+    """`query` is what the operators so far come to. `_lost`: names of relations that nobody can say any more.
+
+    `_made`: columns of its one relation that operators have made, in lower case. Spark does not find them by the
+    relation's name: `u.a` behind `|> EXTEND 1 AS a` is the older `a`, and `u.*` is without the new one.
+    `_older_below`: of all its columns in their order, which are no such ones; empty where that is not certain.
+    """
 
     def __init__(self, piped: Piped, tables: Mapping[int, TableRef], text: str) -> None:
         self._tables = tables
         self._text = text
         self._lost: set[str] = set()
+        self._made: list[str] = []
+        self._older_below: list[bool] = []
         self.query = _bare(piped.this)
         for operator in piped.expressions:
             self._apply(operator)
             if operator.args["kind"].name not in _SETS:
-                self._check_names(operator)
-        if any(piped.args.get(key) for key in _ENDS):
+                self._check_names(children_of(operator))
+        if ends := [piped.args[key] for key in _ENDS if isinstance(piped.args.get(key), exp.Expr)]:
             self._end(piped)
+            self._check_names(ends)
         self.query.set("with_", piped.args.get("with_"))
 
     def _apply(self, pipe: Pipe) -> None:
@@ -100,7 +110,8 @@ class _Pipeline:
                 self.query.set("where", exp.Where(this=both or pipe.this))
             case "EXTEND":
                 self._check_plain(pipe.expressions, pipe)
-                self._opened(*pipe.expressions).set("expressions", [exp.Star(), *pipe.expressions])
+                items = [self._called(item, pipe) for item in pipe.expressions]
+                self._opened(*items).set("expressions", [exp.Star(), *items])
             case "DROP":
                 self._opened().set("expressions", [exp.Star(except_=pipe.expressions)])
             case "SET":
@@ -124,7 +135,7 @@ class _Pipeline:
 
     def _select(self, pipe: Pipe) -> None:
         select = pipe.this
-        is_grouped = select.args.get("group") is not None or any(map(_has_aggregate, select.expressions))
+        is_grouped = select.args.get("group") is not None or any(map(has_aggregate, select.expressions))
         opened = self._opened(*select.expressions, ordered=not is_grouped)
         if select.args.get("distinct") and opened.args.get("order"):
             opened = self._wrap()
@@ -132,20 +143,56 @@ class _Pipeline:
             opened.set(key, select.args.get(key))
 
     def _assign(self, assignment: exp.Expr, pipe: Pipe) -> None:
-        names, name = self._names(self.query), assignment.this.name
-        lower = [each.lower() for each in names or ()]
-        if names is None or len(set(lower)) < len(lower):
-            message = "|> SET needs to know all columns before it, each under a name of its own: list them in a SELECT"
-            raise error_at(message, self._text, pipe)
-        if name.lower() not in lower:
-            raise error_at(f"|> SET: there is no column {name} before it", self._text, pipe)
+        name = assignment.this.name
         self._check_plain([assignment.expression], pipe)
         new = exp.Alias(this=assignment.expression, alias=assignment.this)
-        kept = [
-            new if each == name.lower() else exp.Column(this=exp.Identifier(this=written, quoted=True))
-            for each, written in zip(lower, names, strict=True)
-        ]
-        self._opened(new).set("expressions", kept)
+        opened = self._opened(new)
+        columns = self._starred(opened)
+        if columns is None:
+            message = "|> SET needs to know all columns before it, each under a name of its own: list them in a SELECT"
+            raise error_at(message, self._text, pipe)
+        meant = [column for column in columns if column.name.lower() == name.lower()]
+        if not meant:
+            raise error_at(f"|> SET: there is no column {name} before it", self._text, pipe)
+        if len(meant) > 1:
+            raise error_at(f"|> SET: several columns before it are called {name}", self._text, pipe)
+        opened.set("expressions", [new if column is meant[0] else column for column in columns])
+        self._check_names([new])
+
+    def _called(self, item: exp.Expr, pipe: Pipe) -> exp.Expr:
+        """Spark calls a field after all of its path behind EXTEND, and not by its own name as behind SELECT."""
+        inner = bare(item)
+        cast = inner if isinstance(inner, exp.Cast | exp.TryCast | ColonCast) else None
+        column = bare(cast.this) if cast is not None else inner
+        path = self._path(column) if isinstance(column, exp.Column) else []
+        if len(path) < 2:
+            return item
+        type_ = self._type(path[0])
+        name = ".".join(path) if "map<" not in type_ else f"{path[0]}[{path[1]}]"
+        to = cast.args["to"] if cast is not None else None
+        is_known = to is None or (to.this in PLAIN_TYPES and not to.expressions)
+        if not is_known or ("map<" in type_ and (len(path) > 2 or not type_.startswith("map<"))):
+            raise error_at("give what is added here a name (AS …)", self._text, pipe)
+        if to is not None:
+            name = f"{'TRY_CAST' if isinstance(cast, exp.TryCast) else 'CAST'}({name} AS {to.this})"
+        return exp.Alias(this=item, alias=exp.Identifier(this=name, quoted=True))
+
+    def _type(self, name: str) -> str:
+        """The type of a column of the one table that the query reads, if no operator has made it; else nothing."""
+        node: exp.Expr | None = self.query
+        while node is not None and not isinstance(node, exp.Table):
+            node = node.this if isinstance(node, exp.Subquery) else _only_source(node)
+        table = self._tables.get(id(node))
+        column = table.column(name) if table is not None else None
+        return column.type if column is not None and name.lower() not in self._made else ""
+
+    def _path(self, column: exp.Column) -> list[str]:
+        """The names of a column without its relation's."""
+        parts = [part.name for part in column.parts]
+        for names in _relation_names(self.query):
+            if len(parts) > len(names) and [part.lower() for part in parts[: len(names)]] == names:
+                return parts[len(names) :]
+        return parts
 
     def _rename(self, name: exp.Expr) -> None:
         alias = exp.TableAlias(this=name)
@@ -155,13 +202,14 @@ class _Pipeline:
             source.set("alias", alias)
             return
         self._wrap().args["from_"].this.set("alias", alias)
+        self._made, self._older_below = [], []
 
     def _aggregate(self, pipe: Pipe) -> None:
         group = pipe.args.get("group")
         keys = list(group.expressions) if group is not None else []
         keys = [self._meant(key, pipe) for key in keys]
         for item in pipe.expressions:
-            if not _has_aggregate(item):
+            if not has_aggregate(item):
                 raise error_at("each expression of AGGREGATE holds an aggregate, as in Spark", self._text, pipe)
         opened = self._opened(ordered=False)
         opened.set("expressions", [*(key.copy() for key in keys), *pipe.expressions])
@@ -199,7 +247,6 @@ class _Pipeline:
 
     def _combine(self, word: str, pipe: Pipe) -> None:
         left = self.query
-        self._lost |= _source_names(left)
         if not isinstance(left, exp.Select) or any(left.args.get(key) for key in _ENDS):
             left = left if isinstance(left, exp.Subquery) else exp.Subquery(this=left)
         right = pipe.this
@@ -220,30 +267,119 @@ class _Pipeline:
 
     def _wrap(self) -> exp.Select:
         """What there is so far becomes a subquery, under the name of its one relation."""
-        names, source = _source_names(self.query), _only_source(self.query)
-        alias = None
+        first = _first_arm(self.query)
+        names, source = _source_names(first), _only_source(first)
+        alias, made = None, self._made
+        self._made = []
         if source is not None and len(names) == 1:
             given = source.args.get("alias")
             name = given.this if given is not None else source.this
             alias = exp.TableAlias(this=name.copy())
+            self._made = [each for item in first.expressions for each in _made_by(item, name.name, made)]
+            self._older_below = self._older(first, name.name, made)
         else:
+            self._older_below = []
             self._lost |= names
         inner = self.query
         relation = inner if isinstance(inner, exp.Values) else exp.Subquery(this=inner, alias=alias)
         self.query = exp.Select(expressions=[exp.Star()], from_=exp.From(this=relation))
         return self.query
 
-    def _check_names(self, pipe: Pipe) -> None:
+    def _check_names(self, items: list[exp.Expr]) -> None:
+        """What an operator holds, and stands in the query by now."""
         lost = self._lost - _source_names(self.query)
-        # What the operator holds stands in the query by now.
-        items = [item for item in (pipe.this, *pipe.expressions, pipe.args.get("group")) if isinstance(item, exp.Expr)]
-        for column in [each for item in items for each in find_all(item, exp.Column)] if lost else ():
+        if not lost and not self._made:
+            return
+        source = _first_source(self.query)
+        own = source.alias_or_name.lower() if source is not None else ""
+        for column in [each for item in items for each in find_all(item, exp.Column)]:
             name = column.parts[0].name
-            if len(column.parts) > 1 and name.lower() in lost and not self._is_inside(column, name.lower()):
+            if len(column.parts) < 2 or self._is_inside(column, name.lower()):
+                continue
+            if name.lower() in lost:
                 advice = (
                     f"the relation {name} is not known behind the operators before this |>; say AS … or no relation"
                 )
                 raise error_at(advice, self._text, column)
+            if self._made and name.lower() == own:
+                self._mean_older(column, name)
+
+    def _mean_older(self, column: exp.Column, relation: str) -> None:
+        """`u.a` and `u.*` behind operators that have made columns, which the name of `u` does not cover."""
+        source = _first_source(self.query)
+        names = self._names(source) if source is not None else None
+        wanted = column.parts[1].name.lower()
+        if column.is_star and len(column.parts) == 2:
+            if names is None or len(self._older_below) != len(names) or column.parent is not self.query:
+                raise error_at(f"which columns {relation}.* has here is not known; list them", self._text, column)
+            own = [name for name, is_older in zip(names, self._older_below, strict=True) if is_older]
+            for name in {name.lower() for name in own} & {*self._made}:
+                self._part_ways(name, relation, names, column)
+            kept = [_column(name, relation) for name in own]
+            items = [each for item in self.query.expressions for each in (kept if item is column else [item])]
+            self.query.set("expressions", items)
+        elif wanted in self._made:
+            lower = [name.lower() for name in names or ()]
+            if lower.count(wanted) == self._made.count(wanted):
+                message = f"{wanted} is made by an operator before this |>, and no column of {relation}: say {wanted}"
+                raise error_at(message, self._text, column)
+            self._part_ways(wanted, relation, names, column)
+
+    def _older(self, first: exp.Expr, relation: str, made: list[str]) -> list[bool]:
+        """Which columns of a SELECT are found by the name of its one relation, in their order, if that is certain."""
+        names = self._names(first)
+        if names is None:
+            return []
+        found: list[bool] = []
+        for item in first.expressions:
+            if isinstance(item, exp.Star):
+                dropped = {column.name.lower() for column in item.args.get("except_") or ()}
+                source = _first_source(first)
+                below = (self._names(source) if source is not None else None) or []
+                older = self._older_below or [True] * len(below)
+                if len(older) != len(below):
+                    return []
+                found += [is_ for name, is_ in zip(below, older, strict=True) if name.lower() not in dropped]
+            elif _is_whole_star(item, first):
+                found += [True] * len(self._names(first.args["from_"].this) or ())
+            else:
+                found.append(not _made_by(item, relation, made))
+        return found if len(found) == len(names) else []
+
+    def _part_ways(self, name: str, relation: str, names: list[str] | None, column: exp.Column) -> None:
+        """The new column gets a hidden name below, so that `u.a` is the older one; a star says both again."""
+        query, source = self.query, _first_source(self.query)
+        assert source is not None
+        inner, stars = source.this, [item for item in query.expressions if isinstance(item, exp.Star)]
+        made = [
+            item for item in inner.expressions if isinstance(item, exp.Alias) and item.alias.lower() == name
+        ] if isinstance(inner, exp.Select) else []  # fmt: skip
+        order = inner.args.get("order")
+        ordered = find_all(order, exp.Column) if order is not None else []
+        is_plain = isinstance(inner, exp.Select) and _said(inner) <= _OPEN | {"group", "order", "limit", "offset"}
+        is_plain = is_plain and not any(len(each.parts) == 1 and each.name.lower() == name for each in ordered)
+        said = [each for each in _columns_outside(query, source) if len(each.parts) == 1 and each.name.lower() == name]
+        excepted = [each for star in stars for each in star.args.get("except_") or ()]
+        is_whole = not query.args.get("joins") and all(len(each.parts) == 2 for each in excepted)
+        is_known = names is not None and len(names) == len(self._older_below)
+        if names is None or not is_known or len(made) != 1 or not is_plain or said or (stars and not is_whole):
+            message = f"{relation}.{name} may mean two columns here: give the new one another name"
+            raise error_at(message, self._text, column)
+        hidden = f"skerry_new_{name}"
+        made[0].set("alias", exp.Identifier(this=hidden, quoted=True))
+        dropped = {each.name.lower() for each in excepted}
+        listed: list[exp.Expr] = []
+        for each, is_older in zip(names, self._older_below, strict=True):
+            if each.lower() == name and not is_older:
+                again = exp.Identifier(this=each, quoted=True)
+                listed.append(exp.Alias(this=_column(hidden), alias=again))
+            elif not is_older:
+                listed.append(_column(each))
+            elif each.lower() not in dropped:
+                listed.append(_column(each, relation))
+        items = [each for item in query.expressions for each in (listed if item in stars else [item])]
+        query.set("expressions", items)
+        self._made = [hidden if each == name else each for each in self._made]
 
     def _is_inside(self, column: exp.Column, name: str) -> bool:
         """Does a query around the column, within this one, have a relation of that name?"""
@@ -255,8 +391,32 @@ class _Pipeline:
         return False
 
     def _check_plain(self, items: list[exp.Expr], pipe: Pipe) -> None:
-        if any(map(_has_aggregate, items)):
+        if any(item.is_star or isinstance(item, exp.Aliases) for item in items):
+            raise error_at("EXTEND adds columns one by one, as in Spark: a star stands in |> SELECT", self._text, pipe)
+        if any(map(has_aggregate, items)):
             raise error_at("an aggregate stands in |> AGGREGATE, as in Spark", self._text, pipe)
+
+    def _starred(self, select: exp.Select) -> list[exp.Column] | None:
+        """The columns of `*`, each by a name that means it alone, if these are certain."""
+        joins = select.args.get("joins") or []
+        if select.args.get("laterals") or any(not isinstance(join, exp.Join) for join in joins):
+            return None
+        found: list[exp.Column] | None = None
+        for join in (None, *joins):
+            node = (join or select.args["from_"]).this
+            names, relation = self._names(node), node.alias_or_name if joins else ""
+            if names is None:
+                return None
+            columns = [_column(name, relation) for name in names]
+            if len({name.lower() for name in names}) < len(names):
+                return None
+            found = columns if join is None or found is None else _joined(found, columns, join)
+            if found is None:
+                return None
+        names = [column.name.lower() for column in found or ()]
+        is_certain = all(column.table or names.count(column.name.lower()) == 1 for column in found or ())
+        relations = [name for name in _relation_names(select) if len(name) == 1]
+        return found if is_certain and len(relations) == len({name[0] for name in relations}) else None
 
     def _names(self, node: exp.Expr) -> list[str] | None:
         """The columns of a relation or a query as they are called, if that is certain."""
@@ -264,25 +424,37 @@ class _Pipeline:
         if alias is not None and alias.args.get("columns"):
             return [column.name for column in alias.args["columns"]]
         match node:
+            case exp.Table(this=exp.Anonymous()):
+                return ["id"] if node.this.name.lower() == "range" else None
             case exp.Table():
                 table = self._tables.get(id(node))
                 return None if table is None else [column.name for column in table.columns]
             case exp.Subquery() if not node.args.get("joins"):
                 return self._names(node.this)
+            case exp.Values():
+                first = node.expressions[0]
+                width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+                return [f"col{place}" for place in range(1, width + 1)] if width > 1 else None
             case exp.Select():
                 return self._listed(node)
+            case exp.SetOperation() if not node.args.get("by_name"):
+                return self._names(_first_arm(node))
         return None
 
     def _listed(self, select: exp.Select) -> list[str] | None:
         found: list[str] = []
         for item in select.expressions:
             if isinstance(item, exp.Star):
-                source = _only_source(select)
-                names = self._names(source) if source is not None else None
+                columns = self._starred(select) if select.args.get("from_") is not None else None
                 dropped = {column.name.lower() for column in item.args.get("except_") or ()}
-                if names is None or any(len(column.parts) > 1 for column in item.args.get("except_") or ()):
+                if columns is None or any(len(column.parts) > 1 for column in item.args.get("except_") or ()):
                     return None
-                found += [name for name in names if name.lower() not in dropped]
+                found += [column.name for column in columns if column.name.lower() not in dropped]
+            elif _is_whole_star(item, select):
+                names = self._names(select.args["from_"].this)
+                if names is None:
+                    return None
+                found += names
             elif isinstance(item, exp.Alias) or (isinstance(item, exp.Column) and not item.is_star):
                 found.append(item.alias or item.name)
             else:
@@ -302,9 +474,53 @@ def _bare(query: exp.Expr) -> exp.Expr:
 def _is_open(query: exp.Expr, *also: str) -> bool:
     if not isinstance(query, exp.Select) or len(query.expressions) != 1:
         return False
-    star = query.expressions[0]
-    said = {key for key, value in query.args.items() if value not in (None, [], False)}
+    star, said = query.expressions[0], _said(query)
     return isinstance(star, exp.Star) and not star.args.get("except_") and "from_" in said and said <= _OPEN | {*also}
+
+
+def _said(select: exp.Expr) -> set[str]:
+    return {key for key, value in select.args.items() if value not in (None, [], False)}
+
+
+def _column(name: str, relation: str = "") -> exp.Column:
+    table = exp.Identifier(this=relation, quoted=True) if relation else None
+    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=table)
+
+
+def _joined(left: list[exp.Column], right: list[exp.Column], join: exp.Join) -> list[exp.Column] | None:
+    """What `*` of a join has: the columns of USING come first, and belong to no relation."""
+    if join.args.get("nearest"):
+        return None
+    names = [column.name.lower() for column in right]
+    keys = [key.name.lower() for key in join.args.get("using") or ()]
+    if join.args.get("method") == "NATURAL":
+        keys = [column.name.lower() for column in left if column.name.lower() in names]
+    first = [column for key in keys for column in left if column.name.lower() == key]
+    if len(first) != len(keys) or any(names.count(key) != 1 for key in keys):
+        return None
+    rest = [column for column in left if column.name.lower() not in keys]
+    if str(join.args.get("kind") or "") not in ("SEMI", "ANTI"):
+        rest += [column for column in right if column.name.lower() not in keys]
+    return [_column(column.name) for column in first] + rest
+
+
+def _made_by(item: exp.Expr, relation: str, before: list[str]) -> list[str]:
+    """The columns of an item that are not found by the name of the one relation; `before`: those of the relation.
+
+    One without a certain name is "".
+    """
+    if isinstance(item, exp.Star):
+        dropped = {column.name.lower() for column in item.args.get("except_") or () if len(column.parts) == 1}
+        return [name for name in before if name not in dropped]
+    if isinstance(item, exp.Column):
+        is_whole = len(item.parts) == 1 or (len(item.parts) == 2 and item.parts[0].name.lower() == relation.lower())
+        if item.is_star:
+            return [] if is_whole else [""]
+        is_made = not is_whole or (len(item.parts) == 1 and item.name.lower() in before)
+        return [item.name.lower()] if is_made else []
+    if isinstance(item, exp.Aliases):
+        return [name.name.lower() for name in item.expressions]
+    return [item.alias.lower()]
 
 
 def _would_hide(select: exp.Expr, items: tuple[exp.Expr, ...]) -> bool:
@@ -312,8 +528,10 @@ def _would_hide(select: exp.Expr, items: tuple[exp.Expr, ...]) -> bool:
     order = select.args["order"]
     if any(isinstance(key.this, exp.Literal | exp.Var) for key in order.expressions):
         return True
-    if any((isinstance(item, exp.Column) and item.is_star) or is_generator(item) for item in items):
-        return True  # their columns have names of their own: `st.*`, `inline(…)`
+    if any(isinstance(item, exp.Column) and item.is_star for item in items):
+        return True  # its columns have names of their own: `st.*`
+    if any(is_generator(node) for item in items for node in nodes_of(item)):
+        return True  # so have those of `inline(…)`; and rows that one row becomes would be put in another order
     given = {item.alias.lower() for item in items if isinstance(item, exp.Alias)}
     given |= {name.name.lower() for item in items if isinstance(item, exp.Aliases) for name in item.expressions}
     given |= {item.name.lower() for item in items if isinstance(item, exp.Column) and len(item.parts) > 1}
@@ -332,10 +550,52 @@ def _only_source(query: exp.Expr) -> exp.Expr | None:
     return node if is_table or (node.args.get("alias") is not None and not isinstance(node, exp.Lateral)) else None
 
 
-def _source_names(query: exp.Expr) -> set[str]:
-    """By which names its relations can be said, in lower case."""
+def _first_arm(query: exp.Expr) -> exp.Expr:
+    """The query that names the columns of a set operation, and their relation."""
     while isinstance(query, exp.SetOperation | exp.Subquery):
         query = query.this
+    return query
+
+
+def _is_whole_star(item: exp.Expr, select: exp.Expr) -> bool:
+    """Is it `u.*` of the one relation?"""
+    source = _only_source(select)
+    if source is None or not isinstance(item, exp.Column) or not item.is_star or len(item.parts) != 2:
+        return False
+    return item.parts[0].name.lower() == source.alias_or_name.lower()
+
+
+def _first_source(query: exp.Expr) -> exp.Expr | None:
+    from_ = query.args.get("from_") if isinstance(query, exp.Select) else None
+    return from_.this if from_ is not None else None
+
+
+def _columns_outside(query: exp.Expr, source: exp.Expr) -> list[exp.Column]:
+    """The columns of a query, but for those of its source."""
+    found, stack = [], [query]
+    while stack:
+        node = stack.pop()
+        if node is source:
+            continue
+        if isinstance(node, exp.Column):
+            found.append(node)
+        stack += children_of(node)
+    return found
+
+
+def _relation_names(query: exp.Expr) -> list[list[str]]:
+    """How its relations may be called, `t` and `oslo.t`, in lower case."""
+    names = [[name] for name in _source_names(query)]
+    joins = query.args.get("joins") or [] if isinstance(query, exp.Select) else []
+    for node in [_first_source(query), *(join.this for join in joins if isinstance(join, exp.Join))]:
+        if isinstance(node, exp.Table) and not node.args.get("alias") and len(node.parts) > 1:
+            names.append([part.name.lower() for part in node.parts])
+    return names
+
+
+def _source_names(query: exp.Expr) -> set[str]:
+    """By which names its relations can be said, in lower case."""
+    query = _first_arm(query)
     if not isinstance(query, exp.Select) or query.args.get("from_") is None:
         return set()
     joins = query.args.get("joins") or []
@@ -356,7 +616,7 @@ def _source_names(query: exp.Expr) -> set[str]:
     return found - {""}
 
 
-def _has_aggregate(item: exp.Expr) -> bool:
+def has_aggregate(item: exp.Expr) -> bool:
     """Does it hold one that is not over a window, outside of its subqueries?"""
     stack = [item]
     while stack:

@@ -18,6 +18,7 @@ from skerry.model.results import Value
 from skerry.model.variables import Variable
 from skerry.sql import bind, columns, expected, gate, parameters, sizes
 from skerry.sql.asof import Moment, Said, one_moment, taken_out
+from skerry.sql.by_all import spell_out_all
 from skerry.sql.commands import Command, read_command
 from skerry.sql.declare import Assignment, read_assignment
 from skerry.sql.dialect import render
@@ -217,6 +218,9 @@ def bound_query(tree: exp.Expr, tokens: list[Token], given: Given, moments: Sequ
     fixed = fix_calls(tree, defined, gate.bare_calls(tree, tables, defined), uses, text)
     scopes = Scopes(tables)
     scopes.read(tree, {}, None)
+    if spell_out_all(tree, scopes):
+        scopes = Scopes(tables)
+        scopes.read(tree, {}, None)
     gate.check_bare_calls(tree, scopes, text)
     gate.quote_columns(tree)
     bind.shorten_names(scopes, text)

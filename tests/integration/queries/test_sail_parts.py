@@ -63,6 +63,11 @@ MEANT: list[tuple[str, list[dict[str, Any]]]] = [
     # Forms that Sail does not read, in an order that it does.
     ("FROM t |> WHERE k = 1 |> AGGREGATE sum(b) AS s GROUP BY k", [{"k": 1, "s": 6063}]),
     ("FROM t SELECT count(*) AS n", [{"n": 720}]),
+    (
+        "SELECT w.a, 7 AS g, count(*) AS n FROM w JOIN t ON t.k = w.k WHERE w.a = 2 GROUP BY ALL",
+        [{"a": 2, "g": 7, "n": 144}],
+    ),
+    ("FROM t |> ORDER BY id DESC |> SELECT explode(array(id)) AS e |> LIMIT 2", [{"e": 719}, {"e": 718}]),
     ("TABLE w |> AGGREGATE count(*) AS n", [{"n": 3}]),
     ("SELECT /*+ BROADCAST(u), REPARTITION(3), x(1) */ count(*) AS n FROM t JOIN u ON t.k = u.k", [{"n": 720}]),
     ("SELECT div(max(b), 2) AS d FROM t", [{"d": 48}]),

@@ -162,11 +162,11 @@ TABLE t |> EXTEND sum(a);
 -- no aggregate in AGGREGATE
 TABLE t |> AGGREGATE a;
 -- numbers in GROUP BY of AGGREGATE
-FROM range(3) |> AGGREGATE count(*) GROUP BY 1;
+FROM explode(array(3)) |> AGGREGATE count(*) GROUP BY 1;
 -- rollup in AGGREGATE
 TABLE t |> AGGREGATE count(*) GROUP BY ROLLUP (a);
 -- SET over columns that are not known
-FROM range(3) |> SET id = 1;
+FROM explode(array(3)) |> SET col = 1;
 -- SET of no column
 TABLE t |> SET x = 1;
 -- several selects for one from

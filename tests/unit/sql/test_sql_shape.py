@@ -33,7 +33,7 @@ def desc(index: int) -> SortKey:
         ("SELECT sum(o_id) FILTER (WHERE true) OVER () FROM orders", False),
         ("SELECT explode(collect_list(o_id)) FROM orders", False),
         ("SELECT count(*) FROM orders GROUP BY o_id", False),
-        ("SELECT count(*) FROM orders GROUP BY ALL", False),
+        ("SELECT count(*) FROM orders GROUP BY ALL", True),
         ("SELECT o_id FROM orders", False),
         ("SELECT (SELECT count(*) FROM orders) FROM item", False),
         ("SELECT count(*) FROM orders UNION ALL SELECT 1", False),
