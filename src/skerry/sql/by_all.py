@@ -7,7 +7,7 @@ from sqlglot import exp
 from skerry.sql.functions import is_aggregate, is_generator
 from skerry.sql.pipes import has_aggregate
 from skerry.sql.scope import Scope, Scopes
-from skerry.sql.walk import children_of, nodes_of
+from skerry.sql.walk import children_of, contains, nodes_of
 
 
 def spell_out_all(tree: exp.Expr, scopes: Scopes) -> bool:
@@ -20,11 +20,32 @@ def spell_out_all(tree: exp.Expr, scopes: Scopes) -> bool:
     around = {id(scope.select): scope for scope in scopes.all}
     for node in nodes_of(tree):
         order = node.args.get("order") if isinstance(node, exp.Query) else None
-        for item in order.expressions if order is not None else ():
-            if isinstance(item.this, exp.Var) and _orders_by_column(node, around.get(id(node))):
-                item.set("this", _column())
-                changed = True
+        if order is None or not isinstance(order.expressions[0].this, exp.Var):
+            continue
+        (item,) = order.expressions
+        if _orders_by_column(node, around.get(id(node))):
+            item.set("this", _column())
+        elif count := _width(node):
+            order.set("expressions", at_places(item, count))
+        changed = True
     return changed
+
+
+def at_places(item: exp.Expr, columns: int) -> list[exp.Expr]:
+    """What ALL stands for in ORDER BY."""
+    made = [item.copy() for _ in range(columns)]
+    for place, key in enumerate(made, 1):
+        key.set("this", exp.Literal.number(place))
+    return made
+
+
+def _width(query: exp.Expr) -> int:
+    """How many columns a query has; 0 where that is not certain."""
+    while isinstance(query, exp.SetOperation | exp.Subquery):
+        query = query.this
+    items = query.expressions
+    is_certain = not any(item.is_star or contains(item, exp.Aliases) or _has_generator(item) for item in items)
+    return len(items) if is_certain else 0
 
 
 def _spell_out(group: exp.Expr, scope: Scope) -> bool:
@@ -66,9 +87,11 @@ def _name(item: exp.Expr) -> str:
 
 def _is_plain(item: exp.Expr) -> bool:
     """One column, the same whether it is said once or twice."""
-    return not item.is_star and not any(
-        isinstance(node, exp.Window | exp.Aliases) or is_generator(node) for node in nodes_of(item)
-    )
+    return not item.is_star and not contains(item, exp.Window, exp.Aliases) and not _has_generator(item)
+
+
+def _has_generator(item: exp.Expr) -> bool:
+    return any(map(is_generator, nodes_of(item)))
 
 
 def _has_loose_column(item: exp.Expr) -> bool:

@@ -10,6 +10,7 @@ from sqlglot import exp
 from skerry.model.errors import InternalError
 from skerry.model.fragment import SortKey
 from skerry.sql.alike import form
+from skerry.sql.by_all import at_places
 from skerry.sql.functions import is_aggregate, is_deterministic, is_generator
 from skerry.sql.nodes import ColonCast, VariantPath
 from skerry.sql.statement import Query
@@ -78,12 +79,7 @@ def _spelt_out(item: exp.Expr, columns: int | None) -> list[exp.Expr]:
         return [item]
     if columns is None:
         raise InternalError("ORDER BY ALL over columns that are not known")
-    made: list[exp.Expr] = []
-    for place in range(1, columns + 1):
-        key = item.copy()
-        key.set("this", exp.Literal.number(place))
-        made.append(key)
-    return made
+    return at_places(item, columns)
 
 
 def without_limit(tree: exp.Expr) -> exp.Expr:

@@ -67,6 +67,7 @@ MEANT: list[tuple[str, list[dict[str, Any]]]] = [
         "SELECT w.a, 7 AS g, count(*) AS n FROM w JOIN t ON t.k = w.k WHERE w.a = 2 GROUP BY ALL",
         [{"a": 2, "g": 7, "n": 144}],
     ),
+    ("SELECT k, b FROM t WHERE id < 4 ORDER BY ALL LIMIT 1", [{"k": 0, "b": None}]),
     ("FROM t |> ORDER BY id DESC |> SELECT explode(array(id)) AS e |> LIMIT 2", [{"e": 719}, {"e": 718}]),
     ("TABLE w |> AGGREGATE count(*) AS n", [{"n": 3}]),
     ("SELECT /*+ BROADCAST(u), REPARTITION(3), x(1) */ count(*) AS n FROM t JOIN u ON t.k = u.k", [{"n": 720}]),

@@ -28,7 +28,7 @@ NAMED = f"(SELECT i_part AS all, i_count FROM {ITEM})"
         (f"SELECT i_count FROM {NAMED} ORDER BY ALL DESC", f"SELECT i_count FROM {NAMED} ORDER BY `all` DESC"),
         ("SELECT i_count, i_part AS all FROM item ORDER BY ALL", f"SELECT i_count, i_part AS all FROM {ITEM} ORDER BY `all`"),
         # DISTINCT hides what it does not list.
-        (f"SELECT DISTINCT i_count FROM {NAMED} ORDER BY ALL", f"SELECT DISTINCT i_count FROM {NAMED} ORDER BY ALL"),
+        (f"SELECT DISTINCT i_count FROM {NAMED} ORDER BY ALL", f"SELECT DISTINCT i_count FROM {NAMED} ORDER BY 1"),
     ],
 )  # fmt: skip
 def test_what_all_means(text: str, meant: str) -> None:

@@ -131,7 +131,7 @@ def test_order_by_becomes_sort_by() -> None:
     assert render(tree) == "SELECT o_id FROM scan_0 AS orders SORT BY o_id DESC LIMIT 3 OFFSET 1"
     drop_limit(tree)
     assert render(tree) == "SELECT o_id FROM scan_0 AS orders SORT BY o_id DESC"
-    everything = query("SELECT o_id, o_date FROM orders ORDER BY ALL").tree
+    everything = query("SELECT explode(array(o_id)), o_date FROM orders ORDER BY ALL").tree
     with pytest.raises(InternalError):
         put_sort_by(everything)
     put_sort_by(everything, 2)
