@@ -57,10 +57,10 @@ test-queries:
 test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" $(filter-out $(QUERIES)/,$(wildcard tests/integration/*/)) $(APART)
 test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
-SLOW := -n auto -m "slow and not spark and not sail and not e2e"
-test-plain: MARKS := $(SLOW) tests/plans tests/property/exchange tests/sim
+SLOW := -m "slow and not spark and not sail and not e2e"
+test-plain: MARKS := -n auto $(SLOW) tests/plans tests/property/exchange tests/sim
 test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest
-test-slow: MARKS := $(SLOW) tests/integration tests/unit/member
+test-slow: MARKS := $(SLOW) tests/integration/member tests/unit/member
 test-sail test-sites test-processes test-slow test-plain:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

@@ -43,12 +43,12 @@ settings.register_profile(
 settings.register_profile("mutants", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
 
-# Where `make test` looks for tests with these marks.
+# Where `make test` looks for tests with these marks; for slow ones that need an engine, where it looks for that.
 HOMES = {
     "spark": ("integration", "e2e"),
     "sail": ("integration", "e2e"),
     "e2e": ("e2e", "integration/spark"),
-    "slow": ("integration", "e2e", "plans", "property/exchange", "sim", "unit/member"),
+    "slow": ("integration/member", "plans", "property/exchange", "sim", "unit/member"),
 }
 
 # Nowhere here it looks for others: to collect these folders takes seconds.
@@ -107,7 +107,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Sail and Apache Spark cannot share a process: pyspark would take one for the other."""
     if "sail_engine" in getattr(item, "fixturenames", ()):
         item.add_marker("sail")
+    has_engine = any(map(item.get_closest_marker, UNCHECKED))
     for mark, homes in HOMES.items():
+        if mark == "slow" and has_engine:
+            continue
         if item.get_closest_marker(mark) and not any(item.path.is_relative_to(TESTS / home) for home in homes):
             raise pytest.UsageError(f"{item.nodeid}: `make test` does not look here for tests marked {mark} (HOMES)")
     if not any(map(item.get_closest_marker, HOMES)) and any(item.path.is_relative_to(TESTS / home) for home in ENGINES):
