@@ -39,12 +39,12 @@ demo: setup ## three sites on this machine and queries across them (ARGS="…" i
 # Spark-free tests first: they are quick and find most mistakes. No tests found is a failure too (pytest's status 5).
 test: setup ## every test, and lint
 	$(PYTEST) -n auto -m "not spark and not sail and not e2e and not slow" $(filter-out tests/integration/ tests/e2e/,$(wildcard tests/*/)) $(ARGS)
-	@$(MAKE) --no-print-directory --jobs=4 --keep-going test-queries test-sail test-sites test-plain test-processes test-slow lint
+	@$(MAKE) --no-print-directory --jobs=5 --keep-going test-queries test-sites test-sail test-processes test-plain test-slow lint
 
-# Four of these at a time, the next as soon as one ends, the longest first: queries on one Spark; Sail's, which get on
-# with no Spark in one process; all else on one Spark; what only computes, at the lowest priority; those that start
-# members as processes; slow ones that need none of this. All but the plain ones wait at times, for members that start,
-# stop, or are given up: three of them leave an eighth of two cores idle, which the plain ones take.
+# Five of these at a time, the next as soon as one ends: queries on one Spark; all else on one Spark; Sail's, which get
+# on with no Spark in one process; those that start members as processes; what only computes, at the lowest priority;
+# slow ones that need none of this. All but the plain ones wait at times, for members that start, stop, or are given up:
+# the plain ones take what the others leave, and the last that runs is one of theirs, on every core.
 # What all but the first say is shown at their end. Each reads the folders that its tests may be in and no other: to
 # collect all tests takes seven seconds more. tests/conftest.py refuses one that is elsewhere (HOMES).
 QUERIES := tests/integration/queries
@@ -57,10 +57,10 @@ test-queries:
 test-sail: MARKS := -m sail tests/integration tests/e2e
 test-sites: MARKS := -m "spark and not sail and not e2e" $(filter-out $(QUERIES)/,$(wildcard tests/integration/*/)) $(APART)
 test-processes: MARKS := -m "e2e and not sail" tests/integration/spark tests/e2e
-SLOW := -n auto -m "slow and not spark and not sail and not e2e"
-test-plain: MARKS := $(SLOW) tests/plans tests/property/exchange tests/sim
+SLOW := -m "slow and not spark and not sail and not e2e"
+test-plain: MARKS := -n auto $(SLOW) tests/plans tests/property/exchange tests/sim
 test-plain: PYTEST := $(JAVA) nice -n 19 $(BIN)/python -m pytest
-test-slow: MARKS := $(SLOW) tests/integration tests/unit/member
+test-slow: MARKS := $(SLOW) tests/integration/member tests/unit/member
 test-sail test-sites test-processes test-slow test-plain:
 	@mkdir -p build; status=0; $(PYTEST) $(MARKS) $(ARGS) > build/$@.log 2>&1 || status=$$?; cat build/$@.log; exit $$status
 

@@ -29,6 +29,8 @@ from skerry.sql.dialect import render
 # By member and table.
 Tables = Mapping[tuple[str, str], pa.Table]
 
+GIVEN_MAX = 200  # answers of fragments that are kept
+
 _HINT = re.compile(r"/\*\+ .*? \*/ ")
 _KEEPS_RIGHT = re.compile(r" (?:RIGHT|FULL)\b.* JOIN ")
 
@@ -40,6 +42,8 @@ class Runner:
         self._connection = duckdb.connect()
         self._connection.execute("SET threads = 1")
         self._held: dict[int, tuple[str, pa.Table]] = {}  # the sites' tables, by identity
+        # Plans of one statement share fragments: what each has given, by its text and by whatever it received.
+        self._given: dict[tuple[Any, ...], tuple[pa.Table, list[list[pa.Table]]]] = {}
 
     def run(self, plan: Plan, tables: Tables) -> Counter[tuple[Any, ...]]:
         """The rows of the result, in no order."""
@@ -59,20 +63,31 @@ class Runner:
     def _answer(
         self, fragment: SparkFragment, tables: Tables, edges: Mapping[tuple[int, str], list[pa.Table]]
     ) -> pa.Table:
-        sql, received = _in_duckdb(fragment.sql), []
+        sql, edge_leaves = _in_duckdb(fragment.sql), []
         for leaf in fragment.leaves:
             match leaf:
                 case TableLeaf(placeholder, table):
                     sql = sql.replace(placeholder, self._hold(tables[fragment.member, table]))
-                case EdgeLeaf(placeholder, edge, columns, _):
-                    came = _together(edges[edge, fragment.member])
-                    self._put(placeholder, came.rename_columns([each.name for each in columns]))
-                    received.append(placeholder)
+                case EdgeLeaf():
+                    edge_leaves.append(leaf)
+        received = [edges[leaf.edge, fragment.member] for leaf in edge_leaves]
+        came_of = zip(edge_leaves, received, strict=True)
+        key = (sql, *((leaf.placeholder, leaf.columns, *map(id, came)) for leaf, came in came_of))
+        if key not in self._given:
+            if len(self._given) == GIVEN_MAX:
+                self._given.clear()
+            # With what it received: as long as that is kept, nothing else has its identity.
+            self._given[key] = self._run(sql, edge_leaves, received), received
+        return self._given[key][0]
+
+    def _run(self, sql: str, leaves: list[EdgeLeaf], received: list[list[pa.Table]]) -> pa.Table:
+        for leaf, came in zip(leaves, received, strict=True):
+            self._put(leaf.placeholder, _together(came).rename_columns([each.name for each in leaf.columns]))
         try:
             return self._connection.execute(sql).to_arrow_table()
         finally:
-            for placeholder in received:
-                self._connection.execute(f"DROP TABLE {placeholder}")
+            for leaf in leaves:
+                self._connection.execute(f"DROP TABLE {leaf.placeholder}")
 
     def _hold(self, table: pa.Table) -> str:
         """Its name in DuckDB; a site's table is read by many plans."""

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m sim", description=__doc__)
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds (default 500)")
     parser.add_argument("--first", type=int, default=0, help="the first of them (default 0)")
-    parser.add_argument("--seed", type=int, help="run this seed alone, twice, and tell its story")
+    parser.add_argument("--seed", type=int, nargs="+", help="run these alone, twice each, and tell their story")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--stop-at-first", action="store_true", help="end with the first violation")
     parser.add_argument("--log", action="store_true", help="with --seed: what the members log")
@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     run = sim.tables.world.run_seed if options.tables else run_seed
     if options.seed is not None:
-        return replay(run, options.seed, with_log=options.log)
+        return max(replay(run, seed, with_log=options.log) for seed in options.seed)
     return run_all(run, range(options.first, options.first + options.seeds), options.jobs, options.stop_at_first)
 
 

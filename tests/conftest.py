@@ -43,12 +43,12 @@ settings.register_profile(
 settings.register_profile("mutants", settings.get_profile("default"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("default")
 
-# Where `make test` looks for tests with these marks.
+# Where `make test` looks for tests with these marks; for slow ones that need an engine, where it looks for that.
 HOMES = {
     "spark": ("integration", "e2e"),
     "sail": ("integration", "e2e"),
     "e2e": ("e2e", "integration/spark"),
-    "slow": ("integration", "e2e", "plans", "property/exchange", "sim", "unit/member"),
+    "slow": ("integration/member", "plans", "property/exchange", "sim", "unit/member"),
 }
 
 # Nowhere here it looks for others: to collect these folders takes seconds.
@@ -65,10 +65,11 @@ SHARED_S = 300.0
 # For every JVM that tests start: queries that differ, over few rows. To compile them as for a long life, and to collect
 # garbage beside them, took half of Spark's time; to look through the whole heap whenever the classes that queries are
 # compiled to outgrew 21 MB, and a young generation of a third, a sixth of the rest. To prove anew that Spark's own
-# classes are sound takes a fifth of its start.
+# classes are sound takes a fifth of its start. Large pages spare a twentieth of all; only Linux knows the word.
 JVM_OPTIONS = (
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC -XX:MetaspaceSize=256m -XX:NewRatio=1"
     " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+    " -XX:+IgnoreUnrecognizedVMOptions -XX:+UseTransparentHugePages"
 )
 
 TESTS = Path(__file__).parent
@@ -107,7 +108,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
     """Sail and Apache Spark cannot share a process: pyspark would take one for the other."""
     if "sail_engine" in getattr(item, "fixturenames", ()):
         item.add_marker("sail")
+    has_engine = any(map(item.get_closest_marker, UNCHECKED))
     for mark, homes in HOMES.items():
+        if mark == "slow" and has_engine:
+            continue
         if item.get_closest_marker(mark) and not any(item.path.is_relative_to(TESTS / home) for home in homes):
             raise pytest.UsageError(f"{item.nodeid}: `make test` does not look here for tests marked {mark} (HOMES)")
     if not any(map(item.get_closest_marker, HOMES)) and any(item.path.is_relative_to(TESTS / home) for home in ENGINES):

@@ -35,13 +35,13 @@ def test_five_hundred_seeds_without_a_violation() -> None:
     assert int(failed) > 100
 
 
-@pytest.mark.parametrize("seed", [4, 7, 61])
-def test_a_seed_replays_exactly(seed: int) -> None:
-    told = simulate("--seed", str(seed), hash_seed="1")
-    assert re.search(r"digest [0-9a-f]{8}\n", told)
-    assert told == simulate("--seed", str(seed), hash_seed="2")
+# 1801: a query ends while its inputs are waited for. Its task port had forgotten it by then, and knew it again when the
+# job was made: that stayed.
+REPLAYED = ("4", "7", "61", "1801")
 
 
-def test_a_query_that_ends_while_its_inputs_are_waited_for_starts_no_job() -> None:
-    """Its task port had forgotten it by then, and knew it again when the job was made: that stayed."""
-    assert simulate("--seed", "1801").splitlines()[-1] == "seed 1801: no violation"
+def test_seeds_replay_exactly() -> None:
+    told = simulate("--seed", *REPLAYED, hash_seed="1")
+    assert len(re.findall(r"digest [0-9a-f]{8}\n", told)) == len(REPLAYED)
+    assert re.findall(r"^seed (\d+): no violation$", told, re.MULTILINE) == [*REPLAYED]
+    assert told == simulate("--seed", *REPLAYED, hash_seed="2")

@@ -13,7 +13,7 @@ import pytest
 from skerry.spark.engine import Engine
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.corpus import part_view
-from skerry.testing.nasty import SampleTable, make_nasty
+from skerry.testing.nasty import SITES, SampleTable, make_nasty
 from skerry.testing.oracle import SparkOracle, make_tpch
 from skerry.testing.sites import tpch_tables, write_config
 from tests.integration.member.member_sites import stats_of, wait_until
@@ -24,6 +24,8 @@ STATISTICS_S = 90.0
 
 # One row a batch and one byte of credit: every batch waits for its own grant.
 TINY = {"batch_rows": 1, "first_credits_bytes": 1, "page_rows": 3}
+# So slow that every byte saved pays.
+SLOW_LINKS = [{"between": [one, other], "mbit": 0.01} for one in SITES for other in SITES if one < other]
 
 
 def wait_for_statistics(cluster: LocalCluster) -> None:
@@ -82,6 +84,16 @@ def tiny_cluster(
 ) -> Iterator[LocalCluster]:
     """The same sites with the smallest batches, credits and pages that are allowed."""
     path = write_config(data_root / "tiny.yaml", data_root, sample_tables, limits=TINY)
+    with started(path, spark_engine) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def slow_cluster(
+    spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
+) -> Iterator[LocalCluster]:
+    """The same sites with slow links."""
+    path = write_config(data_root / "slow.yaml", data_root, sample_tables, links=SLOW_LINKS)
     with started(path, spark_engine) as cluster:
         yield cluster
 

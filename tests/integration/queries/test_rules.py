@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import skerry
-from skerry.spark.engine import Engine
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.corpus import Entry, read_corpus
-from skerry.testing.nasty import SITES, SampleTable
 from skerry.testing.oracle import SparkOracle, same_answer, tpch_answers
-from skerry.testing.sites import write_config
-from tests.integration.queries.conftest import started
 
 pytestmark = pytest.mark.spark
 
@@ -27,16 +23,6 @@ TPCH = {int(path.stem[1:]): path.read_text(encoding="utf-8") for path in sorted(
 ONE_SITE = {1, 4, 6, 12, 16}
 
 Ask = Callable[..., pa.Table]
-
-
-@pytest.fixture(scope="module")
-def slow_cluster(
-    spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
-) -> Iterator[LocalCluster]:
-    links = [{"between": [one, other], "mbit": 0.01} for one in SITES for other in SITES if one < other]
-    path = write_config(data_root / "slow.yaml", data_root, sample_tables, links=links)
-    with started(path, spark_engine) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from skerry.spark.engine import Engine
 from skerry.testing.checkers import same_table
 from skerry.testing.cluster import LocalCluster
 from skerry.testing.corpus import Entry, read_corpus
-from skerry.testing.nasty import SITES, SampleTable
+from skerry.testing.nasty import SampleTable
 from skerry.testing.oracle import SparkOracle
 from skerry.testing.sites import write_config
-from tests.integration.queries.conftest import started
+from tests.integration.queries.conftest import SLOW_LINKS, started
 
 pytestmark = pytest.mark.spark
 
@@ -23,24 +23,13 @@ CORPUS = read_corpus(Path(__file__).parent / "topn.sql")
 EACH = pytest.mark.parametrize("entry", CORPUS.values(), ids=lambda entry: entry.name)
 # The types of its columns forbid it; the rule `aggregates` has to be on as well.
 WHOLE = {"union_rounded", "union_types", "distinct_in_from"}
-# Links so slow that every byte saved pays.
-LINKS = [{"between": [one, other], "mbit": 0.01} for one in SITES for other in SITES if one < other]
-
-
-@pytest.fixture(scope="module")
-def slow_cluster(
-    spark_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
-) -> Iterator[LocalCluster]:
-    path = write_config(data_root / "topn.yaml", data_root, sample_tables, links=LINKS)
-    with started(path, spark_engine) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")
 def slow_sail_cluster(
     sail_engine: Engine, data_root: Path, sample_tables: tuple[SampleTable, ...]
 ) -> Iterator[LocalCluster]:
-    path = write_config(data_root / "topn_sail.yaml", data_root, sample_tables, links=LINKS, spark={"sail": True})
+    path = write_config(data_root / "topn_sail.yaml", data_root, sample_tables, links=SLOW_LINKS, spark={"sail": True})
     with started(path, sail_engine) as cluster:
         yield cluster
 
