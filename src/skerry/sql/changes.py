@@ -25,9 +25,10 @@ from skerry.model.variables import Variable
 from skerry.sql.columntypes import type_text
 from skerry.sql.constants import Unsure, is_plain
 from skerry.sql.definitions import alter_table, create_table, new_name
-from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Piece, TableDefinition
+from skerry.sql.grammar.changes import Changed, ChangeGrammar, Defined, Inserted, Merged, Piece, TableDefinition, When
 from skerry.sql.grammar.cursor import Mismatch
 from skerry.sql.keys import keys_said
+from skerry.sql.merging import Merging, column_of
 from skerry.sql.owntables import (
     Begin,
     Change,
@@ -40,6 +41,7 @@ from skerry.sql.owntables import (
     FlushTable,
     Insert,
     Known,
+    Merge,
     Rollback,
     ShowCreateTable,
     ShowTableStatus,
@@ -60,8 +62,8 @@ _GIVEN = "skerry_given"
 _VALUE = "skerry_value_"
 _ALL_DELETED = "all rows are deleted, whose keys are read first"
 _ADMITTED = (
-    "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, BEGIN, COMMIT, ROLLBACK, "
-    "FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
+    "CREATE TABLE, DROP TABLE, TRUNCATE TABLE, ALTER TABLE, INSERT, UPDATE, DELETE, MERGE, BEGIN, COMMIT, "
+    "ROLLBACK, FLUSH TABLE, SHOW CREATE TABLE and SHOW TABLE STATUS"
 )
 
 
@@ -184,6 +186,8 @@ class _Reader:
             return self._update(grammar.update())
         if grammar.take_words("DELETE"):
             return self._delete(grammar.delete())
+        if grammar.take_words("MERGE"):
+            return self._merge(grammar.merge())
         if self.needs_query and grammar.take_words("TRUNCATE", "TABLE"):
             name = grammar.own_name()
             grammar.ended()
@@ -260,7 +264,7 @@ class _Reader:
     def _insert(self, said: Inserted) -> Insert:
         table = self._written(said.name, "insert")
         columns = self._places(table, said.columns)
-        self._check_missing(table, columns, said)
+        self._check_missing(table, columns, said.name)
         if said.rows is None:
             assert said.query is not None
             reason = "a query gives the rows"
@@ -287,7 +291,7 @@ class _Reader:
     def load(self, said: Inserted) -> Insert:
         table = self._table(said.name)
         columns = self._places(table, said.columns)
-        self._check_missing(table, columns, said)
+        self._check_missing(table, columns, said.name)
         rows = [self._row(row, table, columns, place) for place, row in enumerate(said.rows or (), 1)]
         if len(rows) != 1 or not all(isinstance(value, exp.Placeholder) for value in rows[0]):
             raise SqlError("rows are loaded by INSERT INTO … VALUES (?, …): one row of markers")
@@ -306,7 +310,7 @@ class _Reader:
             return query
         names = [f"{_VALUE}{number}" for number in range(len(columns))]
         alias = exp.TableAlias(this=_name(_GIVEN), columns=[_name(name) for name in names])
-        given = [_column(name, _GIVEN) for name in names]
+        given = [column_of(name, _GIVEN) for name in names]
         casts = [self._cast(value, table, place) for value, place in zip(given, columns, strict=True)]
         listed = [exp.Alias(this=value, alias=_name(name)) for value, name in zip(casts, names, strict=True)]
         return exp.Select(expressions=listed, from_=exp.From(this=exp.Subquery(this=query, alias=alias)))
@@ -332,11 +336,11 @@ class _Reader:
             raise error_at(f"table {table.name} has no column {name.name[:100]}{nearest}", self.text, name)
         return place
 
-    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], said: Inserted) -> None:
+    def _check_missing(self, table: OwnTable, columns: tuple[int, ...], name: exp.Table) -> None:
         for place, column in enumerate(table.columns):
             if place not in columns and not column.is_nullable and column.default is None:
                 message = f"column {column.name} is NOT NULL and has no default: the INSERT must give it a value"
-                raise error_at(message, self.text, said.name)
+                raise error_at(message, self.text, name)
 
     def _check_width(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> None:
         """Where the query's own list tells how many columns it gives."""
@@ -392,7 +396,7 @@ class _Reader:
         listed = [
             self._cast(self._or_default(trees[place], table, place), table, place)
             if place in trees
-            else _column(table.columns[place].name, alias)
+            else column_of(table.columns[place].name, alias)
             for place in places
         ]
         query = self._keyed_query(said, table, alias, listed, list(assignments.values()))
@@ -429,6 +433,43 @@ class _Reader:
         query = self._keyed_query(said, table, alias, [], [])
         return Delete(table, self.text, query.parameters, query, reason, None)
 
+    # --- MERGE ---
+    def _merge(self, said: Merged) -> Merge:
+        table = self._table(said.name)
+        for clause in said.clauses:
+            self.known.check_may(clause.action, table)
+        reason = "MERGE reads the table and what is merged into it"
+        self._needs_query(reason, table)
+        merging = Merging(said, table, self.given)
+        clauses = []
+        for number, clause in enumerate(said.clauses):
+            values = self._merge_values(merging, clause, table)
+            for place, value in values.items():
+                merging.add(number, self._cast(value, table, place))
+            clauses.append((clause.action, tuple(values)))
+        query = self._bound_query(merging.query(), self.grammar.tokens)
+        return Merge(table, self.text, query.parameters, query, reason, tuple(clauses), merging.may_match_again)
+
+    def _merge_values(self, merging: Merging, clause: When, table: OwnTable) -> dict[int, exp.Expr]:
+        """By position: what a clause sets or gives; of a row whose key it sets, all of it."""
+        if clause.assignments is None:
+            return {place: column_of(column.name, merging.source) for place, column in enumerate(table.columns)}
+        values: dict[int, exp.Expr] = {}
+        for name, piece in clause.assignments:
+            place = self._place(table, name)
+            if place in values:
+                raise error_at(f"column {table.columns[place].name} is set twice", self.text, name)
+            is_default = _is_default(piece.tree)
+            if not is_default:
+                merging.check(clause, piece)
+            values[place] = self._or_default(None if is_default else piece.tree, table, place)
+        if clause.action == "insert":
+            self._check_missing(table, tuple(values), merging.said.name)
+        elif moves_rows(table, values):
+            for place, column in enumerate(table.columns):
+                values.setdefault(place, column_of(column.name, merging.target))
+        return values
+
     def _keyed_query(
         self, said: Changed, table: OwnTable, alias: str, listed: list[exp.Expr], pieces: list[Piece]
     ) -> Query:
@@ -436,7 +477,7 @@ class _Reader:
         for piece in (*pieces, said.from_, said.where):
             if piece is not None and not _is_default(piece.tree):
                 check_said(piece.tree, piece.tokens, self.text)
-        keys: list[exp.Expr] = [_column(name, alias) for name in table.primary_key]
+        keys: list[exp.Expr] = [column_of(name, alias) for name in table.primary_key]
         values = [exp.Alias(this=tree, alias=_name(f"{_VALUE}{place}")) for place, tree in enumerate(listed)]
         select = exp.Select(expressions=[*keys, *values], from_=exp.From(this=said.name))
         if said.from_ is not None:
@@ -465,7 +506,3 @@ def _is_default(node: exp.Expr) -> bool:
 
 def _name(name: str) -> exp.Identifier:
     return exp.Identifier(this=name, quoted=False)
-
-
-def _column(name: str, table: str) -> exp.Column:
-    return exp.Column(this=exp.Identifier(this=name, quoted=True), table=exp.Identifier(this=table, quoted=True))

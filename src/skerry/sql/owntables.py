@@ -179,6 +179,18 @@ class Delete(Change):
     keys: tuple[tuple[exp.Expr, ...], ...] | None
 
 
+@dataclass(frozen=True)
+class Merge(Change):
+    """`clauses`: what each does, and the positions of columns that it sets or gives.
+
+    The query gives the number of the clause that a pair of rows meets, the key of the table's row (NULL if there is
+    none), then the values of the first clause, of the second, …, NULL where it is not met.
+    """
+
+    clauses: tuple[tuple[Action, tuple[int, ...]], ...]
+    may_match_again: bool
+
+
 Definition = (
     CreateTable
     | CreateAs
@@ -245,8 +257,8 @@ def explained(sql: str) -> Explained | None:
     return Explained(" " * upto + sql[upto:], analyzes)
 
 
-_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "BEGIN", "COMMIT", "ROLLBACK"})
-_EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE"})
+_FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "BEGIN", "COMMIT", "ROLLBACK"})
+_EXPLAINED = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
 _FIRST_TWO = frozenset(
     {("CREATE", "TABLE"), ("DROP", "TABLE"), ("ALTER", "TABLE"), ("TRUNCATE", "TABLE"), ("FLUSH", "TABLE")}
 )

@@ -334,3 +334,47 @@ def test_apache_spark_does_the_same(spark_engine: Engine, fault_tables: Any, tmp
         found = oslo.execute("SELECT * FROM copy ORDER BY id").fetchall()
         assert found == [(number, f"oslo {number}", Decimal(amount)) for number, amount in rows]
         nothing_left(cluster)
+
+
+def test_merge(cluster: LocalCluster) -> None:
+    with cluster.connect("kiosk") as connection, connection.cursor() as cursor:
+
+        def rows() -> list[tuple[Any, ...]]:
+            return cursor.execute("SELECT * FROM acc ORDER BY id").fetchall()
+
+        create = "(id INT, name STRING DEFAULT 'none', amount DECIMAL(10,2)) PRIMARY KEY (id) DISTRIBUTED BY (id)"
+        cursor.execute(f"CREATE TABLE acc {create}")
+        cursor.execute("INSERT INTO acc VALUES (1, 'one', 1), (2, 'two', 2), (3, 'three', 3), (4, 'four', 4)")
+        source = (
+            "(SELECT * FROM VALUES (1, 'a', 10), (2, 'b', NULL), (5, 'e', 50), (6, 'f', -1) AS v(id, name, amount)) s"
+        )
+        sql = f"""MERGE INTO acc AS t USING {source} ON t.id = s.id
+          WHEN MATCHED AND s.amount IS NULL THEN DELETE
+          WHEN MATCHED THEN UPDATE SET t.amount = t.amount + s.amount, name = upper(s.name)
+          WHEN NOT MATCHED AND s.amount > 0 THEN INSERT (amount, id) VALUES (s.amount, s.id)
+          WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN UPDATE SET name = DEFAULT
+          WHEN NOT MATCHED BY SOURCE AND t.id > 100 THEN DELETE"""
+        assert changed(cursor, sql) == 4
+        merged = [(1, "A", Decimal(11)), (3, "none", Decimal(3)), (4, "four", Decimal(4)), (5, "none", Decimal(50))]
+        assert rows() == merged
+        # All columns by name, from a table at another site; the key is set to what it is.
+        both = "MERGE INTO acc USING (SELECT id, name, 7 AS amount FROM oslo.few WHERE id IN (5, 6)) s ON acc.id = s.id"
+        assert changed(cursor, f"{both} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *") == 2
+        merged = [*merged[:3], (5, "oslo 5", Decimal(7)), (6, "oslo 6", Decimal(7))]
+        assert rows() == merged
+        told = cursor.execute(f"EXPLAIN {both} WHEN MATCHED THEN DELETE").fetchall()
+        assert told[0] == ("writes table acc by Spark: MERGE reads the table and what is merged into it",)
+        twice = "MERGE INTO acc USING (SELECT explode(array(5, 5, 9)) AS id) s ON acc.id = s.id WHEN MATCHED"
+        for wrong, why in {
+            f"{twice} THEN UPDATE SET amount = 1": "2 rows of USING match the row of id = 5",
+            f"{both} WHEN MATCHED AND rand() > 0.5 THEN DELETE": "must give the same each time",
+            f"{both} WHEN NOT MATCHED THEN INSERT (name) VALUES ('x')": "must give it a value",
+            f"{both} WHEN MATCHED THEN UPDATE SET amount = s.name": "takes no string",
+            f"{both} WHEN NOT MATCHED THEN DELETE": "expected INSERT",
+            "MERGE INTO few USING acc ON few.id = acc.id WHEN MATCHED THEN DELETE": "which Skerry only reads",
+        }.items():
+            assert why in str(changed(cursor, wrong)), wrong
+        assert rows() == merged
+        assert changed(cursor, f"{twice} THEN DELETE") == 1
+        assert rows() == [*merged[:3], merged[4]]
+        cursor.execute("DROP TABLE acc")
