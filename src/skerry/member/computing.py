@@ -295,6 +295,7 @@ class Writing:
         self._is_again = is_again(message().statement.options)
         self._runs = self._commits if self._is_again else 0
         self._has_lost_engine = False
+        self._reads_the_past = False
         self.wanted: Wanted | None = None
         self._pause_s = CHANGE_PAUSE_S
         self._warnings: tuple[str, ...] = ()
@@ -322,7 +323,8 @@ class Writing:
                 )
                 if self.analysis is not None:
                     self.analysis.ran = gathered.ran
-                return await self.routed(gathered, statement), gathered.read_ts
+                # What was there once is the same whoever writes meanwhile: nobody is in its way.
+                return await self.routed(gathered, statement), 0 if self._reads_the_past else gathered.read_ts
             except CastsNeeded:
                 assert not self._casts, "what Spark casts to a type is of that type"
                 self._casts = True
@@ -339,6 +341,7 @@ class Writing:
         made = await planned_change(self._planner, msgspec.structs.replace(self._message(), casts=self._casts))
         assert made.wanted is not None
         self.wanted, self._warnings = made.wanted, made.planned.warnings
+        self._reads_the_past = bool(made.planned.as_of)
         read = made.planned.plan.schema_info
         written = (f"{member}.{self.table.name}" for member in self.table.members)
         self._cursor.tables = tuple(sorted({*read, *written}))

@@ -22,6 +22,7 @@ from skerry.model.rights import Action
 from skerry.model.sharded import OwnTable
 from skerry.model.table import Column
 from skerry.model.variables import Variable
+from skerry.sql.asof import Said, taken_out
 from skerry.sql.columntypes import type_text
 from skerry.sql.constants import Unsure, is_plain
 from skerry.sql.definitions import alter_table, create_table, new_name
@@ -118,7 +119,7 @@ def analyse_load(text: str, known: Known, limits: Limits) -> Insert:
 
 def created_as(text: str, columns: Sequence[Column], known: Known, limits: Limits) -> CreateTable:
     """The table that CREATE TABLE … AS makes, whose query gives these columns."""
-    grammar = ChangeGrammar(statement_tokens(text, limits), text)
+    grammar = ChangeGrammar(taken_out(statement_tokens(text, limits), text)[0], text)
     grammar.take_words("CREATE", "TABLE")
     said = grammar.create_table()
     defined = []
@@ -145,8 +146,8 @@ def _read(
     binds: bool = True,
 ) -> Change | Definition:
     try:
-        tokens = statement_tokens(text, limits, variables)
-        reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds)
+        tokens, moments = taken_out(statement_tokens(text, limits, variables), text)
+        reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds, moments)
         return reader.read()
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
@@ -154,7 +155,14 @@ def _read(
 
 class _Reader:
     def __init__(
-        self, tokens: list[Token], given: Given, known: Known, needs_query: bool, casts: bool, binds: bool
+        self,
+        tokens: list[Token],
+        given: Given,
+        known: Known,
+        needs_query: bool,
+        casts: bool,
+        binds: bool,
+        moments: Sequence[Said] = (),
     ) -> None:
         self.grammar = ChangeGrammar(tokens, given.text)
         self.given = given
@@ -164,6 +172,7 @@ class _Reader:
         self.needs_query = needs_query
         self.casts = casts
         self.binds = binds
+        self.moments = moments
 
     def read(self) -> Change | Definition:
         grammar = self.grammar
@@ -174,6 +183,8 @@ class _Reader:
             definition = self._definition()
         except Mismatch as error:
             raise grammar.explained(error) from None
+        if not isinstance(definition, CreateAs):
+            self._refuse_moments()
         if self.values and not isinstance(definition, CreateAs):
             raise SqlError(f"{grammar.tokens[0].text.upper()[:40]} takes no parameters")
         return definition
@@ -273,6 +284,7 @@ class _Reader:
             check_said(said.query, said.tokens, self.text)
             query = self._bound_query(self._as_stored(said.query, table, columns), said.tokens)
             return Insert(table, self.text, query.parameters, query, reason, columns, said.policy, None)
+        self._refuse_moments()
         rows = tuple(self._row(row, table, columns, place) for place, row in enumerate(said.rows, 1))
         is_plain_row = all(value is None or is_plain(value) for row in rows for value in row)
         if is_plain_row and not self.needs_query:
@@ -302,7 +314,15 @@ class _Reader:
             raise NeedsQuery(reason, table, is_read)
 
     def _bound_query(self, tree: exp.Expr, tokens: list[Token]) -> Query:
-        return bound_query(tree, tokens, self.given)
+        return bound_query(tree, tokens, self.given, self.moments)
+
+    def _refuse_moments(self) -> None:
+        """What is written is read as it is now, and so is all else beside it."""
+        for each in self.moments:
+            message = (
+                "AS OF is for SELECT, INSERT … SELECT and CREATE TABLE … AS: this statement reads what is there now"
+            )
+            raise sql_error(message, self.text, each.first.start, each.last.end)
 
     def _as_stored(self, query: exp.Expr, table: OwnTable, columns: tuple[int, ...]) -> exp.Expr:
         """The query, around it the casts to the columns' types if they are asked for."""
@@ -372,6 +392,7 @@ class _Reader:
     # --- UPDATE and DELETE ---
     def _update(self, said: Changed) -> Update:
         table = self._written(said.name, "update")
+        self._refuse_moments()
         assignments: dict[int, Piece] = {}
         for name, piece in said.assignments:
             place = self._place(table, name)
@@ -417,6 +438,7 @@ class _Reader:
 
     def _delete(self, said: Changed) -> Delete:
         table = self._written(said.name, "delete")
+        self._refuse_moments()
         alias = said.name.alias_or_name
         if said.where is None and self.binds and not self.needs_query:
             if self.values:
@@ -439,6 +461,7 @@ class _Reader:
         for clause in said.clauses:
             self.known.check_may(clause.action, table)
         reason = "MERGE reads the table and what is merged into it"
+        self._refuse_moments()
         self._needs_query(reason, table)
         merging = Merging(said, table, self.given)
         clauses = []

@@ -38,7 +38,7 @@ class Known:
         own = self.tables.get(parts[0].lower()) if len(parts) == 1 else None
         if own is None:
             return self.catalog.lookup(parts)
-        return TableRef(own.name, None, tuple(Column(column.name, column.type) for column in own.columns))
+        return TableRef(own.name, None, tuple(Column(each.name, each.type) for each in own.columns), is_own=True)
 
     def names(self) -> list[str]:
         return [*self.catalog.names(), *(table.name for table in self.tables.values())]
@@ -243,18 +243,18 @@ class Explained:
 
     sql: str
     analyzes: bool
+    is_json: bool
 
 
 def explained(sql: str) -> Explained | None:
     """None for what is only to be done."""
-    words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 3)]
+    words = [(sql[each.start : each.upto].upper(), each.upto) for each in islice(lexemes(sql), 4)]
     if words[0][0] != "EXPLAIN":
         return None
-    analyzes = len(words) > 1 and words[1][0] == "ANALYZE"
-    upto, rest = words[analyzes][1], words[analyzes + 1 :]
-    if rest and rest[0][0] == "FORMAT":
-        raise SqlError("EXPLAIN FORMAT JSON is not there yet for writes", suggestion="EXPLAIN tells the plan")
-    return Explained(" " * upto + sql[upto:], analyzes)
+    analyzes = [word for word, _ in words[1:2]] == ["ANALYZE"]
+    is_json = [word for word, _ in words[1 + analyzes : 3 + analyzes]] == ["FORMAT", "JSON"]
+    upto = words[analyzes + 2 * is_json][1]
+    return Explained(" " * upto + sql[upto:], analyzes, is_json)
 
 
 _FIRST = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE", "BEGIN", "COMMIT", "ROLLBACK"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import json
 import threading
 import uuid
 from collections.abc import Iterator
@@ -154,7 +155,16 @@ def test_changes_of_all_kinds(cluster: LocalCluster) -> None:
     assert any("reads table few" in line for line in told)
     told = [line for (line,) in cursors[1].execute("explain DELETE FROM everywhere WHERE id IN (1, 2)").fetchall()]
     assert told[0] == "writes table everywhere as tuples, without Spark: 2 keys"
-    assert "FORMAT JSON is not there yet" in changed(cursors[0], "EXPLAIN ANALYZE FORMAT JSON TRUNCATE TABLE copy")
+    for sql, by, more in (
+        ("UPDATE everywhere SET amount = 1 WHERE id = 1", "tuples", []),
+        ("UPDATE everywhere SET amount = amount WHERE id = 1", "spark", ["query"]),
+    ):
+        for analyze in ("", "ANALYZE "):
+            ((told_json,),) = cursors[1].execute(f"EXPLAIN {analyze}FORMAT JSON {sql}").fetchall()
+            found = json.loads(told_json)
+            assert (list(found), found["write"]["by"]) == (["write", *more], by)
+            assert [each["member"] for each in found["write"]["members"]] == ["oslo", "bergen", "tromso"]
+            assert found["write"].get("rows", 1) == 1
     # EXPLAIN ANALYZE does it, once, and tells what was done.
     first, *parts, did = [
         line
@@ -314,6 +324,13 @@ def test_reading_needs_a_readers_right_and_writing_a_writers(
         assert does("carl", "UPDATE goods SET n = n + 1 WHERE id > 3") == "6"
         assert does("anna", "DELETE FROM goods WHERE n IS NULL") == "user anna may not delete rows of table goods"
         assert does("carl", "DELETE FROM goods WHERE n IS NULL") == "9"
+        # MERGE needs what each of its clauses does.
+        merge = "MERGE INTO goods USING oslo.few f ON goods.id = f.id WHEN"
+        assert does("dora", f"{merge} MATCHED THEN DELETE") == "user dora may not delete rows of table goods"
+        assert "needs the right to all of the table" in does(
+            "dora", f"{merge} NOT MATCHED THEN INSERT (id) VALUES (f.id)"
+        )
+        assert does("carl", f"{merge} NOT MATCHED AND f.id < 2 THEN INSERT (id) VALUES (f.id)") == "2"
         nothing_left(cluster)
 
 
@@ -362,19 +379,58 @@ def test_merge(cluster: LocalCluster) -> None:
         assert changed(cursor, f"{both} WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *") == 2
         merged = [*merged[:3], (5, "oslo 5", Decimal(7)), (6, "oslo 6", Decimal(7))]
         assert rows() == merged
-        told = cursor.execute(f"EXPLAIN {both} WHEN MATCHED THEN DELETE").fetchall()
-        assert told[0] == ("writes table acc by Spark: MERGE reads the table and what is merged into it",)
+        told = cursor.execute(f"EXPLAIN ANALYZE {both} WHEN MATCHED THEN UPDATE SET amount = ?", [7]).fetchall()
+        assert told[0] == (
+            "wrote table acc by Spark: MERGE reads the table and what is merged into it (2 runs of the query)",
+        )
+        assert any(line.startswith("  2 rows changed in ") for (line,) in told)
+        # Keys are set: rows move, also to where another goes or moves from. One that is replaced counts once.
+        swap = "MERGE INTO acc t USING (SELECT 3 AS id UNION ALL SELECT 4 UNION ALL SELECT 6) s ON t.id = s.id"
+        moved = (
+            f"{swap} WHEN MATCHED AND t.id = 6 THEN DELETE WHEN MATCHED THEN UPDATE SET id = t.id + IF(t.id = 3, 1, 2)"
+        )
+        assert changed(cursor, moved) == 2
+        merged = [merged[0], (4, *merged[1][1:]), merged[3], (6, *merged[2][1:])]
+        assert rows() == merged
         twice = "MERGE INTO acc USING (SELECT explode(array(5, 5, 9)) AS id) s ON acc.id = s.id WHEN MATCHED"
         for wrong, why in {
             f"{twice} THEN UPDATE SET amount = 1": "2 rows of USING match the row of id = 5",
-            f"{both} WHEN MATCHED AND rand() > 0.5 THEN DELETE": "must give the same each time",
-            f"{both} WHEN NOT MATCHED THEN INSERT (name) VALUES ('x')": "must give it a value",
-            f"{both} WHEN MATCHED THEN UPDATE SET amount = s.name": "takes no string",
-            f"{both} WHEN NOT MATCHED THEN DELETE": "expected INSERT",
+            f"{twice} AND s.id > 1 THEN DELETE": "2 rows of USING match the row of id = 5",
+            f"{swap} WHEN MATCHED THEN UPDATE SET id = 9": "two rows would get the same primary key, id = 9",
+            f"{swap} WHEN MATCHED THEN UPDATE SET id = 5": "two rows would get the same primary key, id = 5",
+            f"{swap} WHEN NOT MATCHED THEN INSERT (id) VALUES (s.id + 2)": "a row with the same primary key exists",
+            f"{both} WHEN MATCHED AND acc.id > 0 THEN UPDATE SET amount = s.name": "takes no string",
+            f"{both} WHEN MATCHED THEN UPDATE SET amount = s.id / (s.id - 5)": "DIVIDE_BY_ZERO",
+            f"{both} WHEN NOT MATCHED BY SOURCE THEN UPDATE SET amount = 1e9": "1",
             "MERGE INTO few USING acc ON few.id = acc.id WHEN MATCHED THEN DELETE": "which Skerry only reads",
         }.items():
             assert why in str(changed(cursor, wrong)), wrong
         assert rows() == merged
+        # Values of a clause that is not met are not computed.
+        lazy = f"{both} WHEN MATCHED AND s.id <> 5 THEN UPDATE SET amount = s.id / (s.id - 5)"
+        assert changed(cursor, lazy) == 1
         assert changed(cursor, f"{twice} THEN DELETE") == 1
-        assert rows() == [*merged[:3], merged[4]]
+        assert rows() == [merged[0], merged[1], (6, "four", Decimal(6))]
         cursor.execute("DROP TABLE acc")
+
+
+def test_merges_at_once_insert_a_row_once(cluster: LocalCluster) -> None:
+    with cluster.connect("oslo") as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE TABLE tallies (id INT, n INT) PRIMARY KEY (id) DISTRIBUTED GLOBALLY")
+        upsert = (
+            "MERGE INTO tallies t USING (SELECT id FROM oslo.few WHERE id < 3) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, 1)"
+        )
+        counts: list[int | str] = []
+
+        def count(name: str) -> None:
+            with cluster.connect(name) as connection, connection.cursor() as cursor:
+                counts.extend(changed(cursor, upsert) for _ in range(2))
+
+        threads = [threading.Thread(target=count, args=(name,)) for name in ("oslo", "bergen", "kiosk")]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert counts == [3] * 6
+        assert cursor.execute("SELECT * FROM tallies ORDER BY id").fetchall() == [(0, 6), (1, 6), (2, 6)]

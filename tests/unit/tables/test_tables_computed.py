@@ -114,7 +114,7 @@ def test_what_is_written() -> None:
         2: ("REPLACE", 2, "a", None),
         3: ("REPLACE", 3, "b", None),
         4: ("FAIL", 4, "c", None),
-        9: ("REPLACE", 9, "d", None),
+        9: ("patch", [1, "d"], [2, None]),
     }
     assert routed_rows(DEFINITION, MOVES, moved.slice(0, 0)).parts == {}
     globally = msgspec.structs.replace(TABLE, distributed_by=())
