@@ -306,7 +306,8 @@ class Story:
             if old is not None and "delete" in clauses and met:
                 del self.rows[key]
             elif old is not None and "update" in clauses and (old[-1] is None):
-                self._set([key], place, lambda _, row=row: row[len(self.keys) + place])
+                at = len(self.keys) + place
+                self.rows[key] = (*old[:at], row[at], *old[at + 1 :])
             elif old is not None and "star" in clauses:
                 self.rows[key] = row
             elif old is None and "insert" in clauses and met:

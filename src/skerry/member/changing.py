@@ -46,6 +46,8 @@ from skerry.model.limits import (
     CHANGE_PAUSE_S,
     CHANGE_ROWS_AT_ONCE,
     CHANGE_STALE,
+    COMPUTED_BYTES,
+    COMPUTED_ROWS,
     DEFINED_WAIT_S,
     WRITE_TUPLES,
     WRITE_TUPLES_BYTES,
@@ -60,7 +62,7 @@ from skerry.sql import owntables as said
 from skerry.sql.changes import analyse_constants, analyse_load, created_as
 from skerry.sql.definitions import shown_table
 from skerry.sql.parameters import bind_again
-from skerry.tables.computed import Wanted, whole_rows
+from skerry.tables.computed import Wanted, size_of, whole_rows
 from skerry.tables.loading import check_types, stored_columns
 from skerry.tables.routing import Routed, routed, routed_in_order
 from skerry.tables.ways import BySpark, way_of
@@ -564,7 +566,10 @@ def _way(statement: RunStatement, change: said.Change, definition: Definition) -
     if isinstance(way, BySpark):
         _refuse_many(statement, way.reason)
         return _by_query(change.table, way.reason, not isinstance(change, said.Insert), rights)
-    return routed(definition, way, rights.user, rights.roles)
+    made = routed(definition, way, rights.user, rights.roles)
+    if more and (size_bytes := size_of(made)) > COMPUTED_BYTES:
+        _refuse_many(statement, f"{size_bytes} bytes with all copies are more than the {COMPUTED_BYTES} of one commit")
+    return made
 
 
 def _refuse_many(statement: RunStatement, reason: str) -> None:
@@ -572,7 +577,7 @@ def _refuse_many(statement: RunStatement, reason: str) -> None:
     if statement.more:
         raise SqlError(
             f"executemany writes rows of constants, or rows by their key: {reason}",
-            suggestion=f"give fewer than {WRITE_TUPLES} values at a time, or use cursor.load",
+            suggestion=f"give at most {COMPUTED_ROWS} rows at a time, or use cursor.load",
         )
 
 

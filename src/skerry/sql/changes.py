@@ -86,13 +86,15 @@ def analyse_change(
     *,
     needs_query: bool = False,
     casts: bool = False,
+    is_whole: bool = False,
     variables: Mapping[str, Variable] = MappingProxyType({}),
 ) -> Change | Definition:
     """The one statement of `text`; SqlError says what is wrong with it, and where.
 
-    `casts`: its query gives values of the columns' own types. TRUNCATE is a Delete where a query is needed.
+    `casts`: its query gives values of the columns' own types; `is_whole`: and all columns of rows that are updated.
+    TRUNCATE is a Delete where a query is needed.
     """
-    return _read(text, limits, variables, values, known, needs_query=needs_query, casts=casts)
+    return _read(text, limits, variables, values, known, needs_query=needs_query, casts=casts, is_whole=is_whole)
 
 
 def analyse_constants(
@@ -143,11 +145,13 @@ def _read(
     *,
     needs_query: bool = False,
     casts: bool = False,
+    is_whole: bool = False,
     binds: bool = True,
 ) -> Change | Definition:
     try:
         tokens, moments = taken_out(statement_tokens(text, limits, variables), text)
         reader = _Reader(tokens, Given(text, values, known, variables), known, needs_query, casts, binds, moments)
+        reader.is_whole = is_whole
         return reader.read()
     except RecursionError:
         raise SqlError("the statement is nested too deeply") from None
@@ -173,6 +177,7 @@ class _Reader:
         self.casts = casts
         self.binds = binds
         self.moments = moments
+        self.is_whole = False
 
     def read(self) -> Change | Definition:
         grammar = self.grammar
@@ -410,7 +415,7 @@ class _Reader:
             parameters = self._bound([*(tree for tree in trees.values() if tree is not None), *_flat(keys)])
             return Update(table, self.text, parameters, None, "", tuple(trees.items()), keys)
         self._needs_query(reason, table)
-        if moves_rows(table, trees):
+        if moves_rows(table, trees) or self.is_whole:
             places: Sequence[int] = range(len(table.columns))
         else:
             places = list(trees)
@@ -488,7 +493,7 @@ class _Reader:
             values[place] = self._or_default(None if is_default else piece.tree, table, place)
         if clause.action == "insert":
             self._check_missing(table, tuple(values), merging.said.name)
-        elif moves_rows(table, values):
+        elif clause.action == "update" and (moves_rows(table, values) or self.is_whole):
             for place, column in enumerate(table.columns):
                 values.setdefault(place, column_of(column.name, merging.target))
         return values

@@ -14,14 +14,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc
 
-from skerry.model.commits import Policy, Write
+from skerry.model.commits import Change, Policy, Write
 from skerry.model.errors import KeyExists, SqlError, UserError
 from skerry.model.rights import Action
 from skerry.model.sharded import Definition, OwnTable
 from skerry.model.table import Column
-from skerry.sql.owntables import Change, Delete, Insert, Merge, Update
+from skerry.sql import owntables as said
+from skerry.sql.owntables import Delete, Insert, Merge, Update
 from skerry.tables.checks import encode_patch
-from skerry.tables.columns import arrow_schema
+from skerry.tables.columns import arrow_schema, change_schema
 from skerry.tables.keys import encode_keys
 from skerry.tables.routing import Routed, placed
 from skerry.tables.rows import encode_rows
@@ -58,12 +59,13 @@ class Wanted(msgspec.Struct, frozen=True):
         return 0 if self.kind == "insert" else len(self.table.primary_key) + (self.kind == "merge")
 
 
-def wanted_of(change: Change) -> Wanted:
+def wanted_of(change: said.Change, *, is_whole: bool = False) -> Wanted:
+    """`is_whole`: what is updated is given with all columns."""
     table = change.table
     match change:
         case Insert(columns=columns, policy=policy):
             return Wanted("insert", table, columns, policy)
-        case Update(assignments=assignments, moves_rows=True):
+        case Update(moves_rows=moves_rows) if moves_rows or is_whole:
             return Wanted("update", table, tuple(range(len(table.columns))), moves=True)
         case Update(assignments=assignments):
             return Wanted("update", table, tuple(place for place, _ in assignments))
@@ -105,6 +107,48 @@ def routed_rows(
     (given,) = batch
     writes, keys = (_inserts if wanted.kind == "insert" else _changes)(wanted, given)
     return placed(definition, writes, keys, user, roles)
+
+
+def needs_whole(wanted: Wanted) -> bool:
+    """Whether rows of which the query gives only some columns are updated: more than a message holds need them all."""
+    if wanted.kind == "merge":
+        every = len(wanted.table.columns)
+        return any(action == "update" and len(places) < every for action, places in wanted.clauses)
+    return wanted.kind == "update" and not wanted.moves
+
+
+def changed_rows(wanted: Wanted, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+    """What becomes of each row, for those that go ahead of their commit (`columns.change_schema`)."""
+    table, schema = wanted.table, change_schema(wanted.table)
+    found: list[pa.RecordBatch] = []
+
+    def add(rows: pa.RecordBatch, change: Change) -> None:
+        if rows.num_rows:
+            given = {name: rows.column(name) for name in rows.schema.names}
+            arrays = [given.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
+            arrays[-1] = pa.repeat(pa.scalar(int(change), pa.int8()), rows.num_rows)
+            found.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+    names = [str(place) for place in range(len(columns))]
+    for action, places, keys, values in _by_clause(wanted, pa.RecordBatch.from_arrays(list(columns), names=names)):
+        if action == "delete":
+            add(keys, Change.DELETE_AGAIN if wanted.may_match_again else Change.DELETE)
+            continue
+        rows = whole_rows(Wanted("insert", table, places), values)
+        if action == "insert":
+            add(rows, Change.INSERT)
+            continue
+        new = encode_keys(table.primary_key, [rows.column(name) for name in table.primary_key])
+        old = encode_keys(table.primary_key, keys.columns)
+        is_moved = pa.array([before != key for before, key in zip(old, new, strict=True)], pa.bool_())
+        add(rows.filter(pc.invert(is_moved)), Change.PUT)
+        add(keys.filter(is_moved), Change.LEAVE)
+        add(rows.filter(is_moved), Change.INSERT)
+    return pa.Table.from_batches(found, schema).combine_chunks().to_batches()[0] if found else _none(schema)
+
+
+def _none(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in schema], schema=schema)
 
 
 def size_of(routed: Routed) -> int:

@@ -105,9 +105,25 @@ def test_a_query_writes_more_than_a_message_holds(cluster: LocalCluster) -> None
         cursor.execute(f"INSERT INTO big {query}")
     assert cursor.execute(f"INSERT INTO big {query} ON CONFLICT DO NOTHING").rowcount == 0
     assert cursor.execute("INSERT INTO big SELECT id, 'y' FROM big WHERE id > 50 ON CONFLICT DO REPLACE").rowcount > 0
-    with pytest.raises(skerry.Error, match="changes more than 100000 rows"):
-        cursor.execute("DELETE FROM big")
     assert cursor.execute("SELECT count(*) FROM big WHERE name = 'x'").fetchall() == [(51,)]
+    # UPDATE, DELETE and MERGE of as many: rows stay, move, go and come.
+    assert cursor.execute("UPDATE big SET name = concat(name, id % 3) WHERE id > 9").rowcount == count - 10
+    assert cursor.execute("UPDATE big SET id = id + 1").rowcount == count
+    merge = (
+        f"MERGE INTO big b USING (SELECT id FROM range({count + 3})) s ON b.id = s.id"
+        " WHEN MATCHED AND b.id % 100 = 0 THEN DELETE WHEN MATCHED AND b.id > 10 THEN UPDATE SET name = 'y'"
+        " WHEN NOT MATCHED THEN INSERT (id, name) VALUES (id, 'new')"
+    )
+    assert cursor.execute(merge).rowcount == count - 10 + 3
+    names = cursor.execute("SELECT name, count(*), min(id) FROM big GROUP BY name ORDER BY name").fetchall()
+    assert names == [("new", 3, 0), ("x", 10, 1), ("y", count - 10 - count // 100, 11)]
+    with pytest.raises(skerry.Error, match="MERGE_CARDINALITY_VIOLATION"):
+        cursor.execute("UPDATE big SET name = s.n FROM (SELECT explode(array('a', 'b')) AS n) s")
+    with pytest.raises(skerry.IntegrityError):
+        cursor.execute("UPDATE big SET id = id * 2 WHERE id > 0")
+    assert cursor.execute("DELETE FROM big").rowcount == count + 3 - count // 100
+    assert cursor.execute("SELECT count(*) FROM big").fetchall() == [(0,)]
+    assert cursor.execute(f"INSERT INTO big {query}").rowcount == count
     # Columns have other names than in the files, and there is one more.
     cursor.execute("ALTER TABLE big RENAME COLUMN id TO no")
     cursor.execute("ALTER TABLE big ADD COLUMN extra INT DEFAULT 3")
