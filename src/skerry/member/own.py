@@ -46,6 +46,7 @@ from skerry.wire.messages import Message
 from skerry.wire.staging_messages import DropRows, StageRows
 
 _T = TypeVar("_T")
+_ACTIONS: tuple[Action, ...] = ("insert", "update", "delete")
 _STOP_S = 2.0  # for commits under way, when the member stops
 _LATEST = (1 << 63) - 1  # a moment after all commits
 
@@ -316,9 +317,12 @@ class OwnTables:
         shard = self._shard(message.table, message.version)
         if self._by_id[message.table].buckets.version != message.bucket_map:
             raise self._stale(message.table)
-        # What changes there are is known when all have come: `_lay` looks again.
-        actions = () if message.is_changes else actions_of_rows(message.policy)
-        self._check_rights(message.user, message.roles, shard.table.name, actions)
+        if message.is_changes:  # which there are is known when all have come: `_lay` looks again
+            rights = self._rights_of(message.user, message.roles)
+            if not any(rights.may(action, self._member, shard.table.name) for action in _ACTIONS):
+                raise UserError(f"user {message.user} may not change table {shard.table.name}", member=self._member)
+        else:
+            self._check_rights(message.user, message.roles, shard.table.name, actions_of_rows(message.policy))
         return shard
 
     def committed(self, query: QueryId) -> Known | None:
