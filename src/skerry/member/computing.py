@@ -134,9 +134,12 @@ class Gather(Protocol):
 
 
 class Sink:
-    """Rows on their way to the members that keep them: more than one statement may hold (member/bulk.py)."""
+    """Rows on their way to the members that keep them: more than one statement may hold (member/bulk.py).
 
-    def __init__(self, bulk: Bulk, wanted: Wanted, rights: Rights, workers: Workers) -> None:
+    Without a `bulk` they go nowhere: the query is run again.
+    """
+
+    def __init__(self, bulk: Bulk | None, wanted: Wanted, rights: Rights, workers: Workers) -> None:
         self._bulk = bulk
         self._wanted = wanted
         self._rights = rights
@@ -144,15 +147,20 @@ class Sink:
 
     async def add(self, given: Sequence[pa.Array]) -> None:
         """Columns as the statement gives them. UserError if the table does not take them."""
+        if self._bulk is None:
+            return
         made = whole_rows if self._wanted.kind == "insert" else changed_rows
         rows = await self._workers.run(made, self._wanted, given)
         await self._bulk.add(rows, self._rights)
 
     async def finish(self, *, is_ordered: bool) -> Routed:
+        if self._bulk is None:
+            raise WholeNeeded
         return await self._bulk.finish(self._rights, is_ordered=is_ordered)
 
     def drop(self) -> None:
-        self._bulk.drop()
+        if self._bulk is not None:
+            self._bulk.drop()
 
 
 Overflow = Callable[[], Awaitable[Sink]]
@@ -377,9 +385,10 @@ class Writing:
     async def _overflow(self) -> Sink:
         """Rows may be more than one message holds."""
         assert self.wanted is not None
-        if needs_whole(self.wanted):
-            raise WholeNeeded
-        return self.begin(self._message().statement)
+        statement = self._message().statement
+        if needs_whole(self.wanted):  # to read the rest costs less than to end a job in the middle of its rows
+            return Sink(None, self.wanted, statement.rights, self._workers)
+        return self.begin(statement)
 
     def begin(self, statement: RunStatement) -> Sink:
         """Where rows go that are too many to be held here; those of an earlier attempt are dropped."""
