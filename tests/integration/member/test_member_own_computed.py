@@ -350,6 +350,15 @@ def test_apache_spark_does_the_same(spark_engine: Engine, fault_tables: Any, tmp
         rows = [(0, "0.00"), (1, "0.13"), (2, "1.25"), (3, "1.38")]
         found = oslo.execute("SELECT * FROM copy ORDER BY id").fetchall()
         assert found == [(number, f"oslo {number}", Decimal(amount)) for number, amount in rows]
+        merge = (
+            "MERGE INTO copy t USING (SELECT id, name FROM oslo.few WHERE id BETWEEN 3 AND 5) s ON t.id = s.id "
+            "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, name) VALUES (id, upper(name)) "
+            "WHEN NOT MATCHED BY SOURCE AND id < ? THEN UPDATE SET amount = NULL"
+        )
+        assert bergen.execute(merge, [2]).rowcount == 5
+        found = oslo.execute("SELECT id, name, amount FROM copy ORDER BY id").fetchall()
+        kept = [(0, "oslo 0", None), (1, "oslo 1", None), (2, "oslo 2", Decimal("1.25"))]
+        assert found == [*kept, (4, "OSLO 4", None), (5, "OSLO 5", None)]
         nothing_left(cluster)
 
 
